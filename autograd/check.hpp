@@ -1,0 +1,24 @@
+#pragma once
+// How the library's own .cpp files raise errors.  Not for users: it includes fmt.
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <xgrad/autograd/error.hpp>
+
+namespace xgrad {
+
+/// Throws E with a formatted message.
+template <class E, class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw E(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Throws E with a formatted message unless the condition holds.  The arguments are evaluated in any case: keep them cheap.
+template <class E, class... Args>
+void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) [[unlikely]]
+    throw E(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace xgrad

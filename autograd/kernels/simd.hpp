@@ -1,0 +1,48 @@
+#pragma once
+// SIMD registers (xsimd) and the vocabulary of formulas on them: the first of a formula's two readings.
+//
+// A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes a handful of elements;
+// given Tensors the same line builds the graph of the gradient.  What a formula may use is therefore what both have:
+// arithmetic, the functions below, comparisons inside where(), and c(x, number) for constants of x's type.
+
+#include <concepts>
+#include <type_traits>
+#include <xsimd/xsimd.hpp>
+
+namespace xgrad {
+
+namespace simd {
+template <class T>
+using Batch = xsimd::batch<T>;
+}
+
+template <class B>
+concept Lanes = std::same_as<B, xsimd::batch<float>> || std::same_as<B, xsimd::batch<double>>;
+
+/// The constant v in the type of x.
+template <Lanes B>
+B c(const B&, double v) {
+  return B(static_cast<typename B::value_type>(v));
+}
+
+/// Elementwise condition ? a : b.
+template <Lanes B>
+B where(const typename B::batch_bool_type& condition, const B& a, const B& b) {
+  return xsimd::select(condition, a, b);
+}
+
+// Unqualified calls find xsimd's functions by the type of their argument; these differ in name or meaning.
+template <Lanes B>
+B maximum(const B& a, const B& b) {  // NaN if either is
+  return xsimd::select(a != a, a, xsimd::select(b != b, b, xsimd::max(a, b)));
+}
+template <Lanes B>
+B minimum(const B& a, const B& b) {
+  return xsimd::select(a != a, a, xsimd::select(b != b, b, xsimd::min(a, b)));
+}
+template <Lanes B>
+B sigmoid(const B& x) {
+  return B(1) / (B(1) + xsimd::exp(-x));
+}
+
+}  // namespace xgrad

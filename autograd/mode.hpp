@@ -1,0 +1,49 @@
+#pragma once
+// What the current thread is doing: whether graphs are recorded, and who looks on.
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// An op's forward: a pure function of the inputs.  It may be called again, with other values.
+using Forward = std::function<Tensor(std::span<const Tensor>)>;
+
+/// Someone who looks on while ops run: see trace.hpp.
+struct Observer {
+  virtual ~Observer() = default;
+  virtual void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
+                          const Forward& forward) = 0;
+  /// Called after node's formula, for each input that has a gradient by then.
+  virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
+};
+
+/// What the current thread is doing.  A guard: the state before is restored when it ends.
+struct Mode {
+  bool grad_enabled = true;
+  Observer* observer = nullptr;
+  static Mode& current() {
+    static thread_local constinit Mode mode{};
+    return mode;
+  }
+};
+class ModeGuard {
+ public:
+  explicit ModeGuard(Mode mode) : before_(std::exchange(Mode::current(), mode)) {}
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+  ~ModeGuard() { Mode::current() = before_; }
+
+ private:
+  Mode before_;
+};
+
+/// While one lives, ops on this thread record no graph (torch.no_grad).
+struct NoGrad : ModeGuard {
+  NoGrad() : ModeGuard({false, Mode::current().observer}) {}
+};
+
+}  // namespace xgrad

@@ -1,0 +1,143 @@
+#pragma once
+// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See simd.hpp for what a
+// formula may use, and custom_op.hpp for an op of your own.
+
+#include <array>
+#include <tuple>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+/// The constant v in the dtype of x, as a 0-d Tensor: the Tensor reading of a formula's constants.
+Tensor c(const Tensor& x, double v);
+
+/// What a derivative formula is given besides the gradient g: operands A, B, C and the output Y.  Only these are kept
+/// from forward to backward, and a formula that uses another does not compile.
+enum class Uses { A = 0, B = 1, C = 2, Y = 3 };
+
+/// A derivative: formula(g, ...) is the gradient of one operand, given what it Uses, in that order.
+template <class F, Uses... U>
+struct Partial {
+  F formula;
+};
+template <Uses... U, class F>
+Partial<F, U...> partial(F formula) {
+  return {formula};
+}
+
+/// The derivative of an operand whose gradient is g itself.
+struct PassThrough {};
+/// The derivative of an operand that has none (a condition).
+struct NoGradient {};
+
+namespace detail {
+
+template <class P>
+struct Needs {
+  static constexpr bool any(Uses) { return false; }
+};
+template <class F, Uses... U>
+struct Needs<Partial<F, U...>> {
+  static constexpr bool any(Uses use) { return ((U == use) || ...); }
+};
+
+// The second reading: the gradient of operand i as a graph of its own.
+template <std::size_t N, class F, Uses... U>
+Tensor derivative(const Partial<F, U...>& p, const Sink& sink, const std::array<Saved, N>& saved) {
+  [[maybe_unused]] const auto get = [&](Uses use) {
+    return use == Uses::Y ? sink.output() : saved[static_cast<std::size_t>(use)].tensor();
+  };
+  return p.formula(sink.gradient(), get(U)...);
+}
+
+// The first reading: one loop over arrays.
+template <class T, std::size_t N, class F, Uses... U>
+Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, const std::array<Saved, N>& saved) {
+  const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
+  [[maybe_unused]] const auto get = [&](Uses use) {
+    return &(use == Uses::Y ? output.array<T>() : saved[static_cast<std::size_t>(use)].value->template get<T>());
+  };
+  auto result = empty_array<T>(sink.gradient().shape());
+  kernels::map<T, 1 + sizeof...(U)>(result, {&sink.gradient().template array<T>(), get(U)...}, p.formula);
+  return Tensor(std::move(result));
+}
+
+template <std::size_t N, class P>
+void add_derivative(Sink& sink, std::size_t i, const P& p, const std::array<Saved, N>& saved) {
+  if (std::is_same_v<P, NoGradient> || !sink.needs(i))
+    return;
+  if constexpr (std::is_same_v<P, PassThrough>)
+    sink.add(i, sink.gradient());
+  else if constexpr (!std::is_same_v<P, NoGradient>) {
+    if (sink.create_graph())
+      sink.add(i, derivative<N>(p, sink, saved));
+    else if (sink.gradient().dtype() == DType::float32)
+      sink.add(i, derivative_array<float, N>(p, sink, saved));
+    else
+      sink.add(i, derivative_array<double, N>(p, sink, saved));
+  }
+}
+
+void check_same_dtype(const char* op, std::span<const Tensor> inputs);
+
+}  // namespace detail
+
+/// y = forward(a, b, ...), elementwise with broadcasting; one derivative for each operand.
+template <std::size_t N, class F, class... P>
+Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P... partials) {
+  static_assert(sizeof...(P) == N, "an elementwise op has one derivative for each operand");
+  detail::check_same_dtype(op, in);
+  const auto run = [op, forward](std::span<const Tensor> x) {
+    Shape shape = x[0].shape();
+    for (std::size_t k = 1; k < N; ++k)
+      shape = broadcast_shapes(shape, x[k].shape(), op);
+    return dispatch(x[0].dtype(), [&]<class T>() {
+      std::array<const Array<T>*, N> arrays;
+      for (std::size_t k = 0; k < N; ++k)
+        arrays[k] = &x[k].template array<T>();
+      auto y = empty_array<T>(shape);
+      kernels::map<T, N>(y, arrays, forward);
+      return Tensor(std::move(y));
+    });
+  };
+  // An operand is kept if a derivative that is wanted uses it.
+  std::array<Saved, N> saved;
+  bool saves_output = false;
+  std::size_t i = 0;
+  (
+      [&] {
+        if (in[i++].requires_grad()) {
+          for (std::size_t k = 0; k < N; ++k)
+            if (detail::Needs<P>::any(static_cast<Uses>(k)) && !saved[k])
+              saved[k] = in[k];
+          saves_output = saves_output || detail::Needs<P>::any(Uses::Y);
+        }
+      }(),
+      ...);
+  const auto formulas = std::make_tuple(partials...);
+  return record(
+      op, {in.begin(), in.end()}, run,
+      [saved = std::move(saved), formulas](Sink& sink) {
+        [&]<std::size_t... K>(std::index_sequence<K...>) {
+          (detail::add_derivative<N>(sink, K, std::get<K>(formulas), saved), ...);
+        }(std::make_index_sequence<N>());
+      },
+      {.broadcasts = N > 1, .saves_output = saves_output});
+}
+
+/// y = forward(x).
+template <class F, class P>
+Tensor elementwise(const char* op, const Tensor& x, F forward, P partial) {
+  return elementwise<1>(op, {x}, forward, partial);
+}
+
+/// y = forward(a, b).
+template <class F, class PA, class PB>
+Tensor elementwise(const char* op, const Tensor& a, const Tensor& b, F forward, PA da, PB db) {
+  return elementwise<2>(op, {a, b}, forward, da, db);
+}
+
+}  // namespace xgrad

@@ -1,0 +1,81 @@
+#include <utf8.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/data/text.hpp>
+
+namespace xgrad::data {
+namespace {
+
+std::string read_bytes(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  check<FileError>(std::filesystem::exists(status), "{}: no such file", path);
+  // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an empty file.
+  check<FileError>(!std::filesystem::is_directory(status), "{}: is a directory, not a text", path);
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    fail<FileError>("{}: cannot be opened: {}", path, std::strerror(errno));
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad())
+    fail<FileError>("{}: reading failed after {} bytes", path, bytes.size());
+  check<FileError>(!bytes.empty(), "{}: the file is empty", path);
+  return bytes;
+}
+
+template <class E>
+std::u32string decode(std::string_view bytes, std::string_view what) {
+  const auto bad = utf8::find_invalid(bytes.begin(), bytes.end());
+  if (bad != bytes.end())
+    fail<E>("{}: not UTF-8 at byte {}: 0x{:02x} does not begin a valid character", what,
+            bad - bytes.begin(), static_cast<unsigned char>(*bad));
+  std::u32string text;
+  text.reserve(bytes.size());
+  utf8::unchecked::utf8to32(bytes.begin(), bytes.end(), std::back_inserter(text));
+  return text;
+}
+
+/// "\r\n" and a lone "\r" become "\n", as in Python's text mode.
+void normalize_newlines(std::u32string& text) {
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < text.size(); ++from) {
+    if (text[from] != U'\r') {
+      text[to++] = text[from];
+      continue;
+    }
+    text[to++] = U'\n';
+    if (from + 1 < text.size() && text[from + 1] == U'\n')
+      ++from;
+  }
+  text.resize(to);
+}
+
+}  // namespace
+
+std::u32string read_text(const std::string& path) {
+  std::u32string text = decode<FileError>(read_bytes(path), path);
+  normalize_newlines(text);
+  return text;
+}
+
+std::u32string decode_utf8(std::string_view bytes, std::string_view what) {
+  return decode<ValueError>(bytes, what);
+}
+
+std::string encode_utf8(std::u32string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (const char32_t c : text) {
+    if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
+      fail<ValueError>("encode_utf8: 0x{:X} is not a code point", static_cast<std::uint32_t>(c));
+    utf8::unchecked::append(c, std::back_inserter(bytes));
+  }
+  return bytes;
+}
+
+}  // namespace xgrad::data
