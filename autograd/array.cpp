@@ -7,15 +7,18 @@
 
 namespace xgrad {
 
-// ---- memory -----------------------------------------------------------------------------------------------------
+// ---- memory
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
 constexpr std::align_val_t alignment{64};
-constexpr std::size_t largest_kept = std::size_t{1} << 26;     // bytes; larger blocks go back to the system
-constexpr std::size_t most_kept = std::size_t{256} << 20;      // bytes a thread may keep
+constexpr std::size_t largest_kept = std::size_t{1}
+                                     << 26;  // bytes; larger blocks go back to the system
+constexpr std::size_t most_kept = std::size_t{256} << 20;  // bytes a thread may keep
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool keep_blocks = false;  // a kept block would hide a use after free from AddressSanitizer
+constexpr bool keep_blocks =
+    false;  // a kept block would hide a use after free from AddressSanitizer
 #else
 constexpr bool keep_blocks = true;
 #endif
@@ -29,7 +32,8 @@ SizeClass size_class(std::size_t bytes) {
   const std::size_t n = std::max<std::size_t>(bytes, 256) - 1;
   const auto log2 = static_cast<std::size_t>(std::bit_width(n)) - 1;  // 2^log2 <= n
   const std::size_t quarter = std::size_t{1} << (log2 - 2);
-  const std::size_t step = (n - (std::size_t{1} << log2)) / quarter + 1;  // 1..4 quarters above 2^log2
+  const std::size_t step =
+      (n - (std::size_t{1} << log2)) / quarter + 1;  // 1..4 quarters above 2^log2
   if (bytes <= 64)
     return {0, 64};
   if (bytes <= 128)
@@ -43,7 +47,8 @@ struct Cache {
   ~Cache();
 };
 
-// Tensors with static storage die after the main thread's thread_local objects: the pointer tells whether the cache lives.
+// Tensors with static storage die after the main thread's thread_local objects: the pointer tells
+// whether the cache lives.
 thread_local Cache* cache = nullptr;
 thread_local bool cache_is_dead = false;
 
@@ -93,7 +98,8 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
   ::operator delete(block, alignment);
 }
 
-// ---- shapes -----------------------------------------------------------------------------------------------------
+// ---- shapes
+// -----------------------------------------------------------------------------------------------------
 
 std::size_t numel(const Shape& shape) {
   std::size_t n = 1;
@@ -118,8 +124,10 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
     const std::size_t m = i <= a.size() ? a[a.size() - i] : 1;
     const std::size_t n = i <= b.size() ? b[b.size() - i] : 1;
     if (m != n && m != 1 && n != 1)
-      fail<ShapeError>("{}: shapes {} and {} do not broadcast: sizes {} and {} at dimension -{} differ and neither is 1",
-                       op, to_string(a), to_string(b), m, n, i);
+      fail<ShapeError>(
+          "{}: shapes {} and {} do not broadcast: sizes {} and {} at dimension -{} differ and "
+          "neither is 1",
+          op, to_string(a), to_string(b), m, n, i);
     out[rank - i] = m == 1 ? n : m;
   }
   return out;
@@ -140,9 +148,11 @@ Shape to_shape(const Dims& sizes, const char* op) {
 }
 
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op) {
-  const auto n = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));  // a 0-d tensor takes 0 and -1, as in PyTorch
+  const auto n = static_cast<std::int64_t>(
+      std::max<std::size_t>(rank, 1));  // a 0-d tensor takes 0 and -1, as in PyTorch
   if (dim < -n || dim >= n)
-    fail<ValueError>("{}: dimension {} is out of range for a {}-d tensor: expected {} to {}", op, dim, rank, -n, n - 1);
+    fail<ValueError>("{}: dimension {} is out of range for a {}-d tensor: expected {} to {}", op,
+                     dim, rank, -n, n - 1);
   return static_cast<std::size_t>(dim < 0 ? dim + n : dim);
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// Arrays: the only file that includes xtensor, and it hides the differences between xtensor's versions.
+// Arrays: the only file that includes xtensor, and it hides the differences between xtensor's
+// versions.
 //
-// Array<T> is an xtensor xarray, row-major, on 64-byte aligned memory that is kept for reuse.  The allocator is named
-// here and not left to xtensor's default, which changes with the compiler's flags: a program that is built without
-// our flags must agree with the library on what an array is.
+// Array<T> is an xtensor xarray, row-major, on 64-byte aligned memory that is kept for reuse.  The
+// allocator is named here and not left to xtensor's default, which changes with the compiler's
+// flags: a program that is built without our flags must agree with the library on what an array is.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +26,9 @@
 #include <xtensor/xexpression_traits.hpp>
 
 #if XTENSOR_VERSION_MAJOR == 0 && XTENSOR_VERSION_MINOR < 26
-// xtensor 0.24 and 0.25 take a dynamic shape for a fixed one under GCC's -std=c++20, so that evaluating an expression of
-// two 2-D arrays gives a 4-D one.  A full specialisation outranks the wrong partial one.
+// xtensor 0.24 and 0.25 take a dynamic shape for a fixed one under GCC's -std=c++20, so that
+// evaluating an expression of two 2-D arrays gives a 4-D one.  A full specialisation outranks the
+// wrong partial one.
 template <>
 struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
   template <class T, xt::layout_type L>
@@ -39,7 +41,8 @@ struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
 
 namespace xgrad {
 
-/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  The cache is per thread.
+/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  The
+/// cache is per thread.
 void* allocate_bytes(std::size_t bytes);
 void free_bytes(void* block, std::size_t bytes) noexcept;
 
@@ -93,14 +96,16 @@ std::string to_string(const Shape& shape);
 /// "float32", "float64".
 const char* to_string(DType dtype);
 
-/// The shape of a op b by NumPy's rules: aligned at the last dimension, sizes equal or 1.  Throws ShapeError naming op.
+/// The shape of a op b by NumPy's rules: aligned at the last dimension, sizes equal or 1.  Throws
+/// ShapeError naming op.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
 
-/// One size or dimension as a user writes it: any integer type, negative ones allowed where they mean something.
+/// One size or dimension as a user writes it: any integer type, negative ones allowed where they
+/// mean something.
 struct Dim {
   std::int64_t value;
   template <class I>
-    requires std::is_integral_v<I>
+  requires std::is_integral_v<I>
   constexpr Dim(I v) : value(static_cast<std::int64_t>(v)) {}
   constexpr operator std::int64_t() const { return value; }
 };
@@ -116,14 +121,16 @@ class Dims : public std::vector<std::int64_t> {
   }
   Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
   template <class I>
-    requires std::is_integral_v<I>
-  Dims(I one) : std::vector<std::int64_t>{static_cast<std::int64_t>(one)} {}
+  requires std::is_integral_v<I> Dims(I one)
+      : std::vector<std::int64_t>{static_cast<std::int64_t>(one)} {}
 };
 
-/// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their product overflows.
+/// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their
+/// product overflows.
 Shape to_shape(const Dims& sizes, const char* op);
 
-/// A dimension counted from the front: -1 is the last of rank.  Throws ValueError naming op if it is out of range.
+/// A dimension counted from the front: -1 is the last of rank.  Throws ValueError naming op if it
+/// is out of range.
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op);
 
 /// The row-major strides of a shape, in elements.

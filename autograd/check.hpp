@@ -14,7 +14,8 @@ template <class E, class... Args>
   throw E(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Throws E with a formatted message unless the condition holds.  The arguments are evaluated in any case: keep them cheap.
+/// Throws E with a formatted message unless the condition holds.  The arguments are evaluated in
+/// any case: keep them cheap.
 template <class E, class... Args>
 void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]]

@@ -9,228 +9,156 @@
 
 namespace xgrad {
 
-// ---- recording ------------------------------------------------------------------------------------------------------
-
-bool any_requires_grad(std::span<const Tensor> inputs) {
-  return Mode::current().grad_enabled && std::ranges::any_of(inputs, [](const Tensor& x) {
-           return x.defined() && x.requires_grad();
-         });
+// sum += gradient: in place if the sum is in nobody else's hands, and as an op of the graph under
+// create_graph.
+static void accumulate(Saved& sum, const Tensor& gradient) {
+  const bool graph = Mode::current().grad_enabled;
+  if (!sum)
+    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
+  else if (graph || sum.value.use_count() > 1)
+    sum = add(sum.tensor(), gradient);
+  else
+    kernels::add_to(const_cast<Storage&>(*sum.value), *gradient.impl().value);
 }
 
-Tensor attach(Tensor value, std::string_view op, const std::vector<Tensor>& inputs, Backward backward,
-              Flags flags) {
-  auto node = std::make_shared<Node>();
-  node->op = op;
-  node->shape = value.shape();
-  node->dtype = value.dtype();
-  node->broadcasts = flags.broadcasts;
-  node->backward = std::move(backward);
-  node->inputs.reserve(inputs.size());
-  for (const Tensor& x : inputs) {
-    node->inputs.push_back(x.defined() ? x.impl().node : nullptr);
-    if (const auto& input = node->inputs.back(); input != nullptr)
-      node->sequence = std::max(node->sequence, input->sequence + 1);
-  }
-  if (flags.saves_output)
-    node->output = value.impl().value;
-  return Tensor(value.impl().value, std::move(node));
-}
-
-// Releasing a node may drop the last reference to its inputs' nodes, which release theirs, and so on along the graph.
-// The first call on a thread collects what the others drop and destroys it one by one.
-void Node::release() noexcept {
-  struct Remains {
-    std::vector<std::shared_ptr<Node>> inputs;
-    Backward backward;
-    decltype(Node::hooks) hooks;
-  };
-  static thread_local constinit std::vector<Remains>* doomed = nullptr;
-  output.reset();
-  if (inputs.empty() && backward == nullptr && hooks.empty())
-    return;
-  Remains mine{std::exchange(inputs, {}), std::exchange(backward, nullptr), std::exchange(hooks, {})};
-  if (doomed != nullptr) {
-    doomed->push_back(std::move(mine));
-    return;
-  }
-  std::vector<Remains> list;
-  doomed = &list;
-  for (list.push_back(std::move(mine)); !list.empty();) {
-    const Remains next = std::move(list.back());
-    list.pop_back();
-  }
-  doomed = nullptr;
-}
-
-// ---- one backward run -----------------------------------------------------------------------------------------------
-
-// Everything that is in flight belongs to the run, not to the nodes: an exception or a run within a run leaves nothing
-// behind, and two threads may share leaves.
+// One call of backward() or grad().  All that is in flight belongs to it and not to the nodes: an
+// exception, or a run within a run, leaves nothing behind, and two threads may share leaves.
 class Sink::Run {
  public:
-  // Without targets, gradients go to every leaf; with targets, only along the paths that lead to them.
-  Run(const GradOptions& options, std::span<const Tensor> outputs, std::span<const Tensor> targets)
-      : create_graph(options.create_graph), retain_graph_(options.retain_graph || options.create_graph) {
+  // Without targets, gradients go to every leaf; with targets, only along the paths that lead to
+  // them.
+  Run(const GradOptions& options, const std::vector<Tensor>& outputs,
+      const std::vector<Tensor>& targets)
+      : create_graph_(options.create_graph),
+        retain_graph_(options.retain_graph || options.create_graph) {
     for (const Tensor& x : targets)
-      targets_.emplace(x.impl().node.get(), Tensor());
+      results_.emplace(x.impl().node.get(), Tensor());
     if (!targets.empty())
       find_wanted(outputs);
   }
 
-  bool wants(const Node* node) const {
-    return node != nullptr && (targets_.empty() || wanted_.contains(node));
+  bool create_graph() const { return create_graph_; }
+  bool wants(const std::shared_ptr<Node>& node) const {
+    return node != nullptr && (results_.empty() || wanted_.contains(node.get()));
   }
 
-  // The gradient gathered so far for a node's output; a node gets its place in the queue when its first one comes.
+  bool wants_any(const std::vector<std::shared_ptr<Node>>& nodes) const {
+    return std::ranges::any_of(nodes, [this](const auto& node) { return wants(node); });
+  }
+
+  // The gradient gathered so far for a node's output.  With the first one, the node takes its place
+  // in the queue.
   Saved& slot(const std::shared_ptr<Node>& node) {
     const auto [at, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
-      queue_.push_back({node->sequence, arrivals_++, node});
+      queue_.push_back({node->sequence, arrivals_left_--, node});
       std::push_heap(queue_.begin(), queue_.end());
     }
     return at->second;
   }
 
-  void add(const std::shared_ptr<Node>& node, const Tensor& gradient) {
-    accumulate(slot(node), {gradient.impl().value, create_graph ? gradient.impl().node : nullptr});
-  }
-
   void execute() {
-    const ModeGuard mode({create_graph, create_graph ? Mode::current().observer : nullptr});
     while (!queue_.empty()) {
       std::pop_heap(queue_.begin(), queue_.end());
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
       Tensor gradient = gradients_.extract(node.get()).mapped().tensor();
       for (const auto& [id, hook] : node->hooks)
-        replace(gradient, hook(gradient), *node);
-      visit(node, std::move(gradient));
+        if (const Tensor replacement = hook(gradient); replacement.defined())
+          gradient = replacement;
+      if (!node->hooks.empty())
+        node->check_gradient(gradient, "hook on " + node->op, 0);
+      deliver(*node, gradient);
+      if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
+        run_formula(node, std::move(gradient));
     }
-    for (auto& [impl, gradient] : kept_)  // only now: an exception before this has changed nothing
+    for (const auto& [impl, gradient] :
+         kept_)  // only now: an exception before this has changed nothing
       keep(*impl, gradient);
   }
 
-  Tensor result(const Tensor& target) const { return targets_.at(target.impl().node.get()); }
-
-  const bool create_graph;
+  Tensor result(const Tensor& target) const { return results_.at(target.impl().node.get()); }
 
  private:
+  // Largest sequence first; of equals the first to arrive, so that sums are the same in every run.
   struct Task {
-    std::uint64_t sequence, arrival;
+    std::uint64_t sequence, arrivals_left;
     std::shared_ptr<Node> node;
-    // The largest sequence comes first and, so that sums are the same in every run, of equals the first to arrive.
-    bool operator<(const Task& other) const {
-      return sequence != other.sequence ? sequence < other.sequence : arrival > other.arrival;
-    }
+    auto operator<=>(const Task&) const = default;
   };
 
-  void visit(const std::shared_ptr<Node>& node, Tensor gradient) {
-    if (targets_.empty()) {
-      if (auto impl = node->keeper.lock())
-        kept_.emplace_back(std::move(impl), gradient);
-    } else if (const auto target = targets_.find(node.get()); target != targets_.end()) {
-      target->second = gradient;
-    }
-    const auto wanted = [this](const auto& input) { return wants(input.get()); };
-    if (node->sequence == 0 || (!targets_.empty() && std::ranges::none_of(node->inputs, wanted)))
-      return;
+  void deliver(const Node& node, const Tensor& gradient) {
+    if (const auto result = results_.find(&node); result != results_.end())
+      result->second = gradient;
+    else if (auto impl = node.keeper.lock(); impl != nullptr && results_.empty())
+      kept_.emplace_back(std::move(impl), gradient);
+  }
+
+  void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
     if (node->backward == nullptr)
-      fail<GraphError>("backward: the graph behind '{}' was freed by an earlier backward(); keep it with retain_graph",
-                       node->op);
+      fail<GraphError>(
+          "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
+          node->op);
     Sink sink(*this, node, std::move(gradient));
     node->backward(sink);
     if (observer_ != nullptr)
-      tell_observer(*node);
+      for (std::size_t i = 0; i < node->inputs.size(); ++i)
+        if (const auto at = gradients_.find(node->inputs[i].get()); at != gradients_.end())
+          observer_->on_backward(*node, i, at->second.tensor());
     if (!retain_graph_)
       node->release();
   }
 
-  void tell_observer(const Node& node) const {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto at = gradients_.find(node.inputs[i].get()); at != gradients_.end())
-        observer_->on_backward(node, i, at->second.tensor());
-  }
-
-  static void accumulate(Saved& sum, Saved gradient) {
-    if (!sum)
-      sum = std::move(gradient);
-    else if (Mode::current().grad_enabled || sum.value.use_count() > 1)
-      sum = xgrad::add(sum.tensor(), gradient.tensor());
-    else
-      kernels::add_to(const_cast<Storage&>(*sum.value), *gradient.value);  // ours alone: nobody sees it change
-  }
-
-  void keep(Tensor::Impl& impl, const Tensor& gradient) const {
-    if (impl.grad == nullptr) {
-      impl.grad = Tensor(gradient.impl().value, gradient.impl().node).handle();
-      return;
-    }
-    Saved sum{std::move(impl.grad->value), std::move(impl.grad->node)};
+  static void keep(Tensor::Impl& impl, const Tensor& gradient) {
+    Saved sum;
+    if (impl.grad.use_count() == 1)  // in nobody else's hands: may be added to in place
+      sum = {std::move(impl.grad->value), impl.grad->node};
+    else if (impl.grad != nullptr)
+      sum = Tensor(impl.grad);
     accumulate(sum, gradient);
-    if (create_graph)
-      impl.grad = sum.tensor().handle();  // who holds the old one keeps it, with its graph
-    else
-      *impl.grad = {std::move(sum.value), std::move(sum.node), nullptr};
-  }
-
-  static void replace(Tensor& gradient, const Tensor& by, const Node& node) {
-    if (!by.defined())
-      return;
-    if (by.shape() != node.shape || by.dtype() != node.dtype)
-      fail<ShapeError>("hook on '{}': returned a {} gradient of shape {} for a {} Tensor of shape {}", node.op,
-                       to_string(by.dtype()), to_string(by.shape()), to_string(node.dtype), to_string(node.shape));
-    gradient = by;
+    impl.grad = sum.tensor().handle();
   }
 
   // By rising sequence, a node is wanted if it is a target or one of its inputs is wanted.
-  void find_wanted(std::span<const Tensor> outputs) {
+  void find_wanted(const std::vector<Tensor>& outputs) {
     std::vector<const Node*> found;
-    std::unordered_set<const Node*> seen;
-    const auto discover = [&](const Node* node) {
-      if (node != nullptr && seen.insert(node).second)
-        found.push_back(node);
+    std::unordered_set<const Node*> seen{nullptr};
+    const auto discover = [&](const std::shared_ptr<Node>& node) {
+      if (seen.insert(node.get()).second)
+        found.push_back(node.get());
     };
     for (const Tensor& y : outputs)
-      discover(y.impl().node.get());
+      discover(y.impl().node);
     for (std::size_t i = 0; i < found.size(); ++i)
-      for (const auto& input : found[i]->inputs)
-        discover(input.get());
+      std::ranges::for_each(found[i]->inputs, discover);
     std::ranges::sort(found, {}, &Node::sequence);
-    const auto wanted = [this](const auto& input) { return wanted_.contains(input.get()); };
     for (const Node* node : found)
-      if (targets_.contains(node) || std::ranges::any_of(node->inputs, wanted))
+      if (results_.contains(node) || wants_any(node->inputs))
         wanted_.insert(node);
   }
 
-  bool retain_graph_;
+  bool create_graph_, retain_graph_;
   Observer* observer_ = Mode::current().observer;
-  std::uint64_t arrivals_ = 0;
+  std::uint64_t arrivals_left_ = ~std::uint64_t{0};
   std::vector<Task> queue_;  // a heap
   std::unordered_map<const Node*, Saved> gradients_;
-  std::unordered_map<const Node*, Tensor> targets_;
+  std::unordered_map<const Node*, Tensor> results_;  // of the targets
   std::unordered_set<const Node*> wanted_;
   std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> kept_;
 };
 
-// ---- what a formula sees of it ----------------------------------------------------------------------------------------
+bool Sink::needs(std::size_t i) const { return run_.wants(node_->inputs.at(i)); }
 
-bool Sink::needs(std::size_t i) const { return run_.wants(node_->inputs.at(i).get()); }
-
-bool Sink::create_graph() const { return run_.create_graph; }
+bool Sink::create_graph() const { return run_.create_graph(); }
 
 void Sink::add(std::size_t i, const Tensor& gradient) {
   if (!needs(i))
     return;
-  const auto& input = node_->inputs[i];
-  if (gradient.dtype() != input->dtype)
-    fail<DTypeError>("{}: its backward gave a {} gradient for input {}, which is {}", node_->op,
-                     to_string(gradient.dtype()), i, to_string(input->dtype));
-  if (gradient.shape() == input->shape)
-    return run_.add(input, gradient);
-  if (!node_->broadcasts)
-    fail<ShapeError>("{}: its backward gave a gradient of shape {} for input {}, which has shape {}", node_->op,
-                     to_string(gradient.shape()), i, to_string(input->shape));
-  run_.add(input, sum_to(gradient, input->shape));
+  const std::shared_ptr<Node>& input = node_->inputs[i];
+  const bool sums = node_->broadcasts && gradient.shape() != input->shape;
+  const Tensor& fitting = sums ? sum_to(gradient, input->shape) : gradient;
+  input->check_gradient(fitting, node_->op, i);
+  accumulate(run_.slot(input), fitting);
 }
 
 template <class T>
@@ -246,25 +174,16 @@ Buffer<T> Sink::buffer(std::size_t i) {
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);
 
-// ---- starting a run ---------------------------------------------------------------------------------------------------
-
-static void run_from(Sink::Run& run, const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
-                     const char* caller) {
-  if (!gradients.empty() && gradients.size() != outputs.size())
-    fail<ValueError>("{}: {} outputs but {} grad_outputs", caller, outputs.size(), gradients.size());
+// Gives each output its gradient, and goes.
+static void start(Sink::Run& run, const std::vector<Tensor>& outputs, const GradOptions& options,
+                  const char* caller) {
+  check_outputs(outputs, options.grad_outputs, caller);
+  const ModeGuard mode(
+      {options.create_graph, options.create_graph ? Mode::current().observer : nullptr});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& y = outputs[i];
-    if (!y.requires_grad())
-      fail<GraphError>("{}: output {} has no graph: nothing that made it requires a gradient", caller, i);
-    const bool given = !gradients.empty() && gradients[i].defined();
-    if (!given && y.numel() != 1)
-      fail<GraphError>("{}: output {} has shape {}: only an output of one element needs no grad_outputs", caller, i,
-                       to_string(y.shape()));
-    if (given && (gradients[i].shape() != y.shape() || gradients[i].dtype() != y.dtype()))
-      fail<ShapeError>("{}: grad_outputs {} is {} {} but its output is {} {}", caller, i,
-                       to_string(gradients[i].dtype()), to_string(gradients[i].shape()), to_string(y.dtype()),
-                       to_string(y.shape()));
-    run.add(y.impl().node, given ? gradients[i] : ones_like(y));
+    const bool given = i < options.grad_outputs.size() && options.grad_outputs[i].defined();
+    accumulate(run.slot(outputs[i].impl().node),
+               given ? options.grad_outputs[i] : ones_like(outputs[i]));
   }
   run.execute();
 }
@@ -273,14 +192,15 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                          const GradOptions& options) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     check<GraphError>(inputs[i].requires_grad(), "grad: input {} does not require a gradient", i);
-  Sink::Run run(options, outputs, inputs);
-  if (!inputs.empty())
-    run_from(run, outputs, options.grad_outputs, "grad");
   std::vector<Tensor> results;
+  if (inputs.empty())
+    return results;
+  Sink::Run run(options, outputs, inputs);
+  start(run, outputs, options, "grad");
   for (const Tensor& x : inputs) {
     results.push_back(run.result(x));
     if (!results.back().defined() && !options.allow_unused)
-      fail<GraphError>("grad: input {} of shape {} was not used for the outputs; allow_unused permits it",
+      fail<GraphError>("grad: no output uses input {} of shape {}; allow_unused permits it",
                        results.size() - 1, to_string(x.shape()));
   }
   return results;
@@ -288,7 +208,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
   Sink::Run run(options, outputs, {});
-  run_from(run, outputs, options.grad_outputs, "backward");
+  start(run, outputs, options, "backward");
 }
 
 }  // namespace xgrad

@@ -1,5 +1,6 @@
 #pragma once
-// The errors that xgrad throws.  A message names the operation, what it was given and the rule that was broken.
+// The errors that xgrad throws.  A message names the operation, what it was given and the rule that
+// was broken.
 
 #include <stdexcept>
 #include <string>

@@ -2,11 +2,11 @@
 // The catalogue of ops.  Names and semantics are PyTorch's; where one differs, its comment says so.
 //
 // Dimension letters, here and in every attention comment:
-//   B batch   T time (positions of a query)   S positions of keys and values   C channels (the model's width)
-//   H heads   D channels of one head   V vocabulary
+//   B batch   T time (positions of a query)   S positions of keys and values   C channels (the
+//   model's width) H heads   D channels of one head   V vocabulary
 //
-// All tensors of one op have the same dtype, else DTypeError.  "Broadcast" means NumPy's rules.  Dimensions may be
-// negative, counted from the end.  Every op can be differentiated twice.
+// All tensors of one op have the same dtype, else DTypeError.  "Broadcast" means NumPy's rules.
+// Dimensions may be negative, counted from the end.  Every op can be differentiated twice.
 
 #include <cstdint>
 #include <limits>
@@ -20,9 +20,11 @@ namespace xgrad {
 
 class Generator;
 
-// ---- factories (tensor.cpp): constants, float32 unless told otherwise -------------------------------------------------
+// ---- factories (tensor.cpp): constants, float32 unless told otherwise
+// -------------------------------------------------
 
-Tensor tensor(const Values& values, DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
+Tensor tensor(const Values& values,
+              DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
 Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
 Tensor ones(const Dims& sizes, DType dtype = DType::float32);
 Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);
@@ -42,10 +44,12 @@ template <class E>
 Tensor from_expression(const xt::xexpression<E>& expression) {
   using T = typename E::value_type;
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
-                "a Tensor holds float or double: use xt::cast<float>(...), or Indices and Mask for integers and bool");
+                "a Tensor holds float or double: use xt::cast<float>(...), or Indices and Mask for "
+                "integers and bool");
   return Tensor(Array<T>(expression));
 }
-/// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given (random.hpp).
+/// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given
+/// (random.hpp).
 Tensor rand(const Dims& sizes, DType dtype = DType::float32);
 Tensor rand(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
 Tensor randn(const Dims& sizes, DType dtype = DType::float32);
@@ -58,7 +62,8 @@ Indices randperm(std::size_t n);
 Indices randperm(std::size_t n, Generator& generator);
 Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
 
-// ---- elementwise (ops/elementwise.cpp): operands broadcast ------------------------------------------------------------
+// ---- elementwise (ops/elementwise.cpp): operands broadcast
+// ------------------------------------------------------------
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
@@ -69,7 +74,7 @@ Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
 Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);    ///< natural
+Tensor log(const Tensor& x);  ///< natural
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x)
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
@@ -83,12 +88,13 @@ enum class Gelu { erf, tanh };
 /// x * Phi(x), with the normal distribution's Phi exact (erf) or approximated as
 /// (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (tanh).  Hendrycks and Gimpel, 2016.
 Tensor gelu(const Tensor& x, Gelu approximate = Gelu::erf);
-Tensor silu(const Tensor& x);  ///< x * sigmoid(x)
+Tensor silu(const Tensor& x);                      ///< x * sigmoid(x)
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 /// x limited to [min, max]; either may be absent.  The gradient passes where min <= x <= max.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
-Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);  ///< elementwise condition ? a : b
+Tensor where(const Mask& condition, const Tensor& a,
+             const Tensor& b);  ///< elementwise condition ? a : b
 Tensor where(const Mask& condition, const Tensor& a, double b);
 Tensor where(const Mask& condition, double a, const Tensor& b);
 /// x where the mask is false, else value; the mask broadcasts to x's shape.
@@ -96,7 +102,8 @@ Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
 
-// ---- comparisons (ops/compare.cpp): not differentiable ----------------------------------------------------------------
+// ---- comparisons (ops/compare.cpp): not differentiable
+// ----------------------------------------------------------------
 
 Mask operator==(const Tensor& a, const Tensor& b);
 Mask operator!=(const Tensor& a, const Tensor& b);
@@ -123,7 +130,8 @@ Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
-// ---- reductions (ops/reduce.cpp): over all dimensions, or over those named --------------------------------------------
+// ---- reductions (ops/reduce.cpp): over all dimensions, or over those named
+// --------------------------------------------
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -142,20 +150,25 @@ struct Extremum {
 };
 Tensor max(const Tensor& x);  ///< the gradient is shared evenly among equals
 Tensor min(const Tensor& x);
-Extremum max(const Tensor& x, std::int64_t dim, bool keepdim = false);  ///< gradient to the index returned, the first
+Extremum max(const Tensor& x, std::int64_t dim,
+             bool keepdim = false);  ///< gradient to the index returned, the first
 Extremum min(const Tensor& x, std::int64_t dim, bool keepdim = false);
-Tensor amax(const Tensor& x, const Dims& dims, bool keepdim = false);  ///< gradient shared evenly among equals
+Tensor amax(const Tensor& x, const Dims& dims,
+            bool keepdim = false);  ///< gradient shared evenly among equals
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of non-zeros.  Gradient 0 at 0.
+/// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
+/// non-zeros.  Gradient 0 at 0.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- matrix products (ops/matmul.cpp, ops/einsum.cpp) -------------------------------------------------------------------
+// ---- matrix products (ops/matmul.cpp, ops/einsum.cpp)
+// -------------------------------------------------------------------
 
-/// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the left, a column on the right.
+/// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the
+/// left, a column on the right.
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor mm(const Tensor& a, const Tensor& b);     ///< (m, k), (k, n) -> (m, n)
 Tensor bmm(const Tensor& a, const Tensor& b);    ///< (B, m, k), (B, k, n) -> (B, m, n)
@@ -163,12 +176,15 @@ Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
 /// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-/// Einstein's summation: "bij,bjk->bik"; with "..." for broadcast dimensions and an implied output as in PyTorch.
+/// Einstein's summation: "bij,bjk->bik"; with "..." for broadcast dimensions and an implied output
+/// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp) ------------------------------------------------------------------------------------------------
+// ---- shape (ops/shape.cpp)
+// ------------------------------------------------------------------------------------------------
 
-/// The same elements in another shape; one size may be -1.  Copies: unlike PyTorch's, views do not share memory.
+/// The same elements in another shape; one size may be -1.  Copies: unlike PyTorch's, views do not
+/// share memory.
 Tensor reshape(const Tensor& x, const Dims& sizes);
 Tensor view(const Tensor& x, const Dims& sizes);  ///< the same as reshape
 Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
@@ -181,22 +197,28 @@ Tensor expand(const Tensor& x, const Dims& sizes);  ///< -1 keeps a size
 Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes, std::int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                          std::int64_t dim = 0);
 std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim = 0);
-/// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped), step > 0.
+/// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),
+/// step > 0.
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
              std::optional<std::int64_t> end, std::int64_t step = 1);
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::size_t length);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
 Tensor flip(const Tensor& x, const Dims& dims);
-Tensor tril(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
+Tensor tril(const Tensor& x,
+            std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 Mask tril(const Mask& x, std::int64_t diagonal = 0);
 
-// ---- indexing and scans (ops/index.cpp) -------------------------------------------------------------------------------
+// ---- indexing and scans (ops/index.cpp)
+// -------------------------------------------------------------------------------
 
-Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index);  ///< index 1-D; rows may repeat
-/// out[i][j] = x[index[i][j]][j] for dim 0 (torch.gather): index has x's rank and no larger sizes off dim.
+Tensor index_select(const Tensor& x, std::int64_t dim,
+                    const Indices& index);  ///< index 1-D; rows may repeat
+/// out[i][j] = x[index[i][j]][j] for dim 0 (torch.gather): index has x's rank and no larger sizes
+/// off dim.
 Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
@@ -204,25 +226,31 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
 Tensor cumsum(const Tensor& x, std::int64_t dim);
 /// The k largest (or smallest) along dim, in falling (rising) order; gradient to their places.
 Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool largest = true);
-/// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an id outside 0 ... V - 1 and its place.
+/// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an id outside 0 ... V - 1
+/// and its place.
 Tensor embedding(const Indices& indices, const Tensor& weight);
 
-// ---- softmax and norms (ops/softmax.cpp, ops/norm.cpp) ------------------------------------------------------------------
+// ---- softmax and norms (ops/softmax.cpp, ops/norm.cpp)
+// ------------------------------------------------------------------
 
-Tensor softmax(const Tensor& x, std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
+Tensor softmax(const Tensor& x,
+               std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
 Tensor log_softmax(const Tensor& x, std::int64_t dim);
-/// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size() dimensions; weight and
-/// bias have that shape or are undefined.  Ba, Kiros and Hinton, 2016.
-Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
-                  double eps = 1e-5);
-/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  Zhang and Sennrich, 2019.
+/// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
+/// dimensions; weight and bias have that shape or are undefined.  Ba, Kiros and Hinton, 2016.
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  Zhang
+/// and Sennrich, 2019.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt);
-/// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.  Draws as PyTorch does.
+/// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
+/// Draws as PyTorch does.
 Tensor dropout(const Tensor& x, double p, bool training = true);
 Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
 
-// ---- losses (ops/loss.cpp) ------------------------------------------------------------------------------------------------
+// ---- losses (ops/loss.cpp)
+// ------------------------------------------------------------------------------------------------
 
 enum class Reduction { none, mean, sum };
 struct CrossEntropyOptions {
@@ -231,11 +259,13 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;  ///< (1 - e) * nll + e / V * sum(-log p)
   Reduction reduction = Reduction::mean;
 };
-/// -log softmax(x)[target]: x (N, V) or (V) or (N, V, d1, ...), target (N) or () or (N, d1, ...).  The mean is over targets
-/// that are not ignored, weighted by class.
-Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyOptions& options = {});
+/// -log softmax(x)[target]: x (N, V) or (V) or (N, V, d1, ...), target (N) or () or (N, d1, ...).
+/// The mean is over targets that are not ignored, weighted by class.
+Tensor cross_entropy(const Tensor& x, const Indices& target,
+                     const CrossEntropyOptions& options = {});
 /// -sum(target * log softmax(x)), target probabilities of x's shape; the mean is over N.
-Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options = {});
+Tensor cross_entropy(const Tensor& x, const Tensor& target,
+                     const CrossEntropyOptions& options = {});
 struct NllLossOptions {
   Tensor weight = {};
   std::int64_t ignore_index = -100;
@@ -244,28 +274,32 @@ struct NllLossOptions {
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
-// ---- attention (ops/attention.cpp) ----------------------------------------------------------------------------------------
+// ---- attention (ops/attention.cpp)
+// ----------------------------------------------------------------------------------------
 
 struct AttentionOptions {
-  bool is_causal = false;                ///< position t sees keys 0 ... t
-  double dropout_p = 0;                  ///< on the attention weights; always active when not 0, as in PyTorch
-  std::optional<double> scale = {};      ///< 1 / sqrt(D) unless given
+  bool is_causal = false;  ///< position t sees keys 0 ... t
+  double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
+  std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
 };
-/// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv); batch dimensions broadcast.
-/// A boolean mask is true where attention is allowed; an additive one is added to the scores; both broadcast to
+/// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
+/// batch dimensions broadcast. A boolean mask is true where attention is allowed; an additive one
+/// is added to the scores; both broadcast to
 /// (..., T, S).  A row that is masked completely gives zeros.  Vaswani et al., 2017.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask,
-                                    const AttentionOptions& options = {});
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                                    const AttentionOptions& options = {});
-/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and each of q, k, v holds
-/// its heads side by side -> (B, T, C).  The same numbers as splitting into (B, H, T, D), scaled_dot_product_attention
-/// with is_causal, and merging the heads, without the copies.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Mask& mask, const AttentionOptions& options = {});
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Tensor& mask, const AttentionOptions& options = {});
+/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
+/// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
+/// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the
+/// copies.
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
 
-// ---- operators --------------------------------------------------------------------------------------------------------------
+// ---- operators
+// --------------------------------------------------------------------------------------------------------------
 // `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -281,15 +315,24 @@ inline Tensor operator-(double a, const Tensor& b) { return sub(scalar(a, b.dtyp
 inline Tensor operator*(double a, const Tensor& b) { return mul(scalar(a, b.dtype()), b); }
 inline Tensor operator/(double a, const Tensor& b) { return div(scalar(a, b.dtype()), b); }
 template <class B>
-Tensor& operator+=(Tensor& a, const B& b) { return a = a + b; }
+Tensor& operator+=(Tensor& a, const B& b) {
+  return a = a + b;
+}
 template <class B>
-Tensor& operator-=(Tensor& a, const B& b) { return a = a - b; }
+Tensor& operator-=(Tensor& a, const B& b) {
+  return a = a - b;
+}
 template <class B>
-Tensor& operator*=(Tensor& a, const B& b) { return a = a * b; }
+Tensor& operator*=(Tensor& a, const B& b) {
+  return a = a * b;
+}
 template <class B>
-Tensor& operator/=(Tensor& a, const B& b) { return a = a / b; }
+Tensor& operator/=(Tensor& a, const B& b) {
+  return a = a / b;
+}
 
-// ---- indexing and printing ----------------------------------------------------------------------------------------------------
+// ---- indexing and printing
+// ----------------------------------------------------------------------------------------------------
 
 /// Python's start:end:step.
 struct Slice {
@@ -298,7 +341,8 @@ struct Slice {
 };
 struct Ellipsis {};
 struct NewAxis {};
-/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{} (Python's None).
+/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{}
+/// (Python's None).
 using Index = std::variant<std::int64_t, Slice, Ellipsis, NewAxis>;
 /// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).
 Tensor index(const Tensor& x, const std::vector<Index>& indices);

@@ -10,7 +10,8 @@
 
 namespace xgrad {
 
-/// A mt19937 and the second value of a pair of normals that is kept for the next call (torch.Generator).
+/// A mt19937 and the second value of a pair of normals that is kept for the next call
+/// (torch.Generator).
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 5489) { manual_seed(seed); }
@@ -23,7 +24,8 @@ class Generator {
   double normal();           ///< one value; of each pair the second is kept
   double exponential();
 
-  /// Everything that determines what comes next, as text; a FileError if set_state is given something else.
+  /// Everything that determines what comes next, as text; a FileError if set_state is given
+  /// something else.
   std::string state() const;
   void set_state(const std::string& state);
 
@@ -45,7 +47,8 @@ void fill_normal(std::span<double> out, Generator& generator);
 /// 1 with probability p, else 0, as torch.bernoulli_(p).
 void fill_bernoulli(std::span<float> out, double p, Generator& generator);
 void fill_bernoulli(std::span<double> out, double p, Generator& generator);
-/// One index with these weights, as torch.multinomial(weights, 1): the largest of weight / exponential.
+/// One index with these weights, as torch.multinomial(weights, 1): the largest of weight /
+/// exponential.
 std::size_t multinomial(std::span<const float> weights, Generator& generator);
 
 }  // namespace xgrad

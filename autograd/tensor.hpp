@@ -20,7 +20,8 @@ class Node;
 class Tensor;
 struct GradOptions;
 
-/// What a Tensor's value is kept in: an array of either dtype.  Shared between handles, and never changed while shared.
+/// What a Tensor's value is kept in: an array of either dtype.  Shared between handles, and never
+/// changed while shared.
 struct Storage {
   std::variant<Array<float>, Array<double>> data;
 
@@ -41,8 +42,9 @@ struct Storage {
   }
 };
 
-/// What a backward formula captures of a Tensor: its value and its place in the graph.  Unlike a Tensor's, these never
-/// change, so an update() between forward and backward cannot corrupt a gradient.
+/// What a backward formula captures of a Tensor: its value and its place in the graph.  Unlike a
+/// Tensor's, these never change, so an update() between forward and backward cannot corrupt a
+/// gradient.
 struct Saved {
   std::shared_ptr<const Storage> value;
   std::shared_ptr<Node> node;  ///< null for a constant
@@ -61,8 +63,7 @@ struct Values {
   double number = 0;
   bool is_list = false;
   template <class N>
-    requires std::is_arithmetic_v<N>
-  Values(N n) : number(static_cast<double>(n)) {}
+  requires std::is_arithmetic_v<N> Values(N n) : number(static_cast<double>(n)) {}
   Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
 };
 
@@ -72,10 +73,11 @@ class Plain {
  public:
   Plain() : Plain(Array<T>::from_shape(Shape{0})) {}
   Plain(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
-  Plain(std::initializer_list<Values> values);  ///< {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged
+  Plain(
+      std::initializer_list<Values> values);  ///< {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged
   template <class E>
-    requires(!std::same_as<E, Array<T>>)
-  Plain(const xt::xexpression<E>& expression) : Plain(Array<T>(expression)) {}
+  requires(!std::same_as<E, Array<T>>) Plain(const xt::xexpression<E>& expression)
+      : Plain(Array<T>(expression)) {}
 
   const Array<T>& array() const& { return *array_; }
   Array<T> array() && { return *array_; }
@@ -97,8 +99,9 @@ using Mask = Plain<bool>;
 
 /// A multidimensional array of float32 or float64 that remembers how it was computed.
 ///
-/// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and `a = a + b` make the
-/// handle `a` name a new Tensor and leave other handles on the old one alone; update() is the one way to change a value.
+/// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and
+/// `a = a + b` make the handle `a` name a new Tensor and leave other handles on the old one alone;
+/// update() is the one way to change a value.
 class Tensor {
  public:
   struct Impl {
@@ -109,8 +112,8 @@ class Tensor {
 
   Tensor() = default;  ///< undefined: no value
   template <class T>
-    requires std::same_as<T, float> || std::same_as<T, double>
-  Tensor(Array<T> array) : Tensor(std::make_shared<const Storage>(std::move(array)), nullptr) {}
+  requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T> array)
+      : Tensor(std::make_shared<const Storage>(std::move(array)), nullptr) {}
   Tensor(std::shared_ptr<const Storage> value, std::shared_ptr<Node> node)
       : impl_(std::make_shared<Impl>(Impl{std::move(value), std::move(node), nullptr})) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -122,8 +125,8 @@ class Tensor {
   std::size_t size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   std::size_t numel() const { return xgrad::numel(shape()); }
 
-  /// The value as an xtensor array; good until the next update().  DTypeError if T is not the dtype.  Not from a
-  /// temporary, whose array would be gone: name the Tensor first.
+  /// The value as an xtensor array; good until the next update().  DTypeError if T is not the
+  /// dtype.  Not from a temporary, whose array would be gone: name the Tensor first.
   template <class T>
   const Array<T>& array() const& {
     const auto* const a = std::get_if<Array<T>>(&impl().value->data);
@@ -143,18 +146,20 @@ class Tensor {
   // ---- the graph ----
   bool requires_grad() const { return impl().node != nullptr; }
   bool is_leaf() const;
-  /// Makes a constant a leaf that gathers gradients, or a leaf a constant.  GraphError on the result of an op.
+  /// Makes a constant a leaf that gathers gradients, or a leaf a constant.  GraphError on the
+  /// result of an op.
   Tensor& requires_grad_(bool on = true);
   /// The gathered gradient; undefined if there is none.
   Tensor grad() const { return Tensor(impl().grad); }
   void set_grad(const Tensor& gradient);  ///< an undefined one clears it
   void zero_grad() { set_grad({}); }      ///< as PyTorch's set_to_none
-  void retain_grad();  ///< makes backward() fill grad() of the result of an op
-  /// Calls hook with this Tensor's complete gradient in every run; what it returns, if defined, replaces the gradient.
-  /// Returns what remove_hook() takes.
+  void retain_grad();                     ///< makes backward() fill grad() of the result of an op
+  /// Calls hook with this Tensor's complete gradient in every run; what it returns, if defined,
+  /// replaces the gradient. Returns what remove_hook() takes.
   std::size_t register_hook(std::function<Tensor(const Tensor&)> hook);
   void remove_hook(std::size_t id);
-  /// Adds d this / d leaf to the grad() of every leaf.  A Tensor of several elements needs the gradient of its own.
+  /// Adds d this / d leaf to the grad() of every leaf.  A Tensor of several elements needs the
+  /// gradient of its own.
   void backward() const;
   void backward(const Tensor& gradient) const;
   void backward(const GradOptions& options) const;
@@ -163,9 +168,10 @@ class Tensor {
   Tensor clone() const;                                            ///< a copy; differentiable
   Tensor to(DType dtype) const;                                    ///< converted; differentiable
 
-  /// Changes the value: f is called with the array, an `Array<float>&` or `Array<double>&`, and must keep its shape.  The
-  /// array is copied first if a graph or another Tensor still holds it.  GraphError on the result of an op that requires
-  /// a gradient, because its value would no longer be what its graph says.
+  /// Changes the value: f is called with the array, an `Array<float>&` or `Array<double>&`, and
+  /// must keep its shape.  The array is copied first if a graph or another Tensor still holds it.
+  /// GraphError on the result of an op that requires a gradient, because its value would no longer
+  /// be what its graph says.
   template <class F>
   void update(F&& f) {
     std::visit([&](auto& a) { f(a); }, writable().data);

@@ -16,14 +16,15 @@ namespace xgrad::kernels {
 /// into += from; equal shapes and dtypes.
 void add_to(Storage& into, const Storage& from);
 
-/// How N row-major operands broadcast to an output, as rows of equal length.  Neighbouring dimensions that every operand
-/// walks alike are merged, so equal shapes are one row.  step[k] is 1 where operand k moves along the row, 0 where it stays.
+/// How N row-major operands broadcast to an output, as rows of equal length.  Neighbouring
+/// dimensions that every operand walks alike are merged, so equal shapes are one row.  step[k] is 1
+/// where operand k moves along the row, 0 where it stays.
 template <std::size_t N>
 struct Rows {
   std::size_t count = 1, length = 1;
   std::array<std::size_t, N> step{};
-  std::vector<std::size_t> outer;                    // sizes of the outer dimensions
-  std::vector<std::array<std::size_t, N>> strides;   // of each operand along each outer dimension
+  std::vector<std::size_t> outer;                   // sizes of the outer dimensions
+  std::vector<std::array<std::size_t, N>> strides;  // of each operand along each outer dimension
 
   Rows(const Shape& out, const std::array<const Shape*, N>& operands) {
     if (std::ranges::all_of(operands, [&](const Shape* s) { return *s == out; })) {
@@ -86,18 +87,20 @@ struct Rows {
 /// Elements in a piece of work for one thread.
 inline constexpr std::size_t elementwise_grain = 16384;
 
-/// out[i] = f(in0[i], in1[i], ...), n elements, where f takes and returns SIMD registers.  An operand with step 0 stays at
-/// its first element.  The last elements go through a padded register: every element sees the same instructions.
+/// out[i] = f(in0[i], in1[i], ...), n elements, where f takes and returns SIMD registers.  An
+/// operand with step 0 stays at its first element.  The last elements go through a padded register:
+/// every element sees the same instructions.
 template <class T, std::size_t N, class F>
-void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N>& step, std::size_t n,
-             const F& f) {
+void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N>& step,
+             std::size_t n, const F& f) {
   using Lanes = simd::Batch<T>;
   constexpr std::size_t width = Lanes::size;
   alignas(64) T padded[N + 1][width];
   const auto apply = [&](std::size_t i) {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       return f(Lanes::load_unaligned(in[K] + i * step[K])...);
-    }(std::make_index_sequence<N>());
+    }
+    (std::make_index_sequence<N>());
   };
   if (n >= width) {
     for (std::size_t k = 0; k < N; ++k)
@@ -124,7 +127,8 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
   }
   [&]<std::size_t... K>(std::index_sequence<K...>) {
     f(Lanes::load_aligned(in[K])...).store_aligned(padded[N]);
-  }(std::make_index_sequence<N>());
+  }
+  (std::make_index_sequence<N>());
   std::memcpy(out, padded[N], n * sizeof(T));
 }
 

@@ -12,8 +12,8 @@
 namespace xgrad {
 namespace {
 
-// A job is a number of pieces that threads draw from a counter.  Workers look for the next job for a few microseconds
-// before they sleep: in training, one follows another.
+// A job is a number of pieces that threads draw from a counter.  Workers look for the next job for
+// a few microseconds before they sleep: in training, one follows another.
 class Pool {
  public:
   explicit Pool(std::size_t workers) {
@@ -118,7 +118,8 @@ std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhi
 std::size_t threads_wanted = std::max(1U, std::thread::hardware_concurrency());
 
 Pool& pool() {
-  static Pool* instance = nullptr;  // never destroyed: a Tensor with static storage may still need it
+  static Pool* instance =
+      nullptr;  // never destroyed: a Tensor with static storage may still need it
   if (instance == nullptr || instance->workers() + 1 != threads_wanted) {
     delete instance;
     instance = new Pool(threads_wanted - 1);

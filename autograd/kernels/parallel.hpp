@@ -26,9 +26,10 @@ class TaskRef {
   void (*call_)(const void*, std::size_t);
 };
 
-/// Calls task(0) ... task(pieces - 1), each once, on this and other threads, and returns when all are done.  The first
-/// exception is thrown on.  How work is cut into pieces must not depend on the number of threads, and no two pieces may
-/// write to the same place: then the result is the same on any number.  A call from within a task runs on its thread.
+/// Calls task(0) ... task(pieces - 1), each once, on this and other threads, and returns when all
+/// are done.  The first exception is thrown on.  How work is cut into pieces must not depend on the
+/// number of threads, and no two pieces may write to the same place: then the result is the same on
+/// any number.  A call from within a task runs on its thread.
 void parallel(std::size_t pieces, TaskRef task);
 
 /// Cuts [0, n) into pieces of `grain` and calls f(begin, end) for each.

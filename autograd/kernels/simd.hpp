@@ -1,13 +1,25 @@
 #pragma once
-// SIMD registers (xsimd) and the vocabulary of formulas on them: the first of a formula's two readings.
+// SIMD registers (xsimd) and the vocabulary of formulas on them: the first of a formula's two
+// readings.
 //
-// A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes a handful of elements;
-// given Tensors the same line builds the graph of the gradient.  What a formula may use is therefore what both have:
-// arithmetic, the functions below, comparisons inside where(), and c(x, number) for constants of x's type.
+// A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes
+// a handful of elements; given Tensors the same line builds the graph of the gradient.  What a
+// formula may use is therefore what both have: arithmetic, the functions below, comparisons inside
+// where(), and c(x, number) for constants of x's type.
 
 #include <concepts>
 #include <type_traits>
+
+// GCC 12 takes the deliberately uninitialised registers in its own AVX-512 intrinsics for mistakes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <xsimd/xsimd.hpp>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 namespace xgrad {
 
@@ -31,7 +43,8 @@ B where(const typename B::batch_bool_type& condition, const B& a, const B& b) {
   return xsimd::select(condition, a, b);
 }
 
-// Unqualified calls find xsimd's functions by the type of their argument; these differ in name or meaning.
+// Unqualified calls find xsimd's functions by the type of their argument; these differ in name or
+// meaning.
 template <Lanes B>
 B maximum(const B& a, const B& b) {  // NaN if either is
   return xsimd::select(a != a, a, xsimd::select(b != b, b, xsimd::max(a, b)));

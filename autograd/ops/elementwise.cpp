@@ -15,15 +15,17 @@ Tensor c(const Tensor& x, double v) { return scalar(v, x.dtype()); }
 void detail::check_same_dtype(const char* op, std::span<const Tensor> inputs) {
   for (const Tensor& x : inputs)
     if (x.dtype() != inputs[0].dtype())
-      fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op, to_string(inputs[0].dtype()),
-                       to_string(x.dtype()));
+      fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op,
+                       to_string(inputs[0].dtype()), to_string(x.dtype()));
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------------------------------
+// ---- arithmetic
+// -------------------------------------------------------------------------------------------------------
 
 Tensor add(const Tensor& a, const Tensor& b) {
   return elementwise(
-      "add", a, b, [](const auto& x, const auto& y) { return x + y; }, PassThrough{}, PassThrough{});
+      "add", a, b, [](const auto& x, const auto& y) { return x + y; }, PassThrough{},
+      PassThrough{});
 }
 
 Tensor sub(const Tensor& a, const Tensor& b) {
@@ -50,4 +52,299 @@ Tensor neg(const Tensor& x) {
   return elementwise(
       "neg", x, [](const auto& a) { return -a; }, partial<>([](const auto& g) { return -g; }));
 }
+
+// ---- powers
+// -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// x to the power e.  xsimd's pow is exp(e log x), off in the last digits; the common exponents need
+// no pow at all.
+template <Lanes T>
+T raise(const T& x, const T& e) {
+  alignas(64) typename T::value_type a[T::size], b[T::size];
+  x.store_aligned(a);
+  e.store_aligned(b);
+  for (std::size_t i = 0; i < T::size; ++i)
+    a[i] = std::pow(a[i], b[i]);
+  return T::load_aligned(a);
 }
+template <Lanes T>
+T raise(const T& x, double e) {
+  if (e == 1)
+    return x;
+  if (e == 2)
+    return x * x;
+  if (e == 3)
+    return x * x * x;
+  if (e == 0.5)
+    return xsimd::sqrt(x);
+  if (e == -1)
+    return T(1) / x;
+  return raise(x, c(x, e));
+}
+template <class E>
+Tensor raise(const Tensor& x, const E& e) {
+  return pow(x, e);
+}
+
+}  // namespace
+
+Tensor pow(const Tensor& x, double exponent) {
+  return elementwise(
+      "pow", x, [exponent](const auto& a) { return raise(a, exponent); },
+      partial<A>([exponent](const auto& g, const auto& a) {
+        return exponent == 0 ? g * c(g, 0) : g * (c(a, exponent) * raise(a, exponent - 1));
+      }));
+}
+
+Tensor pow(const Tensor& x, const Tensor& exponent) {
+  return elementwise(
+      "pow", x, exponent, [](const auto& a, const auto& e) { return raise(a, e); },
+      partial<A, B>([](const auto& g, const auto& a, const auto& e) {
+        return where(e == c(e, 0), g * c(g, 0), g * (e * raise(a, e - c(e, 1))));
+      }),
+      // 0^e does not change with e where e > 0; there log would make it NaN
+      partial<A, B, Y>([](const auto& g, const auto& a, const auto& e, const auto& y) {
+        return where((a == c(a, 0)) & (e >= c(e, 0)), g * c(g, 0),
+                     g * (y * log(where((a == c(a, 0)) & (e >= c(e, 0)), c(a, 1) + a, a))));
+      }));
+}
+
+Tensor pow(double base, const Tensor& exponent) {
+  return pow(scalar(base, exponent.dtype()), exponent);
+}
+
+// ---- functions of one variable
+// --------------------------------------------------------------------------------------------
+
+Tensor exp(const Tensor& x) {
+  return elementwise(
+      "exp", x, [](const auto& a) { return exp(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g * y; }));
+}
+
+Tensor log(const Tensor& x) {
+  return elementwise(
+      "log", x, [](const auto& a) { return log(a); },
+      partial<A>([](const auto& g, const auto& a) { return g / a; }));
+}
+
+Tensor sqrt(const Tensor& x) {
+  return elementwise(
+      "sqrt", x, [](const auto& a) { return sqrt(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g / (y + y); }));
+}
+
+Tensor rsqrt(const Tensor& x) {
+  return elementwise(
+      "rsqrt", x, [](const auto& a) { return c(a, 1) / sqrt(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g * (c(y, -0.5) * (y * y * y)); }));
+}
+
+Tensor abs(const Tensor& x) {
+  return elementwise(
+      "abs", x, [](const auto& a) { return abs(a); }, partial<A>([](const auto& g, const auto& a) {
+        return where(a > c(a, 0), g, where(a < c(a, 0), -g, g * c(g, 0)));
+      }));
+}
+
+Tensor sin(const Tensor& x) {
+  return elementwise(
+      "sin", x, [](const auto& a) { return sin(a); },
+      partial<A>([](const auto& g, const auto& a) { return g * cos(a); }));
+}
+
+Tensor cos(const Tensor& x) {
+  return elementwise(
+      "cos", x, [](const auto& a) { return cos(a); },
+      partial<A>([](const auto& g, const auto& a) { return -(g * sin(a)); }));
+}
+
+Tensor tanh(const Tensor& x) {
+  return elementwise(
+      "tanh", x, [](const auto& a) { return tanh(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g * (c(y, 1) - y * y); }));
+}
+
+Tensor erf(const Tensor& x) {
+  return elementwise(
+      "erf", x, [](const auto& a) { return erf(a); }, partial<A>([](const auto& g, const auto& a) {
+        return g * (c(a, 2 * std::numbers::inv_sqrtpi) * exp(-(a * a)));
+      }));
+}
+
+// ---- activations
+// ------------------------------------------------------------------------------------------------------------
+
+Tensor sigmoid(const Tensor& x) {
+  return elementwise(
+      "sigmoid", x, [](const auto& a) { return sigmoid(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g * ((c(y, 1) - y) * y); }));
+}
+
+Tensor relu(const Tensor& x) {
+  return elementwise(
+      "relu", x, [](const auto& a) { return where(a <= c(a, 0), c(a, 0), a); },  // NaN stays NaN
+      partial<Y>([](const auto& g, const auto& y) { return where(y > c(y, 0), g, c(g, 0)); }));
+}
+
+constexpr double inv_sqrt_2pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+constexpr double sqrt_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+constexpr double gelu_cubic = 0.044715;
+
+static Tensor gelu_erf(const Tensor& x) {
+  return elementwise(
+      "gelu", x,
+      [](const auto& a) {
+        return a * c(a, 0.5) * (c(a, 1) + erf(a * c(a, std::numbers::sqrt2 / 2)));
+      },
+      partial<A>([](const auto& g, const auto& a) {
+        const auto cdf = c(a, 0.5) * (c(a, 1) + erf(a * c(a, std::numbers::sqrt2 / 2)));
+        const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
+        return g * (cdf + a * pdf);
+      }));
+}
+
+// y = a (1 + tanh u) / 2 with u = sqrt(2 / pi) (a + 0.044715 a^3)
+static Tensor gelu_tanh(const Tensor& x) {
+  return elementwise(
+      "gelu", x,
+      [](const auto& a) {
+        const auto u = c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
+        return c(a, 0.5) * a * (c(a, 1) + tanh(u));
+      },
+      partial<A>([](const auto& g, const auto& a) {
+        const auto t = tanh(c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a));
+        const auto du = c(a, sqrt_2_over_pi) * (c(a, 1) + c(a, 3 * gelu_cubic) * a * a);
+        return g * (c(a, 0.5) * (c(a, 1) + t + a * (c(a, 1) - t * t) * du));
+      }));
+}
+
+Tensor gelu(const Tensor& x, Gelu approximate) {
+  return approximate == Gelu::erf ? gelu_erf(x) : gelu_tanh(x);
+}
+
+Tensor silu(const Tensor& x) {
+  return elementwise(
+      "silu", x, [](const auto& a) { return a * sigmoid(a); },
+      partial<A>([](const auto& g, const auto& a) {
+        const auto s = sigmoid(a);
+        return g * (s * (c(a, 1) + a * (c(a, 1) - s)));
+      }));
+}
+
+// ---- choices
+// ------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The share of the gradient that goes to the first operand if `first` holds: all, half at a tie,
+// none.
+template <class Condition, class T>
+T share(const Condition& first, const Condition& tie, const T& g) {
+  return where(first, g, where(tie, g * c(g, 0.5), c(g, 0)));
+}
+
+}  // namespace
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return elementwise(
+      "maximum", a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return elementwise(
+      "minimum", a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
+}
+
+Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
+  check<ValueError>(min || max, "clamp: at least one of min and max must be given");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double low = min.value_or(-infinity), high = max.value_or(infinity);
+  return elementwise(
+      "clamp", x, [low, high](const auto& a) { return minimum(maximum(a, c(a, low)), c(a, high)); },
+      partial<A>([low, high](const auto& g, const auto& a) {
+        return where((a >= c(a, low)) & (a <= c(a, high)), g, c(g, 0));
+      }));
+}
+
+namespace {
+
+// The mask takes part as an operand of zeros and ones, so that it broadcasts like any other.
+Tensor as_tensor(const Mask& mask, DType dtype) {
+  return dispatch(dtype, [&]<class T>() {
+    auto a = empty_array<T>(mask.shape());
+    std::copy_n(mask.data(), mask.numel(), a.data());
+    return Tensor(std::move(a));
+  });
+}
+
+Tensor choose(const char* op, const Mask& condition, const Tensor& a, const Tensor& b) {
+  detail::check_same_dtype(op, std::array{a, b});
+  return elementwise<3>(
+      op, {as_tensor(condition, a.dtype()), a, b},
+      [](const auto& m, const auto& x, const auto& y) { return where(m != c(m, 0), x, y); },
+      NoGradient{},
+      partial<A>([](const auto& g, const auto& m) { return where(m != c(m, 0), g, c(g, 0)); }),
+      partial<A>([](const auto& g, const auto& m) { return where(m != c(m, 0), c(g, 0), g); }));
+}
+
+}  // namespace
+
+Tensor where(const Mask& condition, const Tensor& a, const Tensor& b) {
+  return choose("where", condition, a, b);
+}
+Tensor where(const Mask& condition, const Tensor& a, double b) {
+  return choose("where", condition, a, scalar(b, a.dtype()));
+}
+Tensor where(const Mask& condition, double a, const Tensor& b) {
+  return choose("where", condition, scalar(a, b.dtype()), b);
+}
+
+Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
+  if (broadcast_shapes(x.shape(), mask.shape(), "masked_fill") != x.shape())
+    fail<ShapeError>("masked_fill: mask {} does not broadcast to x {}", to_string(mask.shape()),
+                     to_string(x.shape()));
+  return choose("masked_fill", mask, scalar(value, x.dtype()), x);
+}
+
+// ---- copies
+// -----------------------------------------------------------------------------------------------------------------
+
+Tensor to(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype)
+    return x;
+  return record(
+      "to", {x},
+      [dtype](std::span<const Tensor> in) {
+        return dispatch(dtype, [&]<class To>() {
+          return dispatch(in[0].dtype(), [&]<class From>() {
+            auto y = empty_array<To>(in[0].shape());
+            std::transform(in[0].data<From>(), in[0].data<From>() + y.size(), y.data(),
+                           [](From v) { return static_cast<To>(v); });
+            return Tensor(std::move(y));
+          });
+        });
+      },
+      [before = x.dtype()](Sink& sink) { sink.add(0, to(sink.gradient(), before)); });
+}
+
+Tensor clone(const Tensor& x) {
+  return record(
+      "clone", {x},
+      [](std::span<const Tensor> in) {
+        return Tensor(std::make_shared<const Storage>(*in[0].impl().value), nullptr);
+      },
+      [](Sink& sink) { sink.add(0, sink.gradient()); });
+}
+
+}  // namespace xgrad

@@ -1,6 +1,6 @@
 #pragma once
-// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See simd.hpp for what a
-// formula may use, and custom_op.hpp for an op of your own.
+// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See
+// simd.hpp for what a formula may use, and custom_op.hpp for an op of your own.
 
 #include <array>
 #include <tuple>
@@ -14,8 +14,8 @@ namespace xgrad {
 /// The constant v in the dtype of x, as a 0-d Tensor: the Tensor reading of a formula's constants.
 Tensor c(const Tensor& x, double v);
 
-/// What a derivative formula is given besides the gradient g: operands A, B, C and the output Y.  Only these are kept
-/// from forward to backward, and a formula that uses another does not compile.
+/// What a derivative formula is given besides the gradient g: operands A, B, C and the output Y.
+/// Only these are kept from forward to backward, and a formula that uses another does not compile.
 enum class Uses { A = 0, B = 1, C = 2, Y = 3 };
 
 /// A derivative: formula(g, ...) is the gradient of one operand, given what it Uses, in that order.
@@ -55,13 +55,16 @@ Tensor derivative(const Partial<F, U...>& p, const Sink& sink, const std::array<
 
 // The first reading: one loop over arrays.
 template <class T, std::size_t N, class F, Uses... U>
-Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, const std::array<Saved, N>& saved) {
+Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink,
+                        const std::array<Saved, N>& saved) {
   const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
   [[maybe_unused]] const auto get = [&](Uses use) {
-    return &(use == Uses::Y ? output.array<T>() : saved[static_cast<std::size_t>(use)].value->template get<T>());
+    return &(use == Uses::Y ? output.array<T>()
+                            : saved[static_cast<std::size_t>(use)].value->template get<T>());
   };
   auto result = empty_array<T>(sink.gradient().shape());
-  kernels::map<T, 1 + sizeof...(U)>(result, {&sink.gradient().template array<T>(), get(U)...}, p.formula);
+  kernels::map<T, 1 + sizeof...(U)>(result, {&sink.gradient().template array<T>(), get(U)...},
+                                    p.formula);
   return Tensor(std::move(result));
 }
 
@@ -118,14 +121,14 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
       }(),
       ...);
   const auto formulas = std::make_tuple(partials...);
-  return record(
-      op, {in.begin(), in.end()}, run,
-      [saved = std::move(saved), formulas](Sink& sink) {
-        [&]<std::size_t... K>(std::index_sequence<K...>) {
-          (detail::add_derivative<N>(sink, K, std::get<K>(formulas), saved), ...);
-        }(std::make_index_sequence<N>());
-      },
-      {.broadcasts = N > 1, .saves_output = saves_output});
+  return record(op, {in.begin(), in.end()}, run,
+                [saved = std::move(saved), formulas](Sink& sink) {
+                  [&]<std::size_t... K>(std::index_sequence<K...>) {
+                    (detail::add_derivative<N>(sink, K, std::get<K>(formulas), saved), ...);
+                  }
+                  (std::make_index_sequence<N>());
+                },
+                {.broadcasts = N > 1, .saves_output = saves_output});
 }
 
 /// y = forward(x).

@@ -1,0 +1,127 @@
+#pragma once
+// The graph: how ops are recorded.
+//
+// An op calls record(), which runs the op's forward and, if a gradient may be wanted, makes a Node:
+// one vertex of the graph, with an edge to the node of each input and the op's backward formula.
+// How gradients flow back: engine.hpp.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+class Sink;
+
+/// An op's backward: reads sink.gradient(), the gradient of the op's output, and adds the gradients
+/// of its inputs.
+using Backward = std::function<void(Sink&)>;
+
+/// A vertex of the graph: a leaf, or one use of an op.  It does not own its op's output, only what
+/// its formula captured, so an activation that no formula needs is freed in the forward pass.
+class Node {
+ public:
+  using Hook = std::function<Tensor(const Tensor&)>;
+
+  std::string op;  ///< "mul"; "leaf"
+  /// 0 for leaves, else 1 + the largest of the inputs': by falling sequence is a topological order,
+  /// also of a graph that was built on several threads.
+  std::uint64_t sequence = 0;
+  Shape shape;  ///< of the output
+  DType dtype = DType::float32;
+  std::vector<std::shared_ptr<Node>> inputs;  ///< null where no gradient is wanted
+  Backward backward;                          ///< empty in leaves and once freed
+  std::shared_ptr<const Storage> output;      ///< only if the formula asks for it (Flags)
+  bool broadcasts = false;                    ///< gradients are summed to the inputs' shapes
+  /// Whose grad is filled.  Weak, or a gradient that has a graph would keep itself alive.
+  std::weak_ptr<Tensor::Impl> keeper;
+  std::vector<std::pair<std::size_t, Hook>> hooks;
+
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() { release(); }
+  /// Drops formula, edges and hooks.  What dies with them dies in a loop, not by recursion, however
+  /// long the chain.
+  void release() noexcept;
+  /// DTypeError or ShapeError, naming giver and i, unless this gradient fits the output.
+  void check_gradient(const Tensor& gradient, std::string_view giver, std::size_t i) const;
+};
+
+/// Where a kernel writes the gradient of an input: data = gradient + beta * data.
+template <class T>
+struct Buffer {
+  T* data;
+  T beta;  ///< 0: what is there is garbage; 1: add to it
+};
+
+/// What a backward formula reads from and writes to.
+class Sink {
+ public:
+  class Run;
+  Sink(Run& run, const std::shared_ptr<Node>& node, Tensor gradient)
+      : run_(run), node_(node), gradient_(std::move(gradient)) {}
+  const Tensor& gradient() const { return gradient_; }  ///< of the op's output
+  Tensor output() const {
+    return {node_->output, node_};
+  }                                 ///< the op's output, if Flags asked for it
+  bool needs(std::size_t i) const;  ///< whether a gradient of input i is wanted
+  bool create_graph() const;        ///< whether this gradient will itself be differentiated
+  void add(std::size_t i, const Tensor& gradient);  ///< adds to the gradient of input i, if wanted
+  /// The same for kernels that accumulate.  Only if needs(i), and not under create_graph.
+  template <class T>
+  Buffer<T> buffer(std::size_t i);
+
+ private:
+  Run& run_;
+  const std::shared_ptr<Node>& node_;
+  Tensor gradient_;
+};
+
+/// What an op's formula needs besides its captures.
+struct Flags {
+  bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
+  bool saves_output = false;  ///< sink.output() is wanted
+};
+
+/// Whether gradients are enabled and one of these requires one.
+bool any_requires_grad(std::span<const Tensor> inputs);
+/// A Tensor with this value and a node of its own; part of record().
+Tensor attach(const Tensor& value, std::string_view op, const std::vector<Tensor>& inputs,
+              Backward backward, Flags flags);
+
+/// Throws unless gradients can flow from these outputs; `gradients` as in GradOptions.
+void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
+                   const char* caller);
+
+/// Runs an op: calls forward(inputs), and if a gradient is wanted makes the output's node, with
+/// `backward` as its formula. forward returns a Tensor or an Array and is a pure function, for an
+/// observer may call it again; what it does inside is neither recorded nor observed.  Undefined
+/// inputs (an absent bias) are allowed.
+template <class F, class B>
+Tensor record(std::string_view op, std::vector<Tensor> inputs, F&& forward, B&& backward,
+              Flags flags = {}) {
+  const auto run = [&forward](std::span<const Tensor> in) {
+    const ModeGuard inside({false, nullptr});
+    const Tensor y = forward(in);
+    return y.handle().use_count() == 1 ? y : y.detach();  // not an input itself
+  };
+  Tensor y = run(inputs);
+  if (any_requires_grad(inputs))
+    y = attach(y, op, inputs, std::forward<B>(backward), flags);
+  if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
+    observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
+                           const ModeGuard inside({false, nullptr});
+                           return Tensor(forward(in));
+                         }));
+  return y;
+}
+
+}  // namespace xgrad

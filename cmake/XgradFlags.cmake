@@ -1,0 +1,13 @@
+# xgrad_flags: compiler flags of the library, tests and examples.  Users of the package get none of them.
+add_library(xgrad_flags INTERFACE)
+target_compile_options(xgrad_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(XGRAD_WERROR)
+  target_compile_options(xgrad_flags INTERFACE -Werror)
+endif()
+if(XGRAD_NATIVE)
+  target_compile_options(xgrad_flags INTERFACE -march=native)
+endif()
+if(XGRAD_SANITIZE)
+  target_compile_options(xgrad_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(xgrad_flags INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,14 @@
+# install and find_package(xgrad).
+include(CMakePackageConfigHelpers)
+foreach(folder IN LISTS xgrad_folders)
+  install(DIRECTORY ${folder} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad" FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(FILES xgrad.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad")
+install(TARGETS xgrad EXPORT xgrad ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+set(xgrad_package "${CMAKE_INSTALL_LIBDIR}/cmake/xgrad")
+install(EXPORT xgrad NAMESPACE xgrad:: DESTINATION "${xgrad_package}" FILE xgradTargets.cmake)
+configure_package_config_file(cmake/xgradConfig.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/xgradConfig.cmake"
+                              INSTALL_DESTINATION "${xgrad_package}")
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/xgradConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/xgradConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/xgradConfigVersion.cmake"
+        DESTINATION "${xgrad_package}")
