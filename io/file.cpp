@@ -1,0 +1,123 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/io/file.hpp>
+
+namespace xgrad::io {
+namespace {
+
+/// Some systems refuse a single read or write of 2 GiB and more.
+constexpr std::size_t most_at_once = std::size_t{1} << 30;
+
+/// Makes a rename that was just done survive a power cut.  Not every file system can; then the
+/// rename is still atomic for everyone who looks.
+void sync_folder(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty())
+    folder = ".";
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+ReadFile::ReadFile(std::string path) : path_(std::move(path)) {
+  // Without O_NONBLOCK, opening a named pipe would wait for someone to write into it.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0)
+    fail<FileError>("{}: cannot be opened: {}", path_, std::strerror(errno));
+  struct stat status {};
+  const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (!regular) {
+    ::close(descriptor_);
+    fail<FileError>("{}: is not a regular file", path_);
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+ReadFile::ReadFile(ReadFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+ReadFile::~ReadFile() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+void ReadFile::read(void* to, std::size_t bytes, std::uint64_t offset) const {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got =
+        ::pread(descriptor_, at, std::min(bytes, most_at_once), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      fail<FileError>("{}: reading at byte {} failed: {}", path_, offset, std::strerror(errno));
+    if (got == 0)
+      fail<FileError>("{}: the file ends at byte {}, {} bytes before it should", path_, offset,
+                      bytes);
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> number{0};
+  temporary_ = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), number++);
+  // 0666 is what every program asks for; the user's umask takes away what it should.
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0)
+    fail<FileError>("{}: cannot be written: {}", path_, std::strerror(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+  if (!temporary_.empty())
+    ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::failed(const char* what) const {
+  fail<FileError>("{}: {} failed: {}", path_, what, std::strerror(errno));
+}
+
+void AtomicFile::write(const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(descriptor_, at, std::min(bytes, most_at_once));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      failed("writing");
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0)
+    failed("writing to disk");
+  // The descriptor is gone whatever close() returns.
+  if (::close(std::exchange(descriptor_, -1)) != 0)
+    failed("closing");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+    failed("renaming");
+  temporary_.clear();
+  sync_folder(path_);
+}
+
+}  // namespace xgrad::io

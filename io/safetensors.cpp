@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <variant>
+#include <vector>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/io/safetensors_header.hpp>
+
+namespace xgrad::io {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian, and values are read and written as they are in memory");
+
+template <class T>
+constexpr const char* name_of = nullptr;
+template <>
+constexpr const char* name_of<float> = "F32";
+template <>
+constexpr const char* name_of<double> = "F64";
+template <>
+constexpr const char* name_of<std::int64_t> = "I64";
+
+struct Bytes {
+  const void* data;
+  std::size_t size;
+};
+
+template <class T>
+std::pair<StoredTensor, Bytes> describe(const Array<T>& array) {
+  const std::size_t bytes = array.size() * sizeof(T);
+  return {StoredTensor{name_of<T>, array.shape(), 0, bytes}, {array.data(), bytes}};
+}
+
+using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
+
+Described describe(const TensorFile& content) {
+  Described described;
+  std::map<const Storage*, std::string> names;
+  for (const auto& [name, x] : content.tensors) {
+    check<ValueError>(x.defined(), "save_safetensors: tensor '{}' is undefined", name);
+    const Storage& value = *x.impl().value;
+    const auto [first, is_new] = names.emplace(&value, name);
+    check<ValueError>(
+        is_new, "save_safetensors: '{}' and '{}' are the same value; store a tied weight once",
+        first->second, name);
+    described.emplace(name, std::visit([](const auto& a) { return describe(a); }, value.data));
+  }
+  for (const auto& [name, ids] : content.indices) {
+    check<ValueError>(described.emplace(name, describe(ids.array())).second,
+                      "save_safetensors: '{}' names a Tensor and Indices", name);
+  }
+  check<ValueError>(described.count(metadata_key) == 0,
+                    "save_safetensors: '{}' cannot name a tensor", metadata_key);
+  return described;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
+  std::uint64_t length = 0;
+  check<FileError>(file_.size() >= sizeof(length),
+                   "{}: not a safetensors file: it has {} bytes, and 8 are needed for the header's "
+                   "length",
+                   file_.path(), file_.size());
+  file_.read(&length, sizeof(length), 0);
+  check<FileError>(length <= longest_header,
+                   "{}: not a safetensors file: the header's length is {} (byte 0), and at most {} "
+                   "is allowed",
+                   file_.path(), length, longest_header);
+  check<FileError>(length <= file_.size() - sizeof(length),
+                   "{}: not a safetensors file: the header's length is {} (byte 0), but only {} "
+                   "bytes follow",
+                   file_.path(), length, file_.size() - sizeof(length));
+  std::string text(length, ' ');
+  file_.read(text.data(), text.size(), sizeof(length));
+  SafetensorsHeader header =
+      parse_header(file_.path(), text, file_.size() - sizeof(length) - length);
+  tensors_ = std::move(header.tensors);
+  metadata_ = std::move(header.metadata);
+}
+
+const StoredTensor& SafetensorsFile::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  check<FileError>(found != tensors_.end(), "{}: has no tensor '{}'", path(), name);
+  return found->second;
+}
+
+template <class T>
+Array<T> SafetensorsFile::read(const StoredTensor& stored) const {
+  Array<T> array = empty_array<T>(stored.shape);
+  file_.read(array.data(), stored.bytes, stored.offset);
+  return array;
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const {
+  const StoredTensor& stored = find(name);
+  if (stored.dtype == name_of<float>)
+    return Tensor(read<float>(stored));
+  if (stored.dtype == name_of<double>)
+    return Tensor(read<double>(stored));
+  fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), name,
+                  stored.dtype);
+}
+
+Indices SafetensorsFile::indices(const std::string& name) const {
+  const StoredTensor& stored = find(name);
+  check<FileError>(stored.dtype == name_of<std::int64_t>,
+                   "{}: tensor '{}' has dtype {}; Indices hold I64", path(), name, stored.dtype);
+  return Indices(read<std::int64_t>(stored));
+}
+
+TensorFile load_safetensors(const std::string& path) {
+  const SafetensorsFile file(path);
+  std::string unsupported;
+  for (const auto& [name, stored] : file.tensors()) {
+    constexpr std::array supported = {name_of<float>, name_of<double>, name_of<std::int64_t>};
+    if (std::find(supported.begin(), supported.end(), stored.dtype) == supported.end())
+      unsupported +=
+          fmt::format("{}'{}' ({})", unsupported.empty() ? "" : ", ", name, stored.dtype);
+  }
+  check<FileError>(unsupported.empty(), "{}: only F32, F64 and I64 can be loaded, not {}", path,
+                   unsupported);
+  TensorFile content;
+  content.metadata = file.metadata();
+  for (const auto& [name, stored] : file.tensors()) {
+    if (stored.dtype == name_of<std::int64_t>)
+      content.indices.emplace(name, file.indices(name));
+    else
+      content.tensors.emplace(name, file.tensor(name));
+  }
+  return content;
+}
+
+void save_safetensors(const std::string& path, const TensorFile& content) {
+  Described described = describe(content);
+  // Wide values first: then each begins at a multiple of its width, as readers that map the file
+  // into memory need it.
+  std::vector<Described::value_type*> order;
+  for (auto& entry : described)
+    order.push_back(&entry);
+  std::stable_partition(order.begin(), order.end(),
+                        [](const auto* entry) { return entry->second.first.dtype != "F32"; });
+  SafetensorsHeader header;
+  header.metadata = content.metadata;
+  std::uint64_t at = 0;
+  for (auto* const entry : order) {
+    StoredTensor& stored = entry->second.first;
+    stored.offset = at;
+    at += stored.bytes;
+    header.tensors.emplace(entry->first, stored);
+  }
+  const std::string text = format_header(header);
+  const std::uint64_t length = text.size();
+  check<ValueError>(length <= longest_header,
+                    "save_safetensors: {}: the header would have {} bytes, and at most {} are "
+                    "allowed",
+                    path, length, longest_header);
+
+  AtomicFile file(path);
+  file.write(&length, sizeof(length));
+  file.write(text);
+  for (const auto* const entry : order)
+    file.write(entry->second.second.data, entry->second.second.size);
+  file.commit();
+}
+
+}  // namespace xgrad::io

@@ -1,0 +1,71 @@
+#pragma once
+// The safetensors format: a header in JSON that names tensors, then their bytes.
+//
+//   8 bytes   the header's length N, little-endian, at most 100,000,000
+//   N bytes   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, with
+//             "__metadata__" for a map of strings to strings; blanks may follow the last brace
+//   the rest  row-major, little-endian values, tensor after tensor without holes
+//
+// Reading is strict: a file that breaks a rule is refused with a FileError that names the file, the
+// tensor, the rule and the byte, before anything is allocated for its values.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/io/file.hpp>
+
+namespace xgrad::io {
+
+/// What the header says of one tensor.
+struct StoredTensor {
+  std::string dtype;         ///< as the file spells it: "F32", "BF16", ...
+  Shape shape;               ///< empty for a single value
+  std::uint64_t offset = 0;  ///< of its first byte in the file
+  std::uint64_t bytes = 0;
+};
+
+/// A safetensors file that is open: the header is read and checked, values are read when asked for.
+class SafetensorsFile {
+ public:
+  /// Throws FileError for what is not a safetensors file.
+  explicit SafetensorsFile(std::string path);
+
+  const std::string& path() const { return file_.path(); }
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+
+  /// Reads an F32 or F64 tensor.  Throws FileError for a name that is not there, or another dtype.
+  Tensor tensor(const std::string& name) const;
+  /// Reads an I64 tensor, likewise.
+  Indices indices(const std::string& name) const;
+
+ private:
+  const StoredTensor& find(const std::string& name) const;
+  template <class T>
+  Array<T> read(const StoredTensor& stored) const;
+
+  ReadFile file_;
+  std::map<std::string, StoredTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// What a safetensors file holds.
+struct TensorFile {
+  std::map<std::string, Tensor> tensors;   ///< F32 and F64
+  std::map<std::string, Indices> indices;  ///< I64
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads a whole file.  Throws FileError for what is not a safetensors file, and one that lists all
+/// tensors of dtypes that have no counterpart here.
+TensorFile load_safetensors(const std::string& path);
+
+/// Writes a file, which appears complete or not at all.  The same content gives the same bytes.
+/// Throws ValueError for an undefined Tensor, a name or text that is not UTF-8, a name that stands
+/// twice or is "__metadata__", and for two names of one value (a tied weight is stored once);
+/// FileError for what cannot be written.
+void save_safetensors(const std::string& path, const TensorFile& content);
+
+}  // namespace xgrad::io

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/io/safetensors_header.hpp>
+
+namespace xgrad::io {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t length_bytes = 8;
+constexpr int deepest = 3;  // object of tensors, object of one tensor, list of sizes
+
+/// Every dtype of the format.  A size in bits, since some are smaller than a byte.
+constexpr std::array<std::pair<std::string_view, std::uint64_t>, 21> dtype_bits{{
+    {"F4", 4},          {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"BOOL", 8},    {"U8", 8},
+    {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16},    {"BF16", 16},
+    {"I32", 32},        {"U32", 32},    {"F32", 32},    {"F64", 64},    {"I64", 64},
+    {"U64", 64},
+}};
+
+std::optional<std::uint64_t> bits_of(std::string_view dtype) {
+  if (dtype == "C64")  // two float32
+    return 64;
+  const auto* const row = std::find_if(dtype_bits.begin(), dtype_bits.end(),
+                                       [&](const auto& entry) { return entry.first == dtype; });
+  return row == dtype_bits.end() ? std::nullopt : std::optional(row->second);
+}
+
+/// One reading of one header: what all messages begin with.
+struct Reader {
+  const std::string& path;
+  std::uint64_t data_begin;
+  std::uint64_t data_bytes;
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    fail<FileError>("{}: not a safetensors file: {}", path,
+                    fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  Json parse(std::string_view text) const;
+  std::map<std::string, std::string> metadata(const Json& entry) const;
+  StoredTensor tensor(const std::string& name, const Json& entry) const;
+  std::uint64_t whole_number(const std::string& name, const char* what, const Json& entry) const;
+  Shape shape(const std::string& name, const Json& entry) const;
+  std::uint64_t size(const std::string& name, const StoredTensor& stored) const;
+  void check_layout(const std::map<std::string, StoredTensor>& tensors) const;
+};
+
+Json Reader::parse(std::string_view text) const {
+  if (text.empty() || text.front() != '{')
+    refuse("its header does not begin with '{{' (byte {})", length_bytes);
+  const std::size_t last = text.find_last_not_of(' ');
+  if (text[last] != '}')
+    refuse("its header ends with something other than '}}' and blanks (byte {})",
+           length_bytes + last);
+  // The JSON parser takes a zero byte for the end of its input, and would not look at the rest.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    refuse("its header holds a zero byte (byte {})", length_bytes + zero);
+
+  // The parser keeps the last of several equal keys without a word, so they are looked for as they
+  // come by.  keys[d] are those of the object that is open at depth d.
+  std::array<std::set<std::string>, deepest + 1> keys;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      if (depth >= deepest)
+        refuse("its header is nested more than {} deep", deepest);
+      keys[static_cast<std::size_t>(depth) + 1].clear();
+    } else if (event == Event::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys[static_cast<std::size_t>(depth)].insert(key).second)
+        refuse("its header has the key '{}' twice in one object", key);
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text.begin(), text.end(), watch);
+  } catch (const Json::parse_error& error) {
+    refuse("its header is not JSON (byte {})",
+           length_bytes + (error.byte > 0 ? error.byte - 1 : 0));
+  } catch (const Json::exception& error) {
+    refuse("its header is not JSON that can be read: {}", error.what());
+  }
+}
+
+std::map<std::string, std::string> Reader::metadata(const Json& entry) const {
+  if (!entry.is_object())
+    refuse("{} is not an object", metadata_key);
+  std::map<std::string, std::string> result;
+  for (const auto& [key, value] : entry.items()) {
+    if (!value.is_string())
+      refuse("{} maps '{}' to something other than a string", metadata_key, key);
+    result.emplace(key, value.get<std::string>());
+  }
+  return result;
+}
+
+std::uint64_t Reader::whole_number(const std::string& name, const char* what,
+                                   const Json& entry) const {
+  if (!entry.is_number_unsigned())
+    refuse("tensor '{}': {} holds {}, which is not a whole number from 0 to 2^64 - 1", name, what,
+           entry.dump(-1, ' ', true, Json::error_handler_t::replace));
+  return entry.get<std::uint64_t>();
+}
+
+Shape Reader::shape(const std::string& name, const Json& entry) const {
+  if (!entry.is_array())
+    refuse("tensor '{}': shape is not a list", name);
+  Shape shape;
+  for (const Json& size : entry)
+    shape.push_back(whole_number(name, "shape", size));
+  return shape;
+}
+
+/// The bytes that a tensor of this shape and dtype has.
+std::uint64_t Reader::size(const std::string& name, const StoredTensor& stored) const {
+  const std::optional<std::uint64_t> bits = bits_of(stored.dtype);
+  if (!bits)
+    refuse("tensor '{}': dtype '{}' is not one of the format's", name, stored.dtype);
+  // The product is taken over the sizes that are not zero, so that an empty tensor's strides are
+  // numbers, too.
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t product = *bits;
+  bool empty = false;
+  for (const std::size_t length : stored.shape) {
+    empty = empty || length == 0;
+    if (length != 0 && product > most / length)
+      refuse("tensor '{}': the product of shape {} overflows", name, to_string(stored.shape));
+    product *= std::max<std::uint64_t>(length, 1);
+  }
+  if (empty)
+    return 0;
+  if (product % 8 != 0)
+    refuse("tensor '{}': shape {} of {} is not a whole number of bytes", name,
+           to_string(stored.shape), stored.dtype);
+  return product / 8;
+}
+
+StoredTensor Reader::tensor(const std::string& name, const Json& entry) const {
+  if (!entry.is_object())
+    refuse("tensor '{}' is not described by an object", name);
+  for (const char* const key : {"dtype", "shape", "data_offsets"}) {
+    if (!entry.contains(key))
+      refuse("tensor '{}' has no {}", name, key);
+  }
+  for (const auto& [key, value] : entry.items()) {
+    if (key != "dtype" && key != "shape" && key != "data_offsets")
+      refuse("tensor '{}' has the unknown key '{}'", name, key);
+  }
+  if (!entry["dtype"].is_string())
+    refuse("tensor '{}': dtype is not a string", name);
+  const Json& offsets = entry["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2)
+    refuse("tensor '{}': data_offsets is not a list of two numbers", name);
+  const std::uint64_t begin = whole_number(name, "data_offsets", offsets[0]);
+  const std::uint64_t end = whole_number(name, "data_offsets", offsets[1]);
+  if (begin > end)
+    refuse("tensor '{}': data_offsets [{}, {}) end before they begin", name, begin, end);
+  if (end > data_bytes)
+    refuse("tensor '{}': data_offsets [{}, {}) go beyond the file, which has {} bytes of data",
+           name, begin, end, data_bytes);
+
+  StoredTensor stored{entry["dtype"].get<std::string>(), shape(name, entry["shape"]),
+                      data_begin + begin, end - begin};
+  const std::uint64_t expected = size(name, stored);
+  if (stored.bytes != expected)
+    refuse("tensor '{}': shape {} of {} has {} bytes, but data_offsets [{}, {}) hold {}", name,
+           to_string(stored.shape), stored.dtype, expected, begin, end, stored.bytes);
+  return stored;
+}
+
+/// Tensors follow one another from the first byte to the last.
+void Reader::check_layout(const std::map<std::string, StoredTensor>& tensors) const {
+  std::vector<const std::pair<const std::string, StoredTensor>*> order;
+  for (const auto& entry : tensors)
+    order.push_back(&entry);
+  // By the end as well: of two that begin at one byte, the empty one comes first.
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->second.offset, a->second.bytes) <
+           std::pair(b->second.offset, b->second.bytes);
+  });
+  std::uint64_t at = data_begin;
+  for (const auto* const entry : order) {
+    const auto& [name, stored] = *entry;
+    if (stored.offset > at)
+      refuse("tensor '{}': there is a hole of {} bytes before it (byte {})", name,
+             stored.offset - at, at);
+    if (stored.offset < at)
+      refuse("tensor '{}' overlaps the one before it by {} bytes (byte {})", name,
+             at - stored.offset, stored.offset);
+    at += stored.bytes;
+  }
+  if (at != data_begin + data_bytes)
+    refuse("{} bytes follow the last tensor (byte {})", data_begin + data_bytes - at, at);
+}
+
+}  // namespace
+
+SafetensorsHeader parse_header(const std::string& path, std::string_view text,
+                               std::uint64_t data_bytes) {
+  const Reader reader{path, length_bytes + text.size(), data_bytes};
+  const Json json = reader.parse(text);
+  SafetensorsHeader header;
+  for (const auto& [name, entry] : json.items()) {
+    if (name == metadata_key)
+      header.metadata = reader.metadata(entry);
+    else
+      header.tensors.emplace(name, reader.tensor(name, entry));
+  }
+  reader.check_layout(header.tensors);
+  return header;
+}
+
+std::string format_header(const SafetensorsHeader& header) {
+  Json json = Json::object();
+  if (!header.metadata.empty())
+    json[metadata_key] = header.metadata;
+  for (const auto& [name, stored] : header.tensors) {
+    json[name] = {{"dtype", stored.dtype},
+                  {"shape", std::vector<std::size_t>(stored.shape.begin(), stored.shape.end())},
+                  {"data_offsets", {stored.offset, stored.offset + stored.bytes}}};
+  }
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const Json::exception&) {
+    fail<ValueError>("safetensors: a name or a text of the metadata is not UTF-8");
+  }
+  while ((length_bytes + text.size()) % 8 != 0)
+    text += ' ';
+  return text;
+}
+
+}  // namespace xgrad::io
