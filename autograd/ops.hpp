@@ -180,7 +180,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp)
+// ---- shape (ops/shape.cpp, ops/parts.cpp)
 // ------------------------------------------------------------------------------------------------
 
 /// The same elements in another shape; one size may be -1.  Copies: unlike PyTorch's, views do not
@@ -343,8 +343,16 @@ struct Ellipsis {};
 struct NewAxis {};
 /// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{}
 /// (Python's None).
-using Index = std::variant<std::int64_t, Slice, Ellipsis, NewAxis>;
-/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).
+struct Index {
+  std::variant<std::int64_t, Slice, Ellipsis, NewAxis> value;
+  template <class I>
+  requires std::is_integral_v<I> Index(I i) : value(static_cast<std::int64_t>(i)) {}
+  Index(Slice slice) : value(slice) {}
+  Index(Ellipsis) : value(Ellipsis{}) {}
+  Index(NewAxis) : value(NewAxis{}) {}
+};
+/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  ValueError if an integer is out
+/// of range or there are more indices than dimensions.
 Tensor index(const Tensor& x, const std::vector<Index>& indices);
 
 /// How numbers are printed (torch.set_printoptions).

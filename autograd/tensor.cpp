@@ -1,36 +1,47 @@
 #include <xgrad/autograd/tensor.hpp>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numeric>
 #include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/copy.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
 
-// ---- the value ----------------------------------------------------------------------------------------------------------
+// ---- the value ----------------------------------------------------------------------------------
 
 void Tensor::undefined() {
-  throw ValueError("this Tensor is undefined: it was default-constructed, or is a gradient that nothing has filled");
+  throw ValueError(
+      "this Tensor is undefined: it was default-constructed, or is a gradient that nothing has "
+      "filled");
 }
 
 void Tensor::wrong_dtype(DType asked) const {
-  fail<DTypeError>("array: this Tensor is {}, not {}; convert it with to()", to_string(dtype()), to_string(asked));
+  fail<DTypeError>("array: this Tensor is {}, not {}; convert it with to()", to_string(dtype()),
+                   to_string(asked));
 }
 
 double Tensor::item() const {
-  check<ShapeError>(numel() == 1, "item: a Tensor of shape {} has {} elements, not one", to_string(shape()), numel());
+  check<ShapeError>(numel() == 1, "item: a Tensor of shape {} has {} elements, not one",
+                    to_string(shape()), numel());
   return dispatch(dtype(), [&]<class T>() { return static_cast<double>(*data<T>()); });
 }
 
 void Tensor::check_updated() const {
   if (requires_grad() && shape() != impl().node->shape)
-    fail<ShapeError>("update: the new value has shape {} but this Tensor has shape {}", to_string(shape()),
-                     to_string(impl().node->shape));
+    fail<ShapeError>("update: the new value has shape {} but this Tensor has shape {}",
+                     to_string(shape()), to_string(impl().node->shape));
 }
 
-// Under copy-on-write the storage may be changed only if this handle's Impl is the only one that holds it.
+// Under copy-on-write the storage may be changed only if this handle's Impl is the only one that
+// holds it.
 Storage& Tensor::writable() {
-  check<GraphError>(is_leaf(), "update: this Tensor is the result of '{}'; update a leaf, or a detach() of it",
+  check<GraphError>(is_leaf(),
+                    "update: this Tensor is the result of '{}'; update a leaf, or a detach() of it",
                     requires_grad() ? impl().node->op : "");
   auto& value = impl_->value;
   if (value.use_count() > 1)
@@ -38,12 +49,13 @@ Storage& Tensor::writable() {
   return const_cast<Storage&>(*value);
 }
 
-// ---- the graph ----------------------------------------------------------------------------------------------------------
+// ---- the graph ----------------------------------------------------------------------------------
 
 bool Tensor::is_leaf() const { return impl().node == nullptr || impl().node->sequence == 0; }
 
 Tensor& Tensor::requires_grad_(bool on) {
-  check<GraphError>(is_leaf(), "requires_grad_: this Tensor is the result of '{}'; only a leaf can change",
+  check<GraphError>(is_leaf(),
+                    "requires_grad_: this Tensor is the result of '{}'; only a leaf can change",
                     requires_grad() ? impl().node->op : "");
   if (on == requires_grad())
     return *this;
@@ -60,8 +72,9 @@ Tensor& Tensor::requires_grad_(bool on) {
 
 void Tensor::set_grad(const Tensor& gradient) {
   if (gradient.defined() && (gradient.shape() != shape() || gradient.dtype() != dtype()))
-    fail<ShapeError>("set_grad: a {} gradient of shape {} for a {} Tensor of shape {}", to_string(gradient.dtype()),
-                     to_string(gradient.shape()), to_string(dtype()), to_string(shape()));
+    fail<ShapeError>("set_grad: a {} gradient of shape {} for a {} Tensor of shape {}",
+                     to_string(gradient.dtype()), to_string(gradient.shape()), to_string(dtype()),
+                     to_string(shape()));
   impl();
   impl_->grad = gradient.impl_;
 }
@@ -85,16 +98,168 @@ void Tensor::remove_hook(std::size_t id) {
 }
 
 void Tensor::backward() const { xgrad::backward({*this}); }
-void Tensor::backward(const Tensor& gradient) const { xgrad::backward({*this}, {.grad_outputs = {gradient}}); }
+void Tensor::backward(const Tensor& gradient) const {
+  xgrad::backward({*this}, {.grad_outputs = {gradient}});
+}
 void Tensor::backward(const GradOptions& options) const { xgrad::backward({*this}, options); }
-Tensor scalar(double value, DType dtype) {
+
+// ---- from braces --------------------------------------------------------------------------------
+
+namespace {
+
+// The shape of nested braces, as the first of each list has it.
+Shape shape_of(const Values& values) {
+  Shape shape;
+  for (const Values* v = &values; v->is_list; v = &v->list.front()) {
+    shape.push_back(v->list.size());
+    if (v->list.empty())
+      break;
+  }
+  return shape;
+}
+
+// Appends the numbers in row-major order; what has not the shape is ragged.
+template <class T>
+void flatten_into(const char* op, const Values& values, const Shape& shape, std::size_t depth,
+                  T*& out) {
+  if (values.is_list != (depth < shape.size()))
+    fail<ShapeError>("{}: ragged braces: a number stands beside a list at depth {}", op, depth);
+  if (!values.is_list) {
+    const double number = values.number;
+    if (std::is_same_v<T, std::int64_t> && number != std::floor(number))
+      fail<ValueError>("{}: {} is not an integer", op, number);
+    *out++ = static_cast<T>(number);
+    return;
+  }
+  if (values.list.size() != shape[depth])
+    fail<ShapeError>("{}: ragged braces: a list of {} stands beside a list of {} at depth {}", op,
+                     values.list.size(), shape[depth], depth);
+  for (const Values& v : values.list)
+    flatten_into(op, v, shape, depth + 1, out);
+}
+
+template <class T>
+Array<T> to_array(const char* op, const Values& values) {
+  auto a = empty_array<T>(shape_of(values));
+  T* out = a.data();
+  flatten_into(op, values, a.shape(), 0, out);
+  return a;
+}
+
+template <class T>
+constexpr const char* name_of = std::is_same_v<T, bool> ? "Mask" : "Indices";
+
+}  // namespace
+
+template <class T>
+Plain<T>::Plain(std::initializer_list<Values> values)
+    : Plain(to_array<T>(name_of<T>, Values(values))) {}
+
+template <class T>
+T Plain<T>::item() const {
+  check<ShapeError>(numel() == 1, "item: {} of shape {} has {} elements, not one", name_of<T>,
+                    to_string(shape()), numel());
+  return *data();
+}
+
+template class Plain<std::int64_t>;
+template class Plain<bool>;
+
+Tensor tensor(const Values& values, DType dtype) {
+  return dispatch(dtype, [&]<class T>() { return Tensor(to_array<T>("tensor", values)); });
+}
+
+// ---- from a rule --------------------------------------------------------------------------------
+
+namespace {
+
+Tensor filled(const Shape& shape, double value, DType dtype) {
   return dispatch(dtype, [&]<class T>() {
-    auto a = empty_array<T>(Shape{});
-    *a.data() = static_cast<T>(value);
+    auto a = empty_array<T>(shape);
+    kernels::fill(a.data(), a.size(), static_cast<T>(value));
     return Tensor(std::move(a));
   });
 }
-Tensor ones_like(const Tensor& x) { return scalar(1.0, x.dtype()); }
-Tensor sum_to(const Tensor& x, const Shape&) { return x; }
+
+// Element i is f(i), rounded from double.
+template <class F>
+Tensor generated(std::size_t n, DType dtype, const F& f) {
+  return dispatch(dtype, [&]<class T>() {
+    auto a = empty_array<T>(Shape{n});
+    for (std::size_t i = 0; i < n; ++i)
+      a.data()[i] = static_cast<T>(f(i));
+    return Tensor(std::move(a));
+  });
 }
-namespace xgrad { Tensor Tensor::operator-() const { return neg(*this); } }
+
+}  // namespace
+
+Tensor zeros(const Dims& sizes, DType dtype) { return filled(to_shape(sizes, "zeros"), 0, dtype); }
+Tensor ones(const Dims& sizes, DType dtype) { return filled(to_shape(sizes, "ones"), 1, dtype); }
+Tensor full(const Dims& sizes, double value, DType dtype) {
+  return filled(to_shape(sizes, "full"), value, dtype);
+}
+Tensor zeros_like(const Tensor& x) { return filled(x.shape(), 0, x.dtype()); }
+Tensor ones_like(const Tensor& x) { return filled(x.shape(), 1, x.dtype()); }
+Tensor full_like(const Tensor& x, double value) { return filled(x.shape(), value, x.dtype()); }
+
+Tensor eye(std::size_t n, DType dtype) { return eye(n, n, dtype); }
+
+Tensor eye(std::size_t n, std::size_t m, DType dtype) {
+  const Shape shape = to_shape({n, m}, "eye");
+  return dispatch(dtype, [&]<class T>() {
+    auto a = empty_array<T>(shape);
+    kernels::fill(a.data(), a.size(), T(0));
+    for (std::size_t i = 0; i < std::min(n, m); ++i)
+      a.data()[i * m + i] = 1;
+    return Tensor(std::move(a));
+  });
+}
+
+Tensor arange(double start, double end, double step, DType dtype) {
+  check<ValueError>(step != 0, "arange: step is 0");
+  const double n = std::ceil((end - start) / step);
+  if (!(n < 1e15))
+    fail<ValueError>("arange: {} to {} in steps of {} has no end", start, end, step);
+  if (n < 0)
+    fail<ValueError>("arange: steps of {} lead from {} away from {}", step, start, end);
+  return generated(static_cast<std::size_t>(n), dtype,
+                   [=](std::size_t i) { return start + step * static_cast<double>(i); });
+}
+
+Tensor arange(double end) { return arange(0, end); }
+
+Tensor linspace(double start, double end, std::size_t steps, DType dtype) {
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  // Counted from the nearer end, so that both ends are exact.
+  return generated(steps, dtype, [=](std::size_t i) {
+    return i < (steps + 1) / 2 ? start + step * static_cast<double>(i)
+                               : end - step * static_cast<double>(steps - 1 - i);
+  });
+}
+
+Indices arange_indices(std::int64_t start, std::int64_t end) {
+  check<ValueError>(start <= end, "arange_indices: start {} is above end {}", start, end);
+  auto a = empty_array<std::int64_t>(to_shape({end - start}, "arange_indices"));
+  std::iota(a.data(), a.data() + a.size(), start);
+  return a;
+}
+
+// The constants of formulas are mostly the same few: their values are kept, and shared.
+Tensor scalar(double value, DType dtype) {
+  struct Kept {
+    std::uint64_t bits = 0;
+    std::shared_ptr<const Storage> storage;
+  };
+  static thread_local std::array<std::array<Kept, 16>, 2> cache;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t hash = (bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15U;
+  Kept& kept = cache[static_cast<std::size_t>(dtype)][hash >> 60];
+  if (kept.storage == nullptr || kept.bits != bits) {
+    kept.storage = filled(Shape{}, value, dtype).impl().value;
+    kept.bits = bits;
+  }
+  return Tensor(kept.storage, nullptr);
+}
+
+}  // namespace xgrad

@@ -1,0 +1,256 @@
+#include <xgrad/autograd/kernels/copy.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+namespace xgrad::kernels {
+namespace {
+
+using Axis = Walk::Axis;
+
+constexpr std::size_t grain = 16384;  // elements in a piece of work for one thread
+constexpr std::size_t strip = 64;     // rows of a transposed matrix that are done together
+
+// What is done with an element, and with a row of neighbours on both sides.
+struct Assign {
+  template <class V>
+  static void put(V& to, const V& from) {
+    to = from;
+  }
+  template <class T>
+  static void row(T* to, const T* from, std::size_t n) {
+    std::memcpy(to, from, n * sizeof(T));
+  }
+};
+struct Add {
+  template <class V>
+  static void put(V& to, const V& from) {
+    to = to + from;
+  }
+  template <class T>
+  static void row(T* to, const T* from, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i)
+      to[i] += from[i];
+  }
+};
+
+// Orders the axes as they lie in `to`, and makes one axis of neighbours that both sides walk as
+// one.  False if there is nothing to do.
+bool simplify(Walk& walk) {
+  auto& axes = walk.axes;
+  if (std::ranges::any_of(axes, [](const Axis& a) { return a.size == 0; }))
+    return false;
+  std::erase_if(axes, [](const Axis& a) { return a.size == 1; });
+  for (Axis& a : axes)
+    if (a.to < 0) {  // walked from the other end
+      walk.from += static_cast<std::ptrdiff_t>(a.size - 1) * a.from;
+      walk.to += static_cast<std::ptrdiff_t>(a.size - 1) * a.to;
+      a.from = -a.from;
+      a.to = -a.to;
+    }
+  std::ranges::stable_sort(axes, std::ranges::greater(), &Axis::to);
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < axes.size(); ++i) {
+    Axis& outer = axes[kept];
+    const Axis& inner = axes[i];
+    const auto n = static_cast<std::ptrdiff_t>(inner.size);
+    if (outer.from == inner.from * n && outer.to == inner.to * n)
+      outer = {outer.size * inner.size, inner.from, inner.to};
+    else
+      axes[++kept] = inner;
+  }
+  axes.resize(std::min(axes.size(), kept + 1));
+  return true;
+}
+
+// A position on the outer axes that moves on without divisions.
+class Odometer {
+ public:
+  Odometer(const std::vector<Axis>& axes, std::size_t position)
+      : axes_(axes), digits_(axes.size()) {
+    for (std::size_t d = axes.size(); d-- > 0; position /= axes[d].size) {
+      digits_[d] = position % axes[d].size;
+      from += static_cast<std::ptrdiff_t>(digits_[d]) * axes[d].from;
+      to += static_cast<std::ptrdiff_t>(digits_[d]) * axes[d].to;
+    }
+  }
+  void advance() {
+    for (std::size_t d = axes_.size(); d-- > 0;) {
+      from += axes_[d].from;
+      to += axes_[d].to;
+      if (++digits_[d] < axes_[d].size)
+        return;
+      digits_[d] = 0;
+      from -= static_cast<std::ptrdiff_t>(axes_[d].size) * axes_[d].from;
+      to -= static_cast<std::ptrdiff_t>(axes_[d].size) * axes_[d].to;
+    }
+  }
+  std::ptrdiff_t from = 0, to = 0;
+
+ private:
+  const std::vector<Axis>& axes_;
+  std::vector<std::size_t> digits_;
+};
+
+template <class Do, class T>
+void walk_row(const T* from, T* to, Axis axis) {
+  const auto n = static_cast<std::ptrdiff_t>(axis.size);
+  if (axis.from == 1 && axis.to == 1)
+    return Do::row(to, from, axis.size);
+  if (axis.from == 0 && axis.to == 1) {
+    const T value = *from;
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+      Do::put(to[i], value);
+    return;
+  }
+  for (std::ptrdiff_t i = 0; i < n; ++i)
+    Do::put(to[i * axis.to], from[i * axis.from]);
+}
+
+// An 8 x 8 block.  An element's place is six bits, three of its row and three of its column;
+// interleaving rows i and i + 4 rotates them by one, and three such steps exchange row and column.
+template <class Do, class T>
+void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride) {
+  typedef T Row __attribute__((vector_size(8 * sizeof(T))));
+  Row a[8], b[8];
+  for (int i = 0; i < 8; ++i)
+    std::memcpy(&a[i], from + i * from_stride, sizeof(Row));
+  const auto interleave = [](const Row(&in)[8], Row(&out)[8]) {
+    for (int i = 0; i < 4; ++i) {
+      out[2 * i] = __builtin_shufflevector(in[i], in[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+  };
+  interleave(a, b);
+  interleave(b, a);
+  interleave(a, b);
+  for (int i = 0; i < 8; ++i) {
+    std::memcpy(&a[i], to + i * to_stride, sizeof(Row));
+    Do::put(a[i], b[i]);
+    std::memcpy(to + i * to_stride, &a[i], sizeof(Row));
+  }
+}
+
+// rows: stride 1 in `from`; columns: stride 1 in `to`.  Blocks side by side fill a cache line of
+// `to` at a time.
+template <class Do, class T>
+void transpose(const T* from, T* to, Axis rows, Axis columns) {
+  constexpr std::ptrdiff_t line = 64 / sizeof(T);
+  const auto m = static_cast<std::ptrdiff_t>(rows.size);
+  const auto n = static_cast<std::ptrdiff_t>(columns.size);
+  const std::ptrdiff_t whole_m = m - m % 8, whole_n = n - n % line;
+  for (std::ptrdiff_t j = 0; j < whole_n; j += line)
+    for (std::ptrdiff_t i = 0; i < whole_m; i += 8)
+      for (std::ptrdiff_t k = j; k < j + line; k += 8)
+        transpose_block<Do>(from + i + k * columns.from, columns.from, to + i * rows.to + k,
+                            rows.to);
+  for (std::ptrdiff_t j = 0; j < n; ++j)
+    for (std::ptrdiff_t i = j < whole_n ? whole_m : 0; i < m; ++i)
+      Do::put(to[i * rows.to + j], from[i + j * columns.from]);
+}
+
+template <class Do, class T>
+void run(Walk& walk, const T* from, T* to) {
+  if (!simplify(walk))
+    return;
+  auto& outer = walk.axes;
+  Axis inner{1, 1, 1}, rows{1, 1, 1};
+  if (!outer.empty()) {
+    inner = outer.back();
+    outer.pop_back();
+  }
+  const auto neighbours = std::ranges::find(outer, 1, &Axis::from);
+  const bool transposes = inner.to == 1 && inner.from > 1 && neighbours != outer.end();
+  if (transposes) {
+    rows = *neighbours;
+    outer.erase(neighbours);
+  }
+  // An item of work is a strip of one matrix, or a stretch of one row.
+  Axis& cut = transposes ? rows : inner;
+  const Axis whole = cut;
+  const std::size_t length = transposes ? strip : grain;
+  const std::size_t cuts = (whole.size + length - 1) / length;
+  std::size_t items = cuts;
+  for (const Axis& a : outer)
+    items *= a.size;
+  cut.size = std::min(whole.size, length);
+  const std::size_t elements = rows.size * inner.size;
+  parallel_for(items, std::max<std::size_t>(1, grain / elements),
+               [&, from = from + walk.from, to = to + walk.to](std::size_t begin, std::size_t end) {
+                 Odometer at(outer, begin / cuts);
+                 std::size_t c = begin % cuts;
+                 for (std::size_t item = begin; item < end; ++item) {
+                   Axis part = whole;
+                   part.size = std::min(length, whole.size - c * length);
+                   const auto skip = static_cast<std::ptrdiff_t>(c * length);
+                   const T* const source = from + at.from + skip * whole.from;
+                   T* const target = to + at.to + skip * whole.to;
+                   if (transposes)
+                     transpose<Do>(source, target, part, inner);
+                   else
+                     walk_row<Do>(source, target, part);
+                   if (++c == cuts) {
+                     c = 0;
+                     at.advance();
+                   }
+                 }
+               });
+}
+
+}  // namespace
+
+template <class T>
+void copy(Walk walk, const T* from, T* to) {
+  run<Assign>(walk, from, to);
+}
+template void copy(Walk, const float*, float*);
+template void copy(Walk, const double*, double*);
+
+template <class T>
+void add(Walk walk, const T* from, T* to) {
+  run<Add>(walk, from, to);
+}
+template void add(Walk, const float*, float*);
+template void add(Walk, const double*, double*);
+
+template <class T>
+void fill(T* to, std::size_t n, T value) {
+  parallel_for(n, grain,
+               [=](std::size_t begin, std::size_t end) { std::fill(to + begin, to + end, value); });
+}
+template void fill(float*, std::size_t, float);
+template void fill(double*, std::size_t, double);
+
+template <class T>
+void copy_triangle(Triangle part, std::size_t matrices, std::size_t rows, std::size_t columns,
+                   const T* from, T* to) {
+  if (columns == 0)
+    return;
+  const auto last = static_cast<std::ptrdiff_t>(columns);
+  const auto do_rows = [=](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const auto row = static_cast<std::ptrdiff_t>(r % rows);
+      // The first column right of the kept (or of the zeroed) part.
+      const auto edge =
+          std::clamp<std::ptrdiff_t>(row + part.diagonal + (part.lower ? 1 : 0), 0, last);
+      const T* const source = from + r * columns;
+      T* const target = to + r * columns;
+      if (part.lower) {
+        std::copy(source, source + edge, target);
+        std::fill(target + edge, target + last, T(0));
+      } else {
+        std::fill(target, target + edge, T(0));
+        std::copy(source + edge, source + last, target + edge);
+      }
+    }
+  };
+  parallel_for(matrices * rows, std::max<std::size_t>(1, grain / columns), do_rows);
+}
+template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const float*, float*);
+template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const double*,
+                            double*);
+template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const bool*, bool*);
+
+}  // namespace xgrad::kernels

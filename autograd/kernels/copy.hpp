@@ -1,0 +1,41 @@
+#pragma once
+// Copying between strided places: what permute, slice, cat and expand are made of.
+
+#include <cstddef>
+#include <vector>
+
+namespace xgrad::kernels {
+
+/// A walk through two places in step: a size and each place's stride, in elements, along each axis.
+struct Walk {
+  struct Axis {
+    std::size_t size;
+    std::ptrdiff_t from, to;
+  };
+  std::vector<Axis> axes;           ///< outermost first; none: one element
+  std::ptrdiff_t from = 0, to = 0;  ///< where the first elements are
+};
+
+/// to = from.  Strides may be negative, and those of `from` zero; no two elements of `to` coincide.
+template <class T>
+void copy(Walk walk, const T* from, T* to);
+/// to += from.
+template <class T>
+void add(Walk walk, const T* from, T* to);
+
+/// to[0 ... n) = value.
+template <class T>
+void fill(T* to, std::size_t n, T value);
+
+/// Which part of a matrix is kept: the diagonal numbered `diagonal` (0 is the main one, 1 the one
+/// above it) and what lies below it, or above it.
+struct Triangle {
+  bool lower;
+  std::ptrdiff_t diagonal;
+};
+/// Copies `matrices` row-major matrices of rows x columns, with zeros outside the triangle.
+template <class T>
+void copy_triangle(Triangle part, std::size_t matrices, std::size_t rows, std::size_t columns,
+                   const T* from, T* to);
+
+}  // namespace xgrad::kernels

@@ -1,0 +1,89 @@
+// The ops that are members of Tensor, by the functions of ops.hpp.
+
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+Tensor Tensor::operator-() const { return neg(*this); }
+Tensor Tensor::operator[](std::int64_t index) const { return xgrad::select(*this, 0, index); }
+Tensor Tensor::clone() const { return xgrad::clone(*this); }
+Tensor Tensor::to(DType dtype) const { return xgrad::to(*this, dtype); }
+
+Tensor Tensor::pow(double exponent) const { return xgrad::pow(*this, exponent); }
+Tensor Tensor::exp() const { return xgrad::exp(*this); }
+Tensor Tensor::log() const { return xgrad::log(*this); }
+Tensor Tensor::sqrt() const { return xgrad::sqrt(*this); }
+Tensor Tensor::abs() const { return xgrad::abs(*this); }
+Tensor Tensor::tanh() const { return xgrad::tanh(*this); }
+Tensor Tensor::sigmoid() const { return xgrad::sigmoid(*this); }
+Tensor Tensor::relu() const { return xgrad::relu(*this); }
+Tensor Tensor::clamp(std::optional<double> min, std::optional<double> max) const {
+  return xgrad::clamp(*this, min, max);
+}
+Tensor Tensor::masked_fill(const Mask& mask, double value) const {
+  return xgrad::masked_fill(*this, mask, value);
+}
+
+Tensor Tensor::sum() const { return xgrad::sum(*this); }
+Tensor Tensor::sum(const Dims& dims, bool keepdim) const {
+  return xgrad::sum(*this, dims, keepdim);
+}
+Tensor Tensor::mean() const { return xgrad::mean(*this); }
+Tensor Tensor::mean(const Dims& dims, bool keepdim) const {
+  return xgrad::mean(*this, dims, keepdim);
+}
+Tensor Tensor::var(const Dims& dims, bool unbiased, bool keepdim) const {
+  return xgrad::var(*this, dims, unbiased, keepdim);
+}
+Tensor Tensor::std(const Dims& dims, bool unbiased, bool keepdim) const {
+  return xgrad::std(*this, dims, unbiased, keepdim);
+}
+Tensor Tensor::amax(const Dims& dims, bool keepdim) const {
+  return xgrad::amax(*this, dims, keepdim);
+}
+Tensor Tensor::max() const { return xgrad::max(*this); }
+Tensor Tensor::min() const { return xgrad::min(*this); }
+Tensor Tensor::norm() const { return vector_norm(*this); }
+Indices Tensor::argmax() const { return xgrad::argmax(*this); }
+Indices Tensor::argmax(std::int64_t dim, bool keepdim) const {
+  return xgrad::argmax(*this, dim, keepdim);
+}
+Tensor Tensor::cumsum(std::int64_t dim) const { return xgrad::cumsum(*this, dim); }
+Tensor Tensor::softmax(std::int64_t dim) const { return xgrad::softmax(*this, dim); }
+Tensor Tensor::log_softmax(std::int64_t dim) const { return xgrad::log_softmax(*this, dim); }
+Tensor Tensor::matmul(const Tensor& other) const { return xgrad::matmul(*this, other); }
+
+Tensor Tensor::reshape(const Dims& sizes) const { return xgrad::reshape(*this, sizes); }
+Tensor Tensor::view(const Dims& sizes) const { return xgrad::view(*this, sizes); }
+Tensor Tensor::flatten(std::int64_t start_dim, std::int64_t end_dim) const {
+  return xgrad::flatten(*this, start_dim, end_dim);
+}
+Tensor Tensor::permute(const Dims& dims) const { return xgrad::permute(*this, dims); }
+Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
+  return xgrad::transpose(*this, dim0, dim1);
+}
+Tensor Tensor::t() const {
+  if (dim() > 2)
+    fail<ShapeError>("t: x {} has more than two dimensions; transpose() and permute() take any",
+                     to_string(shape()));
+  return dim() == 2 ? xgrad::transpose(*this, 0, 1) : *this;
+}
+Tensor Tensor::squeeze() const { return xgrad::squeeze(*this); }
+Tensor Tensor::squeeze(std::int64_t dim) const { return xgrad::squeeze(*this, dim); }
+Tensor Tensor::unsqueeze(std::int64_t dim) const { return xgrad::unsqueeze(*this, dim); }
+Tensor Tensor::expand(const Dims& sizes) const { return xgrad::expand(*this, sizes); }
+std::vector<Tensor> Tensor::split(std::size_t split_size, std::int64_t dim) const {
+  return xgrad::split(*this, split_size, dim);
+}
+std::vector<Tensor> Tensor::chunk(std::size_t chunks, std::int64_t dim) const {
+  return xgrad::chunk(*this, chunks, dim);
+}
+Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::size_t length) const {
+  return xgrad::narrow(*this, dim, start, length);
+}
+Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
+  return xgrad::select(*this, dim, index);
+}
+
+}  // namespace xgrad

@@ -1,0 +1,212 @@
+// Ops that take a Tensor apart or join several.
+
+#include <algorithm>
+#include <numeric>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/copy.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/selection.hpp>
+
+namespace xgrad {
+
+using detail::pick;
+using detail::Selection;
+
+// ---- parts --------------------------------------------------------------------------------------
+
+static void check_has_dimensions(const char* op, const Tensor& x) {
+  check<ShapeError>(x.dim() > 0, "{}: x is 0-d and has no dimension to work on", op);
+}
+
+Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
+             std::optional<std::int64_t> end, std::int64_t step) {
+  check_has_dimensions("slice", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "slice");
+  const auto [first, length] = detail::slice_range("slice", x.shape()[d], start, end, step);
+  Selection s(x.shape());
+  s.slice(d, first, length, length > 1 ? step : 1);
+  return pick("slice", x, std::move(s));
+}
+
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::size_t length) {
+  check_has_dimensions("narrow", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "narrow");
+  const auto n = static_cast<std::int64_t>(x.shape()[d]);
+  const std::int64_t first = start < 0 ? start + n : start;
+  if (first < 0 || first > n || length > static_cast<std::size_t>(n - first))
+    fail<ValueError>("narrow: start {} and length {} leave dimension {} of x {}, which has size {}",
+                     start, length, d, to_string(x.shape()), n);
+  Selection s(x.shape());
+  s.slice(d, static_cast<std::size_t>(first), length);
+  return pick("narrow", x, std::move(s));
+}
+
+Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
+  check_has_dimensions("select", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "select");
+  const auto n = static_cast<std::int64_t>(x.shape()[d]);
+  if (index < -n || index >= n)
+    fail<ValueError>("select: index {} is out of range for dimension {} of x {}, which has size {}",
+                     index, d, to_string(x.shape()), n);
+  Selection s(x.shape());
+  s.slice(d, static_cast<std::size_t>(index < 0 ? index + n : index), 1);
+  s.drop(d);
+  return pick("select", x, std::move(s));
+}
+
+namespace {
+
+std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d,
+                             const std::vector<std::size_t>& sizes) {
+  std::vector<Tensor> parts;
+  parts.reserve(sizes.size());
+  std::size_t start = 0;
+  for (const std::size_t size : sizes) {
+    Selection s(x.shape());
+    s.slice(d, start, size);
+    parts.push_back(pick(op, x, std::move(s)));
+    start += size;
+  }
+  return parts;
+}
+
+// Parts of one size, of which the last may be smaller; at least one.
+std::vector<std::size_t> even_sizes(std::size_t n, std::size_t size) {
+  std::vector<std::size_t> sizes(size == 0 ? 1 : std::max<std::size_t>(1, (n + size - 1) / size),
+                                 size);
+  sizes.back() = n - size * (sizes.size() - 1);
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim) {
+  check_has_dimensions("split", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "split");
+  const std::size_t n = x.shape()[d];
+  if (split_size == 0 && n > 0)
+    fail<ValueError>("split: split_size 0 for dimension {} of x {}", d, to_string(x.shape()));
+  return split_at("split", x, d, even_sizes(n, std::min(split_size, std::max<std::size_t>(n, 1))));
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                          std::int64_t dim) {
+  check_has_dimensions("split", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "split");
+  std::size_t rest = x.shape()[d];
+  const bool fits = std::ranges::all_of(
+      split_sizes, [&rest](std::size_t size) { return size <= rest && ((rest -= size), true); });
+  if (!fits || rest != 0)
+    fail<ValueError>("split: split_sizes ({}) do not add up to size {} of dimension {} of x {}",
+                     fmt::join(split_sizes, ", "), x.shape()[d], d, to_string(x.shape()));
+  return split_at("split", x, d, split_sizes);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim) {
+  check_has_dimensions("chunk", x);
+  const std::size_t d = normalize_dim(dim, x.dim(), "chunk");
+  check<ValueError>(chunks > 0, "chunk: chunks is 0");
+  const std::size_t n = x.shape()[d];
+  if (n == 0)
+    return split_at("chunk", x, d, std::vector<std::size_t>(chunks, 0));
+  return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
+}
+
+// ---- joining ------------------------------------------------------------------------------------
+
+namespace {
+
+// The inputs side by side along dimension d, where input i has sizes[i].  A stack's inputs lack
+// that dimension.
+Tensor join(std::span<const Tensor> xs, const Shape& shape, std::size_t d) {
+  std::size_t outer = 1, row = 1;
+  for (std::size_t k = 0; k < shape.size(); ++k)
+    (k < d ? outer : row) *= shape[k];
+  return dispatch(xs[0].dtype(), [&]<class T>() {
+    auto y = empty_array<T>(shape);
+    std::size_t start = 0;
+    for (const Tensor& x : xs) {
+      const std::size_t part = outer == 0 ? 0 : x.numel() / outer;
+      const auto stride = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
+      kernels::copy({{{outer, stride(part), stride(row)}, {part, 1, 1}}, 0, stride(start)},
+                    x.data<T>(), y.data());
+      start += part;
+    }
+    return Tensor(std::move(y));
+  });
+}
+
+void check_can_join(const char* op, const std::vector<Tensor>& xs) {
+  check<ValueError>(!xs.empty(), "{}: no Tensors are given", op);
+  for (std::size_t i = 1; i < xs.size(); ++i)
+    if (xs[i].dtype() != xs[0].dtype())
+      fail<DTypeError>("{}: Tensor 0 is {} and Tensor {} is {}; convert one with to()", op,
+                       to_string(xs[0].dtype()), i, to_string(xs[i].dtype()));
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
+  check_can_join("cat", xs);
+  // A Tensor of shape (0,) joins anything.
+  const auto counts = [](const Tensor& x) { return x.shape() != Shape{0}; };
+  const auto first = std::ranges::find_if(xs, counts);
+  Shape shape = first == xs.end() ? Shape{0} : first->shape();
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    check<ShapeError>(xs[i].dim() > 0, "cat: Tensor {} is 0-d; stack() joins such", i);
+  const std::size_t d = first == xs.end() ? 0 : normalize_dim(dim, shape.size(), "cat");
+  std::vector<std::size_t> starts;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    starts.push_back(total);
+    if (!counts(xs[i]))
+      continue;
+    Shape other = xs[i].shape();
+    if (other.size() == shape.size())
+      other[d] = shape[d];
+    if (other != shape)
+      fail<ShapeError>(
+          "cat: Tensor {} has shape {} and Tensor {} has {}: only sizes at dimension {} may differ",
+          first - xs.begin(), to_string(first->shape()), i, to_string(xs[i].shape()), d);
+    total += xs[i].shape()[d];
+  }
+  shape[d] = total;
+  std::vector<Shape> shapes;
+  for (const Tensor& x : xs)
+    shapes.push_back(x.shape());
+  return record(
+      "cat", xs, [shape, d](std::span<const Tensor> in) { return join(in, shape, d); },
+      [shapes, starts, d](Sink& sink) {
+        for (std::size_t i = 0; i < shapes.size(); ++i)
+          if (sink.needs(i)) {
+            Selection s(sink.gradient().shape());
+            s.slice(d, starts[i], shapes[i] == Shape{0} ? 0 : shapes[i][d]);
+            sink.add(i, shapes[i] == Shape{0} ? zeros({0}, sink.gradient().dtype())
+                                              : pick("narrow", sink.gradient(), std::move(s)));
+          }
+      });
+}
+
+Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
+  check_can_join("stack", xs);
+  for (std::size_t i = 1; i < xs.size(); ++i)
+    if (xs[i].shape() != xs[0].shape())
+      fail<ShapeError>("stack: Tensor 0 has shape {} and Tensor {} has {}: all must be the same",
+                       to_string(xs[0].shape()), i, to_string(xs[i].shape()));
+  const std::size_t d = normalize_dim(dim, xs[0].dim() + 1, "stack");
+  Selection whole(xs[0].shape());
+  whole.insert(d);
+  Shape shape = whole.shape;
+  shape[d] = xs.size();
+  return record(
+      "stack", xs, [shape, d](std::span<const Tensor> in) { return join(in, shape, d); },
+      [n = xs.size(), d](Sink& sink) {
+        for (std::size_t i = 0; i < n; ++i)
+          if (sink.needs(i))
+            sink.add(i, select(sink.gradient(), static_cast<std::int64_t>(d),
+                               static_cast<std::int64_t>(i)));
+      });
+}
+
+}  // namespace xgrad

@@ -1,0 +1,131 @@
+#include <xgrad/autograd/ops/selection.hpp>
+
+#include <algorithm>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/copy.hpp>
+
+namespace xgrad::detail {
+
+Selection::Selection(const Shape& whole) : shape(whole) {
+  for (const std::size_t stride : row_major_strides(whole))
+    strides.push_back(static_cast<std::ptrdiff_t>(stride));
+}
+
+void Selection::slice(std::size_t d, std::size_t start, std::size_t length, std::ptrdiff_t step) {
+  offset += static_cast<std::ptrdiff_t>(start) * strides[d];
+  shape[d] = length;
+  strides[d] *= step;
+}
+
+void Selection::drop(std::size_t d) {
+  const auto remove = [d](auto& list) {
+    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(d),
+                list.begin() + static_cast<std::ptrdiff_t>(d) + 1, list.end());
+    list.resize(list.size() - 1);
+  };
+  remove(shape);
+  remove(strides);
+}
+
+void Selection::insert(std::size_t d) {
+  const auto add = [d](auto& list, auto value) {
+    list.push_back(value);
+    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(d), list.end() - 1, list.end());
+  };
+  add(shape, std::size_t{1});
+  add(strides, std::ptrdiff_t{0});
+}
+
+void Selection::permute(const std::vector<std::size_t>& dims) {
+  const Selection before = *this;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    shape[d] = before.shape[dims[d]];
+    strides[d] = before.strides[dims[d]];
+  }
+}
+
+std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
+                                                std::optional<std::int64_t> start,
+                                                std::optional<std::int64_t> end,
+                                                std::int64_t step) {
+  check<ValueError>(step > 0, "{}: step {} is not positive; flip() reverses", op, step);
+  const auto size = static_cast<std::int64_t>(n);
+  const auto clip = [size](std::int64_t i) {
+    return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);
+  };
+  const std::int64_t first = clip(start.value_or(0));
+  const std::int64_t count = std::max<std::int64_t>(clip(end.value_or(size)) - first, 0);
+  return {static_cast<std::size_t>(first),
+          static_cast<std::size_t>(count / step + (count % step != 0 ? 1 : 0))};
+}
+
+namespace {
+
+// From the selected places of one array to the elements of another, in order.
+kernels::Walk to_picked(const Selection& s) {
+  kernels::Walk walk;
+  walk.from = s.offset;
+  const auto dense = row_major_strides(s.shape);
+  for (std::size_t d = 0; d < s.shape.size(); ++d)
+    walk.axes.push_back({s.shape[d], s.strides[d], static_cast<std::ptrdiff_t>(dense[d])});
+  return walk;
+}
+
+kernels::Walk from_picked(const Selection& s) {
+  kernels::Walk walk = to_picked(s);
+  std::swap(walk.from, walk.to);
+  for (auto& axis : walk.axes)
+    std::swap(axis.from, axis.to);
+  return walk;
+}
+
+template <class T>
+void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
+  if (numel(s.shape) != numel(shape))
+    kernels::fill(data, numel(shape), T(0));
+}
+
+}  // namespace
+
+Tensor pick(const char* op, const Tensor& x, Selection s) {
+  const auto forward = [s](std::span<const Tensor> in) {
+    if (s.shape == in[0].shape() && s.strides == Selection(s.shape).strides)
+      return in[0].detach();  // everything as it is: the value is shared
+    return dispatch(in[0].dtype(), [&]<class T>() {
+      auto y = empty_array<T>(s.shape);
+      kernels::copy(to_picked(s), in[0].data<T>(), y.data());
+      return Tensor(std::move(y));
+    });
+  };
+  return record(op, {x}, forward, [s, shape = x.shape()](Sink& sink) {
+    const Tensor& g = sink.gradient();
+    if (sink.create_graph())
+      return sink.add(0, place(g, shape, s));
+    dispatch(g.dtype(), [&]<class T>() {
+      // The parts of a split add to one gradient, each to its own place.
+      const auto [data, beta] = sink.buffer<T>(0);
+      if (beta == 0) {
+        zero_the_rest(data, shape, s);
+        kernels::copy(from_picked(s), g.data<T>(), data);
+      } else {
+        kernels::add(from_picked(s), g.data<T>(), data);
+      }
+    });
+  });
+}
+
+Tensor place(const Tensor& g, const Shape& shape, Selection s) {
+  const auto forward = [s, shape](std::span<const Tensor> in) {
+    return dispatch(in[0].dtype(), [&]<class T>() {
+      auto y = empty_array<T>(shape);
+      zero_the_rest(y.data(), shape, s);
+      kernels::copy(from_picked(s), in[0].data<T>(), y.data());
+      return Tensor(std::move(y));
+    });
+  };
+  return record("place", {g}, forward,
+                [s](Sink& sink) { sink.add(0, pick("pick", sink.gradient(), s)); });
+}
+
+}  // namespace xgrad::detail

@@ -1,0 +1,227 @@
+// Ops that arrange all elements anew.  Those that use each element once are a Selection: here is
+// only which, and what may go wrong.
+
+#include <algorithm>
+#include <numeric>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/copy.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/selection.hpp>
+
+namespace xgrad {
+
+using detail::pick;
+using detail::Selection;
+
+// ---- the same elements in another shape ---------------------------------------------------------
+
+namespace {
+
+std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
+
+// The shape that sizes name for n elements, where one of them may be -1.
+Shape infer_shape(const char* op, const Tensor& x, Dims sizes) {
+  const auto inferred = std::ranges::find(sizes, -1);
+  const std::size_t n = x.numel();
+  if (inferred != sizes.end()) {
+    *inferred = 1;
+    if (std::ranges::count(sizes, -1) > 0) {
+      *inferred = -1;
+      fail<ShapeError>("{}: sizes {} have more than one -1", op, list(sizes));
+    }
+    const std::size_t known = numel(to_shape(sizes, op));
+    if (known == 0 || n % known != 0) {
+      *inferred = -1;
+      if (known == 0 && n == 0)
+        fail<ShapeError>("{}: x {} has no elements, so the -1 in sizes {} could be any number", op,
+                         to_string(x.shape()), list(sizes));
+      fail<ShapeError>("{}: the {} elements of x {} do not divide into sizes {}", op, n,
+                       to_string(x.shape()), list(sizes));
+    }
+    *inferred = static_cast<std::int64_t>(n / known);
+  }
+  const Shape shape = to_shape(sizes, op);
+  if (numel(shape) != n)
+    fail<ShapeError>("{}: x {} has {} elements but sizes {} make {}", op, to_string(x.shape()), n,
+                     list(sizes), numel(shape));
+  return shape;
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Dims& sizes) {
+  return pick("reshape", x, Selection(infer_shape("reshape", x, sizes)));
+}
+
+Tensor view(const Tensor& x, const Dims& sizes) {
+  return pick("view", x, Selection(infer_shape("view", x, sizes)));
+}
+
+Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
+  const std::size_t first = normalize_dim(start_dim, x.dim(), "flatten");
+  const std::size_t last = normalize_dim(end_dim, x.dim(), "flatten");
+  check<ValueError>(first <= last, "flatten: start_dim {} comes after end_dim {}", start_dim,
+                    end_dim);
+  Shape shape;
+  for (std::size_t d = 0; d < x.dim(); ++d)
+    if (d <= first || d > last)
+      shape.push_back(x.shape()[d]);
+    else
+      shape.back() *= x.shape()[d];
+  if (shape.empty())
+    shape.push_back(1);
+  return pick("flatten", x, Selection(shape));
+}
+
+Tensor squeeze(const Tensor& x) {
+  Shape shape;
+  std::ranges::copy_if(x.shape(), std::back_inserter(shape), [](std::size_t n) { return n != 1; });
+  return pick("squeeze", x, Selection(shape));
+}
+
+Tensor squeeze(const Tensor& x, std::int64_t dim) {
+  const std::size_t d = normalize_dim(dim, x.dim(), "squeeze");
+  Selection s(x.shape());
+  if (x.dim() > 0 && x.shape()[d] == 1)
+    s.drop(d);
+  return pick("squeeze", x, std::move(s));
+}
+
+Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
+  Selection s(x.shape());
+  s.insert(normalize_dim(dim, x.dim() + 1, "unsqueeze"));
+  return pick("unsqueeze", x, Selection(s.shape));
+}
+
+Tensor expand(const Tensor& x, const Dims& sizes) {
+  const Shape& from = x.shape();
+  if (sizes.size() < from.size())
+    fail<ShapeError>("expand: sizes {} are fewer than the dimensions of x {}", list(sizes),
+                     to_string(from));
+  const std::size_t added = sizes.size() - from.size();
+  Dims wanted = sizes;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == -1 && d < added)
+      fail<ShapeError>("expand: -1 in sizes {} at dimension {}, which x {} does not have",
+                       list(sizes), d, to_string(from));
+    if (sizes[d] == -1)
+      wanted[d] = static_cast<std::int64_t>(from[d - added]);
+    else if (d >= added && from[d - added] != 1 && !std::cmp_equal(from[d - added], sizes[d]))
+      fail<ShapeError>(
+          "expand: size {} at dimension {} of sizes {} does not fit x {}, which has {} there, not "
+          "1",
+          sizes[d], d, list(sizes), to_string(from), from[d - added]);
+  }
+  const auto forward = [shape = to_shape(wanted, "expand"), added](std::span<const Tensor> in) {
+    const Shape& old = in[0].shape();
+    if (shape == old)
+      return in[0].detach();
+    const auto dense = row_major_strides(shape), source = row_major_strides(old);
+    kernels::Walk walk;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const bool repeated = d < added || old[d - added] == 1;
+      walk.axes.push_back({shape[d], repeated ? 0 : static_cast<std::ptrdiff_t>(source[d - added]),
+                           static_cast<std::ptrdiff_t>(dense[d])});
+    }
+    return dispatch(in[0].dtype(), [&]<class T>() {
+      auto y = empty_array<T>(shape);
+      kernels::copy(walk, in[0].data<T>(), y.data());
+      return Tensor(std::move(y));
+    });
+  };
+  return record("expand", {x}, forward, [](Sink& sink) { sink.add(0, sink.gradient()); },
+                {.broadcasts = true});
+}
+
+// ---- another order ------------------------------------------------------------------------------
+
+Tensor permute(const Tensor& x, const Dims& dims) {
+  if (dims.size() != x.dim())
+    fail<ValueError>("permute: dims {} do not name each of the {} dimensions of x {}", list(dims),
+                     x.dim(), to_string(x.shape()));
+  std::vector<std::size_t> order;
+  for (const std::int64_t dim : dims) {
+    order.push_back(normalize_dim(dim, x.dim(), "permute"));
+    if (std::find(order.begin(), order.end() - 1, order.back()) != order.end() - 1)
+      fail<ValueError>("permute: dims {} name dimension {} twice", list(dims), order.back());
+  }
+  Selection s(x.shape());
+  s.permute(order);
+  return pick("permute", x, std::move(s));
+}
+
+Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
+  const std::size_t a = normalize_dim(dim0, x.dim(), "transpose");
+  const std::size_t b = normalize_dim(dim1, x.dim(), "transpose");
+  std::vector<std::size_t> order(x.dim());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (a != b)
+    std::swap(order[a], order[b]);
+  Selection s(x.shape());
+  s.permute(order);
+  return pick("transpose", x, std::move(s));
+}
+
+Tensor flip(const Tensor& x, const Dims& dims) {
+  Selection s(x.shape());
+  std::vector<bool> flipped(std::max<std::size_t>(x.dim(), 1));
+  for (const std::int64_t dim : dims) {
+    const std::size_t d = normalize_dim(dim, x.dim(), "flip");
+    if (flipped[d])
+      fail<ValueError>("flip: dims {} name dimension {} twice", list(dims), d);
+    flipped[d] = true;
+    if (x.numel() > 0 && x.dim() > 0)
+      s.slice(d, x.shape()[d] - 1, x.shape()[d], -1);
+  }
+  return pick("flip", x, std::move(s));
+}
+
+// ---- triangles ----------------------------------------------------------------------------------
+
+namespace {
+
+// For a matrix of rows x columns, diagonals beyond its corners are all alike.
+kernels::Triangle triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
+  if (shape.size() < 2)
+    fail<ShapeError>("{}: x {} has no last two dimensions to be a matrix", op, to_string(shape));
+  return {op == std::string_view("tril"),
+          std::clamp(diagonal, -static_cast<std::int64_t>(shape[shape.size() - 2]),
+                     static_cast<std::int64_t>(shape.back()))};
+}
+
+template <class T>
+Array<T> triangle_of(const Array<T>& x, kernels::Triangle part) {
+  const Shape& shape = x.shape();
+  auto y = empty_array<T>(shape);
+  const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
+  if (x.size() > 0)
+    kernels::copy_triangle(part, x.size() / (rows * columns), rows, columns, x.data(), y.data());
+  return y;
+}
+
+Tensor triangle_of(const char* op, const Tensor& x, kernels::Triangle part) {
+  return record(
+      op, {x},
+      [part](std::span<const Tensor> in) {
+        return dispatch(in[0].dtype(),
+                        [&]<class T>() { return Tensor(triangle_of(in[0].array<T>(), part)); });
+      },
+      [op, part](Sink& sink) { sink.add(0, triangle_of(op, sink.gradient(), part)); });
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& x, std::int64_t diagonal) {
+  return triangle_of("tril", x, triangle("tril", x.shape(), diagonal));
+}
+
+Tensor triu(const Tensor& x, std::int64_t diagonal) {
+  return triangle_of("triu", x, triangle("triu", x.shape(), diagonal));
+}
+
+Mask tril(const Mask& x, std::int64_t diagonal) {
+  return triangle_of(x.array(), triangle("tril", x.shape(), diagonal));
+}
+
+}  // namespace xgrad
