@@ -1,0 +1,165 @@
+#include <xgrad/autograd/kernels/optim.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+#include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
+
+namespace xgrad::kernels {
+
+namespace {
+
+constexpr std::size_t grain = elementwise_grain;
+
+// Cuts every task into pieces and runs them all together, so that many small parameters keep all
+// threads as busy as one large one.
+template <class Task, class F>
+void run_pieces(std::span<const Task> tasks, const F& f) {
+  struct Piece {
+    const Task* task;
+    std::size_t begin, end;
+  };
+  std::vector<Piece> pieces;
+  for (const Task& task : tasks)
+    for (std::size_t begin = 0; begin < task.n; begin += grain)
+      pieces.push_back({&task, begin, std::min(begin + grain, task.n)});
+  parallel(pieces.size(),
+           [&](std::size_t i) { f(*pieces[i].task, pieces[i].begin, pieces[i].end); });
+}
+
+// f(gradient, registers...) changes its registers, which are then stored: one pass over several
+// arrays.  The last elements go through padded registers, so that every element sees the same
+// instructions.
+template <class T, std::size_t N, class F>
+void sweep(const T* gradient, const std::array<T*, N>& data, std::size_t begin, std::size_t end,
+           const F& f) {
+  using Lanes = simd::Batch<T>;
+  constexpr std::size_t width = Lanes::size;
+  const auto apply = [&f](const T* g, const std::array<T*, N>& at) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::array<Lanes, N> x{Lanes::load_unaligned(at[K])...};
+      f(Lanes::load_unaligned(g), x[K]...);
+      (x[K].store_unaligned(at[K]), ...);
+    }
+    (std::make_index_sequence<N>());
+  };
+  std::array<T*, N> at;
+  std::size_t i = begin;
+  for (; i + width <= end; i += width) {
+    for (std::size_t k = 0; k < N; ++k)
+      at[k] = data[k] + i;
+    apply(gradient + i, at);
+  }
+  if (i == end)
+    return;
+  const std::size_t bytes = (end - i) * sizeof(T);
+  alignas(64) T padded[N + 1][width] = {};
+  for (std::size_t k = 0; k < N; ++k) {
+    std::memcpy(padded[k], data[k] + i, bytes);
+    at[k] = padded[k];
+  }
+  std::memcpy(padded[N], gradient + i, bytes);
+  apply(padded[N], at);
+  for (std::size_t k = 0; k < N; ++k)
+    std::memcpy(data[k] + i, padded[k], bytes);
+}
+
+}  // namespace
+
+template <class T>
+void adam(std::span<const AdamTask<T>> tasks) {
+  run_pieces(tasks, [](const AdamTask<T>& t, std::size_t begin, std::size_t end) {
+    using Lanes = simd::Batch<T>;
+    const Lanes keep(t.keep), decay(t.decay), beta1(t.beta1), beta2(t.beta2), rest1(t.rest1),
+        rest2(t.rest2), step_size(t.step_size), correction(t.correction), eps(t.eps);
+    const std::array<T*, 3> data{t.parameter, t.exp_avg, t.exp_avg_sq};
+    sweep(t.gradient, data, begin, end, [&](const Lanes& gradient, Lanes& p, Lanes& m, Lanes& v) {
+      p = p * keep;
+      const Lanes g = gradient + decay * p;
+      m = m * beta1 + rest1 * g;
+      v = v * beta2 + rest2 * g * g;
+      p = p - step_size * m / (xsimd::sqrt(v) / correction + eps);
+    });
+  });
+}
+
+template <class T>
+void sgd(std::span<const SgdTask<T>> tasks) {
+  run_pieces(tasks, [](const SgdTask<T>& t, std::size_t begin, std::size_t end) {
+    using Lanes = simd::Batch<T>;
+    const Lanes lr(t.lr), decay(t.weight_decay), momentum(t.momentum), rest(t.rest);
+    if (t.momentum_buffer == nullptr) {
+      sweep<T, 1>(t.gradient, {t.parameter}, begin, end,
+                  [&](const Lanes& gradient, Lanes& p) { p = p - lr * (gradient + decay * p); });
+      return;
+    }
+    sweep<T, 2>(t.gradient, {t.parameter, t.momentum_buffer}, begin, end,
+                [&](const Lanes& gradient, Lanes& p, Lanes& b) {
+                  const Lanes g = gradient + decay * p;
+                  b = momentum * b + rest * g;
+                  p = p - lr * (t.nesterov ? g + momentum * b : b);
+                });
+  });
+}
+
+template <class T>
+double sum_of_squares(const T* x, std::size_t n) {
+  std::vector<double> sums((n + grain - 1) / grain);
+  parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
+    constexpr std::size_t chains = 16;  // independent sums, which the compiler puts in registers
+    double part[chains] = {};
+    std::size_t i = begin;
+    for (; i + chains <= end; i += chains)
+      for (std::size_t k = 0; k < chains; ++k) {
+        const double v = x[i + k];
+        part[k] += v * v;
+      }
+    for (std::size_t k = 0; i + k < end; ++k) {
+      const double v = x[i + k];
+      part[k] += v * v;
+    }
+    double sum = 0;
+    for (const double p : part)
+      sum += p;
+    sums[begin / grain] = sum;
+  });
+  double total = 0;
+  for (const double sum : sums)
+    total += sum;
+  return total;
+}
+
+template <class T>
+void scale(T* x, std::size_t n, T factor) {
+  using Lanes = simd::Batch<T>;
+  parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
+    map_row<T, 1>(x + begin, {x + begin}, {1}, end - begin,
+                  [factor](const Lanes& v) { return v * Lanes(factor); });
+  });
+}
+
+template <class T>
+void clamp(T* x, std::size_t n, T limit) {
+  using Lanes = simd::Batch<T>;
+  parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
+    map_row<T, 1>(x + begin, {x + begin}, {1}, end - begin, [limit](const Lanes& v) {
+      return maximum(minimum(v, Lanes(limit)), Lanes(-limit));
+    });
+  });
+}
+
+template void adam(std::span<const AdamTask<float>>);
+template void adam(std::span<const AdamTask<double>>);
+template void sgd(std::span<const SgdTask<float>>);
+template void sgd(std::span<const SgdTask<double>>);
+template double sum_of_squares(const float*, std::size_t);
+template double sum_of_squares(const double*, std::size_t);
+template void scale(float*, std::size_t, float);
+template void scale(double*, std::size_t, double);
+template void clamp(float*, std::size_t, float);
+template void clamp(double*, std::size_t, double);
+
+}  // namespace xgrad::kernels

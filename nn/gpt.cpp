@@ -1,0 +1,181 @@
+#include <xgrad/nn/gpt.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/init.hpp>
+
+namespace xgrad::nn {
+
+static const GPTConfig& checked(const GPTConfig& c) {
+  if (c.block_size == 0 || c.vocab_size == 0 || c.n_layer == 0 || c.n_head == 0 || c.n_embd == 0)
+    fail<ValueError>(
+        "GPT: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: none may be 0",
+        c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
+  check<ValueError>(c.n_embd % c.n_head == 0, "GPT: n_embd {} is not a multiple of n_head {}",
+                    c.n_embd, c.n_head);
+  return c;
+}
+
+GPT::GPT(const GPTConfig& c)
+    : config(checked(c)),
+      wte(c.vocab_size, c.n_embd),
+      wpe(c.block_size, c.n_embd),
+      drop(c.dropout),
+      h([&c] {
+        std::vector<TransformerBlock> blocks;
+        for (std::size_t i = 0; i < c.n_layer; ++i)
+          blocks.emplace_back(c.n_embd, c.n_head, c.dropout, c.bias);
+        return blocks;
+      }()),
+      ln_f(c.n_embd, {.bias = c.bias}),
+      lm_head(c.n_embd, c.vocab_size, false) {
+  wte.weight = lm_head.weight;
+  // PyTorch's apply() comes to the tied weight twice, as wte and as lm_head, so it is drawn twice.
+  const auto redraw = [](const Linear& layer) {
+    init::normal_(layer.weight, 0, 0.02);
+    if (layer.bias.defined())
+      init::zeros_(layer.bias);
+  };
+  init::normal_(wte.weight, 0, 0.02);
+  init::normal_(wpe.weight, 0, 0.02);
+  for (const TransformerBlock& block : h) {
+    redraw(block.attn.c_attn);
+    redraw(block.attn.c_proj);
+    redraw(block.mlp.c_fc);
+    redraw(block.mlp.c_proj);
+  }
+  redraw(lm_head);
+  // Each block adds twice to the residual stream.
+  const double std = 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer));
+  for (const TransformerBlock& block : h) {
+    init::normal_(block.attn.c_proj.weight, 0, std);
+    init::normal_(block.mlp.c_proj.weight, 0, std);
+  }
+}
+
+// What goes into ln_f: (B, T) -> (B, T, C).
+Tensor GPT::hidden(const Indices& idx) const {
+  if (idx.dim() != 2 || idx.size(1) == 0 || idx.size(1) > config.block_size)
+    fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}",
+                     to_string(idx.shape()), config.block_size);
+  const auto T = static_cast<std::int64_t>(idx.size(1));
+  Tensor x = [&] {
+    const Scope scope("embeddings");
+    return drop(wte(idx) + wpe(arange_indices(0, T)));  // (B, T, C)
+  }();
+  for (std::size_t i = 0; i < h.size(); ++i) {
+    const Scope scope("h", i);
+    x = h[i](x);  // (B, T, C)
+  }
+  return x;
+}
+
+Tensor GPT::operator()(const Indices& idx) const {
+  const Tensor x = hidden(idx);
+  const Scope scope("head");
+  return lm_head(ln_f(x));  // (B, T, V)
+}
+
+Tensor GPT::last_logits(const Indices& idx) const {
+  const Tensor x = hidden(idx);
+  const Scope scope("head");
+  return lm_head(ln_f(select(x, 1, -1)));  // (B, V)
+}
+
+Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
+  check<ShapeError>(idx.shape() == targets.shape(), "GPT: idx is {} but targets are {}",
+                    to_string(idx.shape()), to_string(targets.shape()));
+  const Tensor logits = (*this)(idx);  // (B, T, V)
+  const Scope scope("head");
+  auto flat = empty_array<std::int64_t>(Shape{targets.numel()});
+  std::copy_n(targets.data(), targets.numel(), flat.data());
+  return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}),
+                       Indices(std::move(flat)));
+}
+
+// ---- sampling
+// ----------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Logits to the weights of a draw, in place: softmax(logits / temperature), zero off the k largest.
+void weigh(std::vector<float>& row, const GenerateOptions& options) {
+  const auto temperature = static_cast<float>(options.temperature);
+  for (float& v : row)
+    v /= temperature;
+  if (options.top_k.has_value() && *options.top_k < row.size()) {
+    std::vector<float> sorted = row;
+    const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(*options.top_k - 1);
+    std::ranges::nth_element(sorted, at, std::greater<>());
+    for (float& v : row)
+      if (v < *at)
+        v = -std::numeric_limits<float>::infinity();
+  }
+  const float largest = std::ranges::max(row);
+  float sum = 0;
+  for (float& v : row)
+    sum += v = std::exp(v - largest);
+  for (float& v : row)
+    v /= sum;
+}
+
+std::int64_t next_token(std::vector<float> row, Generator& generator,
+                        const GenerateOptions& options) {
+  if (!std::ranges::all_of(row, [](float v) { return std::isfinite(v); }))
+    throw ValueError("generate: the model's logits are not finite");
+  if (options.temperature == 0)
+    return std::ranges::max_element(row) - row.begin();
+  weigh(row, options);
+  return static_cast<std::int64_t>(multinomial(row, generator));
+}
+
+// The last `length` columns of rows of tokens.
+Indices last_columns(const std::vector<std::vector<std::int64_t>>& rows, std::size_t length) {
+  auto window = empty_array<std::int64_t>(Shape{rows.size(), length});
+  for (std::size_t b = 0; b < rows.size(); ++b)
+    std::copy_n(rows[b].end() - static_cast<std::ptrdiff_t>(length), length,
+                window.data() + b * length);
+  return window;
+}
+
+}  // namespace
+
+Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator& generator,
+                      const GenerateOptions& options) const {
+  check<ShapeError>(idx.dim() == 2 && idx.size(1) > 0,
+                    "generate: idx is {}; it must be (B, T) with at least one token to start from",
+                    to_string(idx.shape()));
+  check<ValueError>(options.temperature >= 0 && std::isfinite(options.temperature),
+                    "generate: temperature is {}; it must be 0 or above", options.temperature);
+  check<ValueError>(options.top_k != 0u, "generate: top_k is 0, which leaves no token");
+  GPT model = *this;  // shares the weights; the training flags are its own
+  eval(model);
+  const NoGrad no_grad;
+
+  const std::size_t B = idx.size(0);
+  std::vector<std::vector<std::int64_t>> rows(B);
+  for (std::size_t b = 0; b < B; ++b)
+    rows[b].assign(idx.data() + b * idx.size(1), idx.data() + (b + 1) * idx.size(1));
+  std::vector<std::int64_t> tokens(B);
+  std::size_t length = idx.size(1);
+  for (std::size_t step = 0; step < max_new_tokens; ++step, ++length) {
+    const Indices window = last_columns(rows, std::min(length, config.block_size));
+    const Tensor logits = model.last_logits(window).to(DType::float32);  // (B, V)
+    for (std::size_t b = 0; b < B; ++b) {
+      const float* const row = logits.data<float>() + b * config.vocab_size;
+      tokens[b] = next_token({row, row + config.vocab_size}, generator, options);
+      rows[b].push_back(tokens[b]);
+    }
+    if (options.on_token)
+      options.on_token(tokens);
+  }
+  return last_columns(rows, length);
+}
+
+}  // namespace xgrad::nn

@@ -1,0 +1,84 @@
+#pragma once
+// A GPT-2 style language model, with the names, the order of draws and the arithmetic of nanoGPT:
+// one seed gives the same weights, and the same losses.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+#include <xgrad/nn/dropout.hpp>
+#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/layer_norm.hpp>
+#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/module.hpp>
+#include <xgrad/nn/transformer_block.hpp>
+
+namespace xgrad {
+class Generator;
+}
+
+namespace xgrad::nn {
+
+struct GPTConfig {
+  std::size_t block_size = 1024;  ///< longest sequence
+  std::size_t vocab_size = 50304;
+  std::size_t n_layer = 12;
+  std::size_t n_head = 12;
+  std::size_t n_embd = 768;
+  double dropout = 0;
+  bool bias = true;  ///< in the Linears of the blocks and in the LayerNorms
+};
+
+struct GenerateOptions {
+  double temperature = 1;                 ///< 0 takes the likeliest token, without a draw
+  std::optional<std::size_t> top_k = {};  ///< draws among the k likeliest only
+  /// Called after each step with the new token of each sequence.
+  std::function<void(std::span<const std::int64_t>)> on_token = {};
+};
+
+/// wte + wpe, dropout, n_layer blocks, ln_f, and lm_head, whose weight is that of wte.
+/// Radford et al., 2019.
+struct GPT {
+  GPTConfig config;
+  Embedding wte, wpe;
+  Dropout drop;
+  std::vector<TransformerBlock> h;
+  LayerNorm ln_f;
+  Linear lm_head;
+
+  /// Draws all weights from default_generator(): each layer's own first, then all again from
+  /// N(0, 0.02), those of the residual projections c_proj a third time from
+  /// N(0, 0.02 / sqrt(2 n_layer)).  ValueError if a size is 0 or n_head does not divide n_embd.
+  explicit GPT(const GPTConfig& c);
+
+  /// Logits for the token after each position: idx (B, T) -> (B, T, V).  ShapeError if T is 0 or
+  /// above block_size.
+  Tensor operator()(const Indices& idx) const;
+  /// Logits for the token after the last position: idx (B, T) -> (B, V).
+  Tensor last_logits(const Indices& idx) const;
+  /// The mean of -log p(target): idx and targets (B, T) -> ().  A target of -100 does not count.
+  Tensor loss(const Indices& idx, const Indices& targets) const;
+
+  /// Appends max_new_tokens to each sequence: idx (B, T) -> (B, T + max_new_tokens).  The model
+  /// sees the last block_size tokens.  Dropout is off, whatever the training flag says, and all
+  /// draws come from `generator`: a run that samples on the way trains as one that does not.
+  Indices generate(const Indices& idx, std::size_t max_new_tokens, Generator& generator,
+                   const GenerateOptions& options = {}) const;
+
+  static void visit(auto& self, auto&& v) {
+    v("transformer.wte", self.wte);
+    v("transformer.wpe", self.wpe);
+    v("transformer.drop", self.drop);
+    v("transformer.h", self.h);
+    v("transformer.ln_f", self.ln_f);
+    v("lm_head", self.lm_head);
+    v("lm_head.weight", tied_to("transformer.wte.weight"));
+  }
+
+ private:
+  Tensor hidden(const Indices& idx) const;
+};
+
+}  // namespace xgrad::nn

@@ -1,0 +1,97 @@
+#include <xgrad/nn/init.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <xgrad/autograd/check.hpp>
+
+namespace xgrad::nn::init {
+
+namespace {
+
+struct Fans {
+  double in, out;
+};
+Fans fans(const Tensor& x, const char* name) {
+  const Shape& shape = x.shape();
+  check<ShapeError>(shape.size() >= 2, "{}: shape {} has fewer than two dimensions, so no fan",
+                    name, to_string(shape));
+  double rest = 1;
+  for (std::size_t d = 2; d < shape.size(); ++d)
+    rest *= static_cast<double>(shape[d]);
+  return {static_cast<double>(shape[1]) * rest, static_cast<double>(shape[0]) * rest};
+}
+
+double kaiming_std(const Tensor& x, double a, const char* name) {
+  return std::sqrt(2 / (1 + a * a)) / std::sqrt(fans(x, name).in);
+}
+double xavier_std(const Tensor& x, double gain, const char* name) {
+  const Fans f = fans(x, name);
+  return gain * std::sqrt(2 / (f.in + f.out));
+}
+
+}  // namespace
+
+Tensor constant_(Tensor x, double value) {
+  x.update([&]<class A>(A& a) {
+    std::fill_n(a.data(), a.size(), static_cast<typename A::value_type>(value));
+  });
+  return x;
+}
+Tensor zeros_(Tensor x) { return constant_(std::move(x), 0); }
+Tensor ones_(Tensor x) { return constant_(std::move(x), 1); }
+
+// Both transforms are one fused multiply-add in the Tensor's own type, as in PyTorch's kernels:
+// rounding twice would change half of the values in the last bit.
+Tensor uniform_(Tensor x, double low, double high, Generator& generator) {
+  check<ValueError>(low <= high && std::isfinite(low) && std::isfinite(high),
+                    "uniform_: [{}, {}) is not a range", low, high);
+  x.update([&]<class A>(A& a) {
+    using T = typename A::value_type;
+    const T from = static_cast<T>(low), width = static_cast<T>(high) - from;
+    const std::span<T> values(a.data(), a.size());
+    fill_uniform(values, generator);
+    for (T& v : values)
+      v = std::fma(v, width, from);
+  });
+  return x;
+}
+
+Tensor normal_(Tensor x, double mean, double std, Generator& generator) {
+  check<ValueError>(std >= 0, "normal_: std is {}; it must not be negative", std);
+  x.update([&]<class A>(A& a) {
+    using T = typename A::value_type;
+    const std::span<T> values(a.data(), a.size());
+    if (values.size() < 16) {  // drawn one by one, in double
+      for (T& v : values)
+        v = static_cast<T>(generator.normal() * std + mean);
+      return;
+    }
+    fill_normal(values, generator);
+    for (T& v : values)
+      v = std::fma(v, static_cast<T>(std), static_cast<T>(mean));
+  });
+  return x;
+}
+
+Tensor xavier_uniform_(Tensor x, double gain, Generator& generator) {
+  const double bound = std::sqrt(3.0) * xavier_std(x, gain, "xavier_uniform_");
+  return x.numel() == 0 ? x : uniform_(x, -bound, bound, generator);
+}
+
+Tensor xavier_normal_(Tensor x, double gain, Generator& generator) {
+  const double std = xavier_std(x, gain, "xavier_normal_");
+  return x.numel() == 0 ? x : normal_(x, 0, std, generator);
+}
+
+Tensor kaiming_uniform_(Tensor x, double a, Generator& generator) {
+  const double bound = std::sqrt(3.0) * kaiming_std(x, a, "kaiming_uniform_");
+  return x.numel() == 0 ? x : uniform_(x, -bound, bound, generator);
+}
+
+Tensor kaiming_normal_(Tensor x, double a, Generator& generator) {
+  const double std = kaiming_std(x, a, "kaiming_normal_");
+  return x.numel() == 0 ? x : normal_(x, 0, std, generator);
+}
+
+}  // namespace xgrad::nn::init

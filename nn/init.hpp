@@ -1,0 +1,34 @@
+#pragma once
+// Filling Tensors with initial values, in place, with PyTorch's names, formulas and order of draws.
+//
+// Each takes a handle, changes its Tensor's value with update() and returns the handle.
+
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::nn::init {
+
+Tensor constant_(Tensor x, double value);
+Tensor zeros_(Tensor x);
+Tensor ones_(Tensor x);
+/// Uniform in [low, high).  ValueError if low > high or either is not finite.
+Tensor uniform_(Tensor x, double low = 0, double high = 1,
+                Generator& generator = default_generator());
+/// ValueError if std is negative.
+Tensor normal_(Tensor x, double mean = 0, double std = 1,
+               Generator& generator = default_generator());
+
+// fan_in is the size of dimension 1 and fan_out that of dimension 0, each times the sizes of the
+// others; ShapeError for fewer than two dimensions.
+
+/// U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)).  Glorot and Bengio, 2010.
+Tensor xavier_uniform_(Tensor x, double gain = 1, Generator& generator = default_generator());
+/// N(0, s) with s = gain * sqrt(2 / (fan_in + fan_out)).
+Tensor xavier_normal_(Tensor x, double gain = 1, Generator& generator = default_generator());
+/// U(-b, b) with b = sqrt(6 / ((1 + a^2) * fan_in)), a the negative slope of a leaky ReLU.
+/// He et al., 2015.  nn::Linear uses a = sqrt(5), which makes b = 1 / sqrt(fan_in).
+Tensor kaiming_uniform_(Tensor x, double a = 0, Generator& generator = default_generator());
+/// N(0, s) with s = sqrt(2 / ((1 + a^2) * fan_in)).
+Tensor kaiming_normal_(Tensor x, double a = 0, Generator& generator = default_generator());
+
+}  // namespace xgrad::nn::init

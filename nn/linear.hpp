@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::nn {
+
+/// y = x Wᵀ + b: x (..., in) -> (..., out).
+struct Linear {
+  Tensor weight;  ///< (out, in)
+  Tensor bias;    ///< (out,), or undefined
+
+  /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
+  Linear(std::size_t in_features, std::size_t out_features, bool with_bias = true);
+  Tensor operator()(const Tensor& x) const;
+  static void visit(auto& self, auto&& v) {
+    v("weight", self.weight);
+    v("bias", self.bias);
+  }
+};
+
+}  // namespace xgrad::nn

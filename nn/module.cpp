@@ -1,0 +1,294 @@
+#include <xgrad/nn/module.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::nn::detail {
+
+namespace {
+
+// What `name` is tied to: an alias covers its own name and, if it is a layer's, all names below.
+std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
+  for (const Alias& alias : aliases)
+    if (name == alias.name || name.starts_with(alias.name + "."))
+      return alias.target + name.substr(alias.name.size());
+  return {};
+}
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype())
+    return false;
+  return dispatch(a.dtype(), [&]<class T>() {
+    return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>(), [](T x, T y) {
+      return std::memcmp(&x, &y, sizeof(T)) == 0;  // NaN equals itself
+    });
+  });
+}
+
+std::string join(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string name_below(const std::string& layer, std::string_view name) {
+  return layer.empty() ? std::string(name) : fmt::format("{}.{}", layer, name);
+}
+std::string name_below(const std::string& layer, std::size_t index) {
+  return name_below(layer, std::to_string(index));
+}
+
+// ---- names and ties
+// ---------------------------------------------------------------------------------------------------------
+
+void Members::resolve() {
+  std::map<std::string, const Member*> by_name;
+  std::set<std::string> absent(undefined.begin(), undefined.end());
+  check<ValueError>(absent.size() == undefined.size(),
+                    "visit: two Tensors that are undefined have one name");
+  for (const Member& m : tensors)
+    if (!by_name.emplace(m.name, &m).second || absent.contains(m.name))
+      fail<ValueError>("visit: two Tensors have the name '{}'", m.name);
+
+  for (Member& m : tensors) {
+    const std::string target = tied_target(aliases, m.name);
+    if (target.empty())
+      continue;
+    const auto at = by_name.find(target);
+    if (at == by_name.end() || !tied_target(aliases, target).empty())
+      fail<ValueError>("visit: '{}' is tied to '{}', which is {}", m.name, target,
+                       at == by_name.end() ? "no defined Tensor of the model" : "tied itself");
+    if (at->second->tensor.handle() != m.tensor.handle())
+      fail<ValueError>(
+          "visit: '{}' is tied to '{}', but they are different Tensors; assign one to the other",
+          m.name, target);
+    m.is_alias = true;
+  }
+
+  std::unordered_map<const void*, const Member*> by_tensor;
+  for (const Member& m : tensors) {
+    if (m.is_alias)
+      continue;
+    const auto [at, is_new] = by_tensor.emplace(m.tensor.handle().get(), &m);
+    if (!is_new)
+      fail<ValueError>(
+          "visit: '{0}' and '{1}' are the same Tensor; if that is meant, declare it in visit: "
+          "v(\"{1}\", tied_to(\"{0}\"))",
+          at->second->name, m.name);
+  }
+}
+
+static StateDict select(const Members& members, bool buffers) {
+  StateDict list;
+  for (const Member& m : members.tensors)
+    if (!m.is_alias && m.is_buffer == buffers)
+      list.emplace_back(m.name, m.tensor);
+  return list;
+}
+StateDict named_parameters(const Members& members) { return select(members, false); }
+StateDict named_buffers(const Members& members) { return select(members, true); }
+
+// ---- saving and loading
+// -----------------------------------------------------------------------------------------------------
+
+StateDict state_dict(const Members& members) {
+  StateDict list;
+  for (const Member& m : members.tensors)
+    if (!m.is_alias)
+      list.emplace_back(m.name, m.tensor.detach());
+  return list;
+}
+
+void load_state_dict(const Members& members, const StateDict& state) {
+  std::map<std::string, const Member*> expected;
+  for (const Member& m : members.tensors)
+    expected.emplace(m.name, &m);
+
+  // The values by the name under which a Tensor counts, and all that is wrong.
+  std::map<std::string, std::pair<std::string, const Tensor*>> values;
+  std::set<std::string> seen;
+  std::vector<std::string> missing, unexpected, repeated, shapes, dtypes, conflicts;
+  for (const auto& [name, tensor] : state) {
+    const auto at = expected.find(name);
+    if (!seen.insert(name).second) {
+      repeated.push_back(name);
+    } else if (at == expected.end()) {
+      unexpected.push_back(name);
+    } else if (const Tensor& own = at->second->tensor; tensor.shape() != own.shape()) {
+      shapes.push_back(fmt::format("{} is {} here and {} in the model", name,
+                                   to_string(tensor.shape()), to_string(own.shape())));
+    } else if (tensor.dtype() != own.dtype()) {
+      dtypes.push_back(fmt::format("{} is {} here and {} in the model", name,
+                                   to_string(tensor.dtype()), to_string(own.dtype())));
+    }
+    if (at == expected.end())
+      continue;
+    const std::string key = at->second->is_alias ? tied_target(members.aliases, name) : name;
+    const auto [value, is_new] = values.try_emplace(key, name, &tensor);
+    if (!is_new && value->second.first != name && !same_values(*value->second.second, tensor))
+      conflicts.push_back(fmt::format("{} and {}", value->second.first, name));
+  }
+  for (const Member& m : members.tensors)
+    if (!m.is_alias && !values.contains(m.name))
+      missing.push_back(m.name);
+
+  std::string problems;
+  const auto report = [&](const char* what, const std::vector<std::string>& list) {
+    if (!list.empty())
+      problems += fmt::format("\n  {}: {}", what, join(list));
+  };
+  report("missing", missing);
+  report("unexpected", unexpected);
+  report("given twice", repeated);
+  report("wrong shape", shapes);
+  report("wrong dtype", dtypes);
+  report("tied in the model but different here", conflicts);
+  if (!problems.empty())
+    fail<ValueError>("load_state_dict: the state does not fit the model{}", problems);
+
+  for (const auto& [name, value] : values) {
+    Tensor own = expected.at(name)->tensor;
+    own.update([&]<class A>(A& array) { array = value.second->array<typename A::value_type>(); });
+  }
+}
+
+// ---- converting and copying
+// -------------------------------------------------------------------------------------------------
+
+// Changes the Tensor behind all its handles.  Its leaf node is replaced: a graph from before still
+// holds the old one, whose gradients have the old dtype and now have nowhere to go.
+static void convert(Tensor x, DType dtype) {
+  if (x.dtype() == dtype)
+    return;
+  check<GraphError>(x.is_leaf(), "to: a member of the model is the result of an op, not a leaf");
+  const bool requires_grad = x.requires_grad();
+  const Tensor gradient = x.grad();
+  auto hooks = requires_grad ? std::move(x.handle()->node->hooks) : decltype(Node::hooks)();
+  if (requires_grad)
+    x.handle()->node->keeper.reset();
+  x.zero_grad();
+  x.requires_grad_(false);
+  x.handle()->value = x.detach().to(dtype).handle()->value;
+  x.requires_grad_(requires_grad);
+  if (requires_grad)
+    x.handle()->node->hooks = std::move(hooks);
+  if (gradient.defined())
+    x.set_grad(gradient.detach().to(dtype));
+}
+
+void convert(const Members& members, DType dtype) {
+  for (const Member& m : members.tensors)
+    convert(m.tensor, dtype);
+}
+
+void make_own(const Members& members) {
+  std::unordered_map<const void*, Tensor> copies;
+  for (const Member& m : members.tensors) {
+    auto& copy = copies[m.tensor.handle().get()];
+    if (!copy.defined()) {
+      copy = m.tensor.detach();  // shares the value until either is updated
+      copy.requires_grad_(m.tensor.requires_grad());
+    }
+    *m.place = copy;
+  }
+}
+
+// ---- looking
+// ----------------------------------------------------------------------------------------------------------------
+
+// "xgrad::nn::Linear" of "... [with T = xgrad::nn::Linear; ...]", without namespaces and template
+// arguments.
+static std::string short_type_name(std::string_view pretty) {
+  if (const auto at = pretty.find("T = "); at != pretty.npos)
+    pretty.remove_prefix(at + 4);
+  pretty = pretty.substr(0, pretty.find_first_of("<;]"));
+  if (const auto at = pretty.rfind("::"); at != pretty.npos)
+    pretty.remove_prefix(at + 2);
+  return std::string(pretty);
+}
+
+static std::string with_commas(std::size_t n) {
+  std::string digits = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string summary(const Members& members) {
+  struct Line {
+    std::string layer, type, count, shapes;
+  };
+  std::vector<Line> lines{{"layer", "type", "parameters", "shapes"}};
+  std::size_t total = 0, trainable = 0, bytes = 0;
+  for (std::size_t i = 0; i < members.layers.size(); ++i) {
+    std::size_t count = 0;
+    std::string shapes;
+    for (const Member& m : members.tensors) {
+      if (m.layer != i)
+        continue;
+      const std::string& layer = members.layers[i].name;
+      shapes += shapes.empty() ? "" : ", ";
+      shapes +=
+          m.name.substr(layer.empty() ? 0 : layer.size() + 1) + " " + to_string(m.tensor.shape());
+      if (m.is_alias) {
+        shapes += " = " + tied_target(members.aliases, m.name);
+      } else if (m.is_buffer) {
+        shapes += " buffer";
+      } else {
+        const std::size_t n = m.tensor.numel();
+        count += n;
+        trainable += m.tensor.requires_grad() ? n : 0;
+        bytes += n * (m.tensor.dtype() == DType::float32 ? 4 : 8);
+      }
+    }
+    total += count;
+    if (!shapes.empty())
+      lines.push_back({members.layers[i].name.empty() ? "(model)" : members.layers[i].name,
+                       short_type_name(members.layers[i].type), with_commas(count), shapes});
+  }
+  std::size_t layer_width = 0, type_width = 0, count_width = 0;
+  for (const Line& line : lines) {
+    layer_width = std::max(layer_width, line.layer.size());
+    type_width = std::max(type_width, line.type.size());
+    count_width = std::max(count_width, line.count.size());
+  }
+  std::string table;
+  for (const Line& line : lines)
+    table += fmt::format("{:<{}}  {:<{}}  {:>{}}  {}\n", line.layer, layer_width, line.type,
+                         type_width, line.count, count_width, line.shapes);
+  return table + fmt::format("total {} parameters, {} of them trainable, {:.2f} MB\n",
+                             with_commas(total), with_commas(trainable),
+                             static_cast<double>(bytes) / 1e6);
+}
+
+std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output) {
+  std::unordered_set<const Node*> seen;
+  for (const Member& m : members.tensors)
+    seen.insert(m.tensor.handle()->node.get());
+  std::vector<const Node*> todo;
+  const auto discover = [&](const Node* node) {
+    if (node != nullptr && seen.insert(node).second)
+      todo.push_back(node);
+  };
+  discover(output.impl().node.get());
+  std::vector<Tensor> found;
+  while (!todo.empty()) {
+    const Node* const node = todo.back();
+    todo.pop_back();
+    if (node->sequence == 0)
+      if (auto impl = node->keeper.lock())
+        found.emplace_back(std::move(impl));
+    for (const auto& input : node->inputs)
+      discover(input.get());
+  }
+  return found;
+}
+
+}  // namespace xgrad::nn::detail

@@ -1,0 +1,289 @@
+#pragma once
+// What a model is, and all that can be done with one.
+//
+// A layer is a struct with Tensors or other layers as members, a call operator, and one line that
+// lists the members:
+//
+//   struct MLP {
+//     Linear c_fc, c_proj;
+//     Tensor operator()(const Tensor& x) const { return c_proj(gelu(c_fc(x))); }
+//     static void visit(auto& self, auto&& v) { v("c_fc", self.c_fc); v("c_proj", self.c_proj); }
+//   };
+//
+// visit may name Tensors (parameters), buffer(t) (Tensors that are not trained), layers,
+// std::vector, std::array and std::optional of these, the flag `bool training`, and ties.  The
+// functions below follow from it.  Copying a layer shares its Tensors; clone() copies them.
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::nn {
+
+/// Names and values, in the order of the model's members.
+using StateDict = std::vector<std::pair<std::string, Tensor>>;
+
+/// What visit is given in place of a Tensor that is saved with the model but is not a parameter.
+template <class T>
+struct Buffer {
+  T& tensor;
+};
+template <class T>
+requires std::same_as<std::remove_const_t<T>, Tensor> Buffer<T> buffer(T& tensor) {
+  return {tensor};
+}
+
+/// In visit, declares that a Tensor, or all those of a layer, are the same as others that come
+/// under the name `target`: v("lm_head.weight", tied_to("transformer.wte.weight")).  Both names are
+/// relative to the layer that declares.  A tied Tensor counts once, and is saved under the target's
+/// name.
+struct Tie {
+  std::string_view target;
+};
+constexpr Tie tied_to(std::string_view target) { return {target}; }
+
+namespace detail {
+struct AnyVisitor {
+  template <class T>
+  void operator()(std::string_view, T&&) const {}
+};
+}  // namespace detail
+
+/// A struct with `static void visit(auto& self, auto&& v)` that lists its members.
+template <class M>
+concept Layer = requires(std::remove_const_t<M>& model) {
+  std::remove_const_t<M>::visit(model, detail::AnyVisitor{});
+};
+
+namespace detail {
+
+struct Member {
+  std::string name;
+  Tensor tensor;      ///< another handle on the same Tensor
+  Tensor* place;      ///< where the model holds it; null in a const model
+  std::size_t layer;  ///< index into layers
+  bool is_buffer;
+  bool is_alias = false;  ///< tied to another member, under which it counts
+};
+struct LayerEntry {
+  std::string name;       ///< "" for the model itself
+  std::string_view type;  ///< a compiler's rendering of the type's name
+};
+struct Alias {
+  std::string name, target;
+};
+
+// Everything that visit names in a model and in the layers it is made of.
+struct Members {
+  std::vector<Member> tensors;  ///< undefined ones are left out
+  std::vector<LayerEntry> layers;
+  std::vector<Alias> aliases;
+  std::vector<bool*> training;
+  std::vector<std::string> undefined;
+
+  /// ValueError if a name is given twice, a Tensor stands under two names without a tie, or a tie
+  /// is not one; marks the aliases.
+  void resolve();
+};
+
+template <class T>
+std::string_view type_name() {
+  return __PRETTY_FUNCTION__;
+}
+
+template <class>
+inline constexpr bool never = false;
+
+/// "h" and "0" give "h.0"; "" and "h" give "h".
+std::string name_below(const std::string& layer, std::string_view name);
+std::string name_below(const std::string& layer, std::size_t index);
+
+class Collector {
+ public:
+  explicit Collector(Members& found) : found_(found) {}
+
+  template <class M>
+  void layer(const std::string& name, M& model) {
+    const std::size_t outer = std::exchange(layer_, found_.layers.size());
+    found_.layers.push_back({name, type_name<std::remove_const_t<M>>()});
+    std::remove_const_t<M>::visit(model, Scope{*this, name});
+    layer_ = outer;
+  }
+
+ private:
+  struct Scope {
+    Collector& collector;
+    const std::string& layer;
+    template <class T>
+    void operator()(std::string_view name, T&& member) const {
+      collector.member(layer, name_below(layer, name), member);
+    }
+  };
+
+  template <class T>
+  void member(const std::string& owner, const std::string& name, T& x) {
+    using M = std::remove_const_t<T>;
+    if constexpr (std::same_as<M, Tensor>) {
+      tensor(name, x, false);
+    } else if constexpr (std::same_as<M, Buffer<Tensor>> || std::same_as<M, Buffer<const Tensor>>) {
+      tensor(name, x.tensor, true);
+    } else if constexpr (std::same_as<M, Tie>) {
+      found_.aliases.push_back({name, name_below(owner, x.target)});
+    } else if constexpr (std::same_as<M, bool>) {
+      if constexpr (!std::is_const_v<T>)
+        found_.training.push_back(&x);
+    } else if constexpr (Layer<M>) {
+      layer(name, x);
+    } else if constexpr (requires { x.collect(*this, name); }) {
+      x.collect(*this, name);  // a layer whose type is hidden: see sequential.hpp
+    } else if constexpr (std::ranges::range<M>) {
+      std::size_t i = 0;
+      for (auto& element : x)
+        member(owner, name_below(name, i++), element);
+    } else if constexpr (requires {
+                           x.has_value();
+                           *x;
+                         }) {
+      if (x.has_value())
+        member(owner, name, *x);
+    } else {
+      static_assert(never<T>,
+                    "visit names a member that is neither a Tensor, a layer (a struct with a "
+                    "static visit), a vector, array or optional of these, `bool training`, a "
+                    "buffer() nor a tied_to(): numbers and strings are not visited");
+    }
+  }
+
+  template <class T>
+  void tensor(const std::string& name, T& x, bool is_buffer) {
+    if (!x.defined()) {
+      found_.undefined.push_back(name);
+      return;
+    }
+    Tensor* place = nullptr;
+    if constexpr (!std::is_const_v<T>)
+      place = &x;
+    found_.tensors.push_back({name, x, place, layer_, is_buffer});
+  }
+
+  Members& found_;
+  std::size_t layer_ = 0;
+};
+
+template <class M>
+Members members(M& model) {
+  Members found;
+  Collector(found).layer("", model);
+  found.resolve();
+  return found;
+}
+
+StateDict named_parameters(const Members& members);
+StateDict named_buffers(const Members& members);
+StateDict state_dict(const Members& members);
+void load_state_dict(const Members& members, const StateDict& state);
+void convert(const Members& members, DType dtype);
+void make_own(const Members& members);
+std::string summary(const Members& members);
+std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output);
+
+}  // namespace detail
+
+// Of each of these: ValueError if visit gives one name twice, or if one Tensor stands under two
+// names and no tie says so.
+
+/// The parameters by name, as "h.0.attn.c_attn.weight"; each once, frozen ones too.
+template <Layer M>
+StateDict named_parameters(const M& model) {
+  return detail::named_parameters(detail::members(model));
+}
+/// The parameters, each once.
+template <Layer M>
+std::vector<Tensor> parameters(const M& model) {
+  std::vector<Tensor> list;
+  for (auto& [name, tensor] : named_parameters(model))
+    list.push_back(std::move(tensor));
+  return list;
+}
+/// What visit names as buffer().
+template <Layer M>
+StateDict named_buffers(const M& model) {
+  return detail::named_buffers(detail::members(model));
+}
+/// The number of elements of all parameters; a tied one counts once.
+template <Layer M>
+std::size_t num_parameters(const M& model) {
+  std::size_t n = 0;
+  for (const Tensor& p : parameters(model))
+    n += p.numel();
+  return n;
+}
+
+/// Parameters and buffers by name, without graph.  A snapshot: later updates of the model do not
+/// show in it.  A tied Tensor comes once, under the name it is tied to.
+template <Layer M>
+StateDict state_dict(const M& model) {
+  return detail::state_dict(detail::members(model));
+}
+/// Gives every Tensor of the model the value of that name, in place: optimizers that hold the
+/// parameters see it.  A tied Tensor may come under any of its names, or under several with equal
+/// values.  If names are missing or unexpected, or shapes or dtypes differ, one ValueError lists
+/// them all and nothing has changed.
+template <Layer M>
+void load_state_dict(M& model, const StateDict& state) {
+  detail::load_state_dict(detail::members(model), state);
+}
+
+/// Sets the training flag of all layers: whether dropout is active.
+template <Layer M>
+void train(M& model, bool mode = true) {
+  for (bool* const flag : detail::members(model).training)
+    *flag = mode;
+}
+template <Layer M>
+void eval(M& model) {
+  train(model, false);
+}
+/// Clears the gradients.
+template <Layer M>
+void zero_grad(M& model) {
+  for (Tensor& p : parameters(model))
+    p.zero_grad();
+}
+/// Converts parameters, buffers and gradients in place: other handles on them, such as an
+/// optimizer's, see the new dtype.
+template <Layer M>
+void to(M& model, DType dtype) {
+  detail::convert(detail::members(model), dtype);
+}
+/// A copy that shares no Tensor with the model; Tensors tied in the model are tied in the copy.
+/// Gradients are not copied.
+template <Layer M>
+M clone(const M& model) {
+  M copy = model;
+  detail::make_own(detail::members(copy));
+  return copy;
+}
+
+/// A table: each layer that has Tensors of its own, its type, parameter count and shapes; the
+/// total.
+template <Layer M>
+std::string summary(const M& model) {
+  return detail::summary(detail::members(model));
+}
+
+/// For tests of a layer: the leaves that the graph of `output` reaches and visit does not name.
+/// With inputs that require no gradient it is empty, unless visit forgot a member.
+template <Layer M>
+std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
+  return detail::unvisited_leaves(detail::members(model), output);
+}
+
+}  // namespace xgrad::nn

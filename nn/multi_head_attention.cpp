@@ -1,0 +1,152 @@
+#include <xgrad/nn/multi_head_attention.hpp>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/nn/init.hpp>
+#include <xgrad/nn/masks.hpp>
+
+namespace xgrad::nn {
+
+MultiHeadAttention::MultiHeadAttention(std::size_t embed_dim, std::size_t heads,
+                                       const MultiHeadAttentionOptions& options)
+    : out_proj(embed_dim, embed_dim, options.bias), num_heads(heads), dropout(options.dropout) {
+  if (heads == 0 || embed_dim == 0 || embed_dim % heads != 0)
+    fail<ValueError>("MultiHeadAttention: embed_dim {} is not a multiple of num_heads {}",
+                     embed_dim, heads);
+  check<ValueError>(dropout >= 0 && dropout <= 1,
+                    "MultiHeadAttention: dropout is {}; a probability is in [0, 1]", dropout);
+  in_proj_weight = init::xavier_uniform_(zeros({3 * embed_dim, embed_dim})).requires_grad_();
+  if (options.bias) {
+    in_proj_bias = zeros({3 * embed_dim}).requires_grad_();
+    init::zeros_(out_proj.bias);
+  }
+}
+
+namespace {
+
+struct Sizes {
+  std::size_t B, T, S, C, H;
+};
+
+Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, std::size_t C,
+                    std::size_t H) {
+  const auto& q = query.shape();
+  const auto& k = key.shape();
+  if (q.size() != 3 || k.size() != 3 || q[2] != C || k[2] != C || q[0] != k[0] ||
+      value.shape() != k)
+    fail<ShapeError>(
+        "MultiHeadAttention: query {}, key {}, value {}: they must be (B, T, {}), (B, S, {}), (B, "
+        "S, {}), or all without B",
+        to_string(q), to_string(k), to_string(value.shape()), C, C, C);
+  return {q[0], q[1], k[1], C, H};
+}
+
+// The projections of query, key and value; where two are the same Tensor, by one product.
+std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tensor& value,
+                              const Tensor& weight, const Tensor& bias, std::size_t C) {
+  const auto rows = [&](std::int64_t from, std::size_t n, const Tensor& x) {
+    const auto at = from * static_cast<std::int64_t>(C);
+    return linear(x, narrow(weight, 0, at, n * C),
+                  bias.defined() ? narrow(bias, 0, at, n * C) : bias);
+  };
+  if (key.handle() != value.handle())
+    return {rows(0, 1, query), rows(1, 1, key), rows(2, 1, value)};
+  if (query.handle() != key.handle()) {
+    const auto kv = chunk(rows(1, 2, key), 2, -1);
+    return {rows(0, 1, query), kv[0], kv[1]};
+  }
+  const auto qkv = chunk(linear(query, weight, bias), 3, -1);
+  return {qkv[0], qkv[1], qkv[2]};
+}
+
+// (B, T, C) -> (B, H, T, D)
+Tensor split_heads(const Tensor& x, const Sizes& n) {
+  return permute(reshape(x, {n.B, x.size(1), n.H, n.C / n.H}), {0, 2, 1, 3});
+}
+
+// (T, S) -> (T, S), (B * H, T, S) -> (B, H, T, S)
+Dims mask_sizes(const Shape& mask, const Sizes& n) {
+  if (mask == Shape{n.T, n.S})
+    return {n.T, n.S};
+  if (mask == Shape{n.B * n.H, n.T, n.S})
+    return {n.B, n.H, n.T, n.S};
+  fail<ShapeError>("MultiHeadAttention: attn_mask {} must be ({}, {}) or ({}, {}, {})",
+                   to_string(mask), n.T, n.S, n.B * n.H, n.T, n.S);
+}
+
+// All that is forbidden, as one mask that broadcasts to (B, H, T, S).
+std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const Sizes& n) {
+  std::optional<Mask> all;
+  const auto add = [&all](const Mask& mask) { all = all.has_value() ? *all | mask : mask; };
+  if (const Mask* const mask = std::get_if<Mask>(&call.attn_mask))
+    add(reshape(*mask, mask_sizes(mask->shape(), n)));
+  if (call.key_padding_mask.has_value()) {
+    const Mask& mask = *call.key_padding_mask;
+    check<ShapeError>(mask.numel() == n.B * n.S && mask.size(-1) == n.S,
+                      "MultiHeadAttention: key_padding_mask {} must be ({}, {})",
+                      to_string(mask.shape()), n.B, n.S);
+    add(reshape(mask, {n.B, std::size_t{1}, std::size_t{1}, n.S}));
+  }
+  if (call.is_causal)
+    add(future(n.T, n.S));
+  return all;
+}
+
+}  // namespace
+
+Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                                        const Call& call) const {
+  if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2) {
+    const Tensor q = unsqueeze(query, 0);
+    const Tensor k = key.handle() == query.handle() ? q : unsqueeze(key, 0);
+    const Tensor v = value.handle() == key.handle() ? k : unsqueeze(value, 0);
+    const Attended one = (*this)(q, k, v, call);
+    return {squeeze(one.output, 0), one.weights.defined() ? squeeze(one.weights, 0) : Tensor()};
+  }
+  const Sizes n = checked_sizes(query, key, value, in_proj_weight.size(1), num_heads);
+  const double p = training ? dropout : 0;
+  const Tensor* const additive = std::get_if<Tensor>(&call.attn_mask);
+  const bool masked = additive != nullptr || std::holds_alternative<Mask>(call.attn_mask) ||
+                      call.key_padding_mask.has_value();
+
+  const bool self = query.handle() == key.handle() && key.handle() == value.handle();
+  if (self && call.is_causal && !masked && !call.need_weights) {
+    const Tensor qkv = linear(query, in_proj_weight, in_proj_bias);   // (B, T, 3C)
+    return {out_proj(causal_self_attention(qkv, num_heads, p)), {}};  // (B, T, C)
+  }
+
+  const auto parts = project(query, key, value, in_proj_weight, in_proj_bias, n.C);
+  const Tensor q = split_heads(parts[0], n);  // (B, H, T, D)
+  const Tensor k = split_heads(parts[1], n);  // (B, H, S, D)
+  const Tensor v = split_heads(parts[2], n);  // (B, H, S, D)
+  constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+  Tensor y, weights;
+  if (call.need_weights) {
+    const double scale = 1 / std::sqrt(static_cast<double>(n.C / n.H));
+    Tensor scores = matmul(q * scale, transpose(k, -2, -1));  // (B, H, T, S)
+    if (additive != nullptr)
+      scores += reshape(*additive, mask_sizes(additive->shape(), n));
+    if (const auto mask = forbidden(call, n); mask.has_value())
+      scores = masked_fill(scores, *mask, minus_infinity);
+    weights = xgrad::dropout(softmax(scores, -1), p);  // (B, H, T, S)
+    y = matmul(weights, v);                            // (B, H, T, D)
+    if (call.average_attn_weights)
+      weights = mean(weights, 1);  // (B, T, S)
+  } else if (additive != nullptr) {
+    Tensor bias = reshape(*additive, mask_sizes(additive->shape(), n));
+    if (const auto mask = forbidden(call, n); mask.has_value())
+      bias = where(*mask, minus_infinity, bias);
+    y = scaled_dot_product_attention(q, k, v, bias, {.dropout_p = p});
+  } else if (masked) {
+    y = scaled_dot_product_attention(q, k, v, ~*forbidden(call, n), {.dropout_p = p});
+  } else {
+    y = scaled_dot_product_attention(q, k, v, {.is_causal = call.is_causal, .dropout_p = p});
+  }
+  return {out_proj(reshape(permute(y, {0, 2, 1, 3}), {n.B, n.T, n.C})), weights};  // (B, T, C)
+}
+
+}  // namespace xgrad::nn

@@ -1,0 +1,52 @@
+#include <xgrad/optim/clip.hpp>
+
+#include <cmath>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/optim.hpp>
+
+namespace xgrad::optim {
+
+// f(data, n) on the gradient of each parameter that has one, in place.
+template <class F>
+static void change_gradients(const std::vector<Tensor>& params, const F& f) {
+  for (Tensor p : params) {
+    Tensor gradient = p.grad();
+    if (!gradient.defined())
+      continue;
+    if (gradient.requires_grad()) {  // made under create_graph: the clipped one has no graph
+      gradient = gradient.detach();
+      p.set_grad(gradient);
+    }
+    gradient.update([&f](auto& a) { f(a.data(), a.size()); });
+  }
+}
+
+double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
+                      const ClipOptions& options) {
+  check<ValueError>(max_norm >= 0, "clip_grad_norm: max_norm is {}; it must not be negative",
+                    max_norm);
+  double sum = 0;
+  for (const Tensor& p : params)
+    if (const Tensor gradient = p.grad(); gradient.defined())
+      sum += dispatch(gradient.dtype(), [&]<class T>() {
+        return kernels::sum_of_squares(gradient.data<T>(), gradient.numel());
+      });
+  const double norm = std::sqrt(sum);
+  check<ValueError>(std::isfinite(norm) || !options.error_if_nonfinite,
+                    "clip_grad_norm: the norm of the gradients is {}", norm);
+  const double factor = max_norm / (norm + 1e-6);
+  if (!(factor >= 1))  // NaN, too, goes into the gradients
+    change_gradients(params, [factor]<class T>(T* x, std::size_t n) {
+      kernels::scale(x, n, static_cast<T>(factor));
+    });
+  return norm;
+}
+
+void clip_grad_value(const std::vector<Tensor>& params, double limit) {
+  check<ValueError>(limit >= 0, "clip_grad_value: limit is {}; it must not be negative", limit);
+  change_gradients(params, [limit]<class T>(T* x, std::size_t n) {
+    kernels::clamp(x, n, static_cast<T>(limit));
+  });
+}
+
+}  // namespace xgrad::optim
