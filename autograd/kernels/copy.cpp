@@ -134,21 +134,33 @@ void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrd
 }
 
 // rows: stride 1 in `from`; columns: stride 1 in `to`.  Blocks side by side fill a cache line of
-// `to` at a time.
+// `to` at a time; a strip too narrow for blocks is walked along its length.
 template <class Do, class T>
 void transpose(const T* from, T* to, Axis rows, Axis columns) {
   constexpr std::ptrdiff_t line = 64 / sizeof(T);
   const auto m = static_cast<std::ptrdiff_t>(rows.size);
   const auto n = static_cast<std::ptrdiff_t>(columns.size);
-  const std::ptrdiff_t whole_m = m - m % 8, whole_n = n - n % line;
-  for (std::ptrdiff_t j = 0; j < whole_n; j += line)
-    for (std::ptrdiff_t i = 0; i < whole_m; i += 8)
-      for (std::ptrdiff_t k = j; k < j + line; k += 8)
+  if (m < 8) {
+    for (std::ptrdiff_t r = 0; r < m; ++r)
+      walk_row<Do>(from + r, to + r * rows.to, columns);
+    return;
+  }
+  if (n < 8) {
+    for (std::ptrdiff_t c = 0; c < n; ++c)
+      walk_row<Do>(from + c * columns.from, to + c, rows);
+    return;
+  }
+  for (std::ptrdiff_t j = 0; j < n; j += line)
+    for (std::ptrdiff_t i = 0; i < m; i += 8) {
+      const std::ptrdiff_t end_j = std::min(j + line, n), end_i = std::min(i + 8, m);
+      std::ptrdiff_t k = j;
+      for (; end_i - i == 8 && k + 8 <= end_j; k += 8)
         transpose_block<Do>(from + i + k * columns.from, columns.from, to + i * rows.to + k,
                             rows.to);
-  for (std::ptrdiff_t j = 0; j < n; ++j)
-    for (std::ptrdiff_t i = j < whole_n ? whole_m : 0; i < m; ++i)
-      Do::put(to[i * rows.to + j], from[i + j * columns.from]);
+      for (std::ptrdiff_t r = i; r < end_i; ++r)
+        for (std::ptrdiff_t c = k; c < end_j; ++c)
+          Do::put(to[r * rows.to + c], from[r + c * columns.from]);
+    }
 }
 
 template <class Do, class T>
@@ -168,7 +180,7 @@ void run(Walk& walk, const T* from, T* to) {
     outer.erase(neighbours);
   }
   // An item of work is a strip of one matrix, or a stretch of one row.
-  Axis& cut = transposes ? rows : inner;
+  Axis& cut = transposes && rows.size >= inner.size ? rows : inner;
   const Axis whole = cut;
   const std::size_t length = transposes ? strip : grain;
   const std::size_t cuts = (whole.size + length - 1) / length;
@@ -177,26 +189,28 @@ void run(Walk& walk, const T* from, T* to) {
     items *= a.size;
   cut.size = std::min(whole.size, length);
   const std::size_t elements = rows.size * inner.size;
-  parallel_for(items, std::max<std::size_t>(1, grain / elements),
-               [&, from = from + walk.from, to = to + walk.to](std::size_t begin, std::size_t end) {
-                 Odometer at(outer, begin / cuts);
-                 std::size_t c = begin % cuts;
-                 for (std::size_t item = begin; item < end; ++item) {
-                   Axis part = whole;
-                   part.size = std::min(length, whole.size - c * length);
-                   const auto skip = static_cast<std::ptrdiff_t>(c * length);
-                   const T* const source = from + at.from + skip * whole.from;
-                   T* const target = to + at.to + skip * whole.to;
-                   if (transposes)
-                     transpose<Do>(source, target, part, inner);
-                   else
-                     walk_row<Do>(source, target, part);
-                   if (++c == cuts) {
-                     c = 0;
-                     at.advance();
-                   }
-                 }
-               });
+  const auto do_items = [&](std::size_t begin, std::size_t end) {
+    Odometer at(outer, begin / cuts);
+    std::size_t c = begin % cuts;
+    for (std::size_t item = begin; item < end; ++item) {
+      Axis part = whole;
+      part.size = std::min(length, whole.size - c * length);
+      const auto skip = static_cast<std::ptrdiff_t>(c * length);
+      const T* const source = from + walk.from + at.from + skip * whole.from;
+      T* const target = to + walk.to + at.to + skip * whole.to;
+      if (!transposes)
+        walk_row<Do>(source, target, part);
+      else if (&cut == &rows)
+        transpose<Do>(source, target, part, inner);
+      else
+        transpose<Do>(source, target, rows, part);
+      if (++c == cuts) {
+        c = 0;
+        at.advance();
+      }
+    }
+  };
+  parallel_for(items, std::max<std::size_t>(1, grain / elements), do_items);
 }
 
 }  // namespace

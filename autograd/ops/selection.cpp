@@ -7,9 +7,10 @@
 
 namespace xgrad::detail {
 
-Selection::Selection(const Shape& whole) : shape(whole) {
-  for (const std::size_t stride : row_major_strides(whole))
-    strides.push_back(static_cast<std::ptrdiff_t>(stride));
+Selection::Selection(const Shape& whole) : shape(whole), strides(whole.size()) {
+  std::ptrdiff_t stride = 1;
+  for (std::size_t d = whole.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(whole[d]))
+    strides[d] = stride;
 }
 
 void Selection::slice(std::size_t d, std::size_t start, std::size_t length, std::ptrdiff_t step) {
@@ -64,11 +65,11 @@ namespace {
 
 // From the selected places of one array to the elements of another, in order.
 kernels::Walk to_picked(const Selection& s) {
-  kernels::Walk walk;
-  walk.from = s.offset;
-  const auto dense = row_major_strides(s.shape);
+  kernels::Walk walk{.axes = {}, .from = s.offset};
+  walk.axes.reserve(s.shape.size());
+  const Selection dense(s.shape);
   for (std::size_t d = 0; d < s.shape.size(); ++d)
-    walk.axes.push_back({s.shape[d], s.strides[d], static_cast<std::ptrdiff_t>(dense[d])});
+    walk.axes.push_back({s.shape[d], s.strides[d], dense.strides[d]});
   return walk;
 }
 
@@ -89,9 +90,10 @@ void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
 }  // namespace
 
 Tensor pick(const char* op, const Tensor& x, Selection s) {
-  const auto forward = [s](std::span<const Tensor> in) {
-    if (s.shape == in[0].shape() && s.strides == Selection(s.shape).strides)
-      return in[0].detach();  // everything as it is: the value is shared
+  const bool unchanged = s.shape == x.shape() && s.strides == Selection(x.shape()).strides;
+  const auto forward = [s, unchanged](std::span<const Tensor> in) {
+    if (unchanged)
+      return in[0].detach();  // the value is shared
     return dispatch(in[0].dtype(), [&]<class T>() {
       auto y = empty_array<T>(s.shape);
       kernels::copy(to_picked(s), in[0].data<T>(), y.data());
