@@ -63,10 +63,11 @@ class Sink::Run {
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
       Tensor gradient = gradients_.extract(node.get()).mapped().tensor();
-      for (const auto& [id, hook] : node->hooks)
+      const auto hooks = node->hooks;  // a copy: a hook may remove itself, or add others
+      for (const auto& [id, hook] : hooks)
         if (const Tensor replacement = hook(gradient); replacement.defined())
           gradient = replacement;
-      if (!node->hooks.empty())
+      if (!hooks.empty())
         node->check_gradient(gradient, "hook on " + node->op, 0);
       deliver(*node, gradient);
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
@@ -105,8 +106,11 @@ class Sink::Run {
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto at = gradients_.find(node->inputs[i].get()); at != gradients_.end())
           observer_->on_backward(*node, i, at->second.tensor());
-    if (!retain_graph_)
-      node->release();
+    if (!retain_graph_) {  // the edges stay: another run must find its way to the error above
+      node->backward = nullptr;
+      node->output.reset();
+      node->hooks.clear();
+    }
   }
 
   static void keep(Tensor::Impl& impl, const Tensor& gradient) {

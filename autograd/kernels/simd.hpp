@@ -44,14 +44,14 @@ B where(const typename B::batch_bool_type& condition, const B& a, const B& b) {
 }
 
 // Unqualified calls find xsimd's functions by the type of their argument; these differ in name or
-// meaning.
+// meaning.  (isnan, because xsimd's != says that NaN does not differ from itself.)
 template <Lanes B>
 B maximum(const B& a, const B& b) {  // NaN if either is
-  return xsimd::select(a != a, a, xsimd::select(b != b, b, xsimd::max(a, b)));
+  return xsimd::select(xsimd::isnan(a), a, xsimd::select(xsimd::isnan(b), b, xsimd::max(a, b)));
 }
 template <Lanes B>
 B minimum(const B& a, const B& b) {
-  return xsimd::select(a != a, a, xsimd::select(b != b, b, xsimd::min(a, b)));
+  return xsimd::select(xsimd::isnan(a), a, xsimd::select(xsimd::isnan(b), b, xsimd::min(a, b)));
 }
 template <Lanes B>
 B sigmoid(const B& x) {

@@ -1,0 +1,94 @@
+#pragma once
+// Looking on while ops run: which ones, in which layer, on which values.
+//
+//   Trace trace;
+//   const Tensor y = model(x);
+//   std::cout << to_string(trace);
+//   for (const auto& e : trace.events())
+//     ...  // e.op, e.scope, e.inputs, e.output, e.forward
+//
+// A Trace keeps the values of every op that ran: it is for looking, not for training.
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xgrad/autograd/mode.hpp>
+
+namespace xgrad {
+
+/// While one lives, records every op that runs on this thread.  Ops of a backward run are recorded
+/// if it runs with create_graph; what an op does inside its own forward is not.  Of two Traces that
+/// live at the same time both record; the younger one must end first.
+class Trace final : public Observer {
+ public:
+  struct Event {
+    std::string op;             ///< "matmul"
+    std::string scope;          ///< "h.0.attn", or "" outside of any Scope
+    std::vector<Tensor> inputs; /* as they were: a later update() does not show.  Undefined where an
+                                   optional input was left out */
+    Tensor output;              ///< the op's node is output.impl().node, null if it has no graph
+    Forward forward;            ///< computes the op again: forward(inputs), or on other inputs
+  };
+  /// Called in a backward run, after the formula of `node`, for each of its inputs that has a
+  /// gradient: what has been gathered for that input so far.
+  using OnBackward =
+      std::function<void(const Node& node, std::size_t input, const Tensor& gradient)>;
+
+  explicit Trace(OnBackward on_backward = {})
+      : on_backward_(std::move(on_backward)),
+        before_(std::exchange(Mode::current().observer, this)) {}
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  ~Trace() override { Mode::current().observer = before_; }
+
+  const std::vector<Event>& events() const { return events_; }
+  void clear() { events_.clear(); }  ///< forgets what has been recorded and goes on
+
+  void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
+                  const Forward& forward) override;
+  void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
+
+ private:
+  OnBackward on_backward_;
+  Observer* before_;
+  std::vector<Event> events_;
+};
+
+/// A table of what ran, one line an op: its name, its scope, and the shapes "inputs -> output".
+std::string to_string(const Trace& trace);
+
+/// While one lives, ops on this thread are recorded under this name, below the names of the Scopes
+/// around it: "h.0" and in it "attn" give "h.0.attn".  Costs one branch where nobody looks on; a
+/// Trace does not see the name of a Scope that was entered before the Trace.
+class Scope {
+ public:
+  explicit Scope(std::string_view name) {
+    if (Mode::current().observer != nullptr) [[unlikely]]
+      enter(name);
+  }
+  /// "h", 0 gives "h.0", without making that string where nobody looks on.
+  Scope(std::string_view name, std::size_t index) {
+    if (Mode::current().observer != nullptr) [[unlikely]]
+      enter(std::string(name) + '.' + std::to_string(index));
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() {
+    if (entered_) [[unlikely]]
+      leave();
+  }
+
+  static const std::string& current();  ///< this thread's path; "" outside of any Scope
+
+ private:
+  void enter(std::string_view name);
+  void leave() noexcept;
+
+  bool entered_ = false;
+  std::size_t length_before_ = 0;
+};
+
+}  // namespace xgrad
