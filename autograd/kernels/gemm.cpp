@@ -1,0 +1,117 @@
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <complex>
+#include <xtensor-blas/xblas_config.hpp>
+// (kept apart from its neighbours so that the formatter does not sort it)
+#include <xflens/cxxblas/cxxblas.cxx>
+// (as above)
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+namespace xgrad::kernels {
+namespace {
+
+// A function of the BLAS that is loaded, or null if this BLAS has none of that name.
+template <class F>
+F* find_in_blas(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+}
+
+// OpenBLAS' own threads do badly at our sizes and would compete with ours.
+void use_one_blas_thread() {
+  [[maybe_unused]] static const bool once = [] {
+    if (auto* const set_num_threads = find_in_blas<void(int)>("openblas_set_num_threads"))
+      set_num_threads(1);
+    return true;
+  }();
+}
+
+using Int = xt::blas_index_t;
+
+void check_sizes(std::initializer_list<std::size_t> sizes) {
+  for (const std::size_t size : sizes)
+    if (size > static_cast<std::size_t>(INT_MAX))
+      fail<ShapeError>("matrix product: size {} is beyond what BLAS can count ({})", size, INT_MAX);
+}
+
+// Where c is cut: into blocks of rows if it is taller than wide, else of columns.
+struct Cut {
+  bool by_rows;
+  std::size_t block, pieces;
+};
+
+// BLAS packs all of the operand that is not cut once for each piece: a piece of 192 rows loses
+// about a twentieth to that, one of 64 a seventh.  Pieces end where BLAS' own blocks do.
+Cut cut(std::size_t m, std::size_t n, std::size_t k) {
+  constexpr std::size_t least_work = 64 * 64 * 64, good_size = 192, most_pieces = 16, edge = 64;
+  const bool by_rows = m >= n;
+  const std::size_t size = by_rows ? m : n;
+  const std::size_t worth = std::max<std::size_t>(m * n * k / least_work, 1);
+  const std::size_t pieces =
+      std::min(worth, std::clamp<std::size_t>(size / good_size, 2, most_pieces));
+  const std::size_t block = ((size + pieces - 1) / pieces + edge - 1) / edge * edge;
+  return {by_rows, block, (size + block - 1) / block};
+}
+
+}  // namespace
+
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
+          const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  if (k == 0) {  // nothing to add: BLAS may refuse the sizes
+    for (std::size_t i = 0; i < m; ++i)
+      for (T* x = c + i * ldc; x != c + i * ldc + n; ++x)
+        *x = beta == T(0) ? T(0) : beta * *x;
+    return;
+  }
+  check_sizes({m, n, k, lda, ldb, ldc});
+  use_one_blas_thread();
+  const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
+  const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
+  // alpha and beta of the arrays' type and sizes of BLAS' integer: anything else compiles, too, and
+  // runs a generic loop instead of BLAS.
+  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(transpose_a), transpose(transpose_b), as_int(m),
+                     as_int(n), as_int(k), alpha, a, as_int(lda), b, as_int(ldb), beta, c,
+                     as_int(ldc));
+}
+
+template <class T>
+void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+                   T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
+                   std::size_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  const Cut pieces = cut(m, n, k);
+  parallel(pieces.pieces, [&](std::size_t piece) {
+    const std::size_t begin = piece * pieces.block;
+    if (pieces.by_rows)
+      gemm(transpose_a, transpose_b, std::min(pieces.block, m - begin), n, k, alpha,
+           a + begin * (transpose_a ? 1 : lda), lda, b, ldb, beta, c + begin * ldc, ldc);
+    else
+      gemm(transpose_a, transpose_b, m, std::min(pieces.block, n - begin), k, alpha, a, lda,
+           b + begin * (transpose_b ? ldb : 1), ldb, beta, c + begin, ldc);
+  });
+}
+
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, float, const float*,
+                   std::size_t, const float*, std::size_t, float, float*, std::size_t);
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, double, const double*,
+                   std::size_t, const double*, std::size_t, double, double*, std::size_t);
+template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, float, const float*,
+                            std::size_t, const float*, std::size_t, float, float*, std::size_t);
+template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, double,
+                            const double*, std::size_t, const double*, std::size_t, double, double*,
+                            std::size_t);
+
+std::string blas_name() {
+  if (auto* const core_name = find_in_blas<char*()>("openblas_get_corename"))
+    return std::string("OpenBLAS ") + core_name();
+  return "unknown";
+}
+
+}  // namespace xgrad::kernels

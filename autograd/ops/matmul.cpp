@@ -1,0 +1,268 @@
+// Matrix products.  All but linear's are one op, product(), whose derivative is made of itself.
+
+#include <xgrad/autograd/ops/matmul.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
+
+namespace xgrad {
+
+// ---- batches
+// ------------------------------------------------------------------------------------------------------------------
+
+Shape detail::leading(const Shape& shape, std::size_t n) {
+  return Shape(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(n));
+}
+
+Shape detail::with_matrix(const Shape& batch, std::size_t rows, std::size_t columns) {
+  Shape shape(batch.size() + 2);
+  std::ranges::copy(batch, shape.begin());
+  shape[batch.size()] = rows;
+  shape[batch.size() + 1] = columns;
+  return shape;
+}
+
+detail::Blocks detail::broadcast_blocks(const Shape& own, const Shape& batch) {
+  Blocks blocks{numel(own), std::vector<std::size_t>(numel(batch))};
+  if (blocks.count == blocks.of_item.size()) {
+    std::iota(blocks.of_item.begin(), blocks.of_item.end(), std::size_t{0});
+    return blocks;
+  }
+  const auto strides = row_major_strides(own);
+  const std::size_t missing = batch.size() - own.size();
+  std::vector<std::size_t> index(batch.size(), 0);
+  std::size_t at = 0;
+  for (std::size_t& block : blocks.of_item) {
+    block = at;
+    for (std::size_t d = batch.size(); d-- > 0;) {  // count up like an odometer
+      const std::size_t stride = d < missing || own[d - missing] == 1 ? 0 : strides[d - missing];
+      at += stride;
+      if (++index[d] < batch[d])
+        break;
+      at -= stride * batch[d];
+      index[d] = 0;
+    }
+  }
+  return blocks;
+}
+
+namespace {
+
+using detail::Blocks;
+using detail::broadcast_blocks;
+using detail::leading;
+using detail::with_matrix;
+
+// Sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
+struct Sizes {
+  bool transpose_a, transpose_b;
+  std::size_t m, n, k;
+};
+
+// c[C(i)] = sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, + beta * c.
+template <class T>
+void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
+              T beta, T* c, const Blocks& c_blocks) {
+  std::size_t items = a_blocks.of_item.size();
+  if (items == 0 || s.m * s.n == 0) {
+    if (beta == T(0))
+      std::fill_n(c, c_blocks.count * s.m * s.n, T(0));
+    return;
+  }
+  const auto in_order = [items](const Blocks& blocks) { return blocks.count == items; };
+  if (!s.transpose_a && b_blocks.count == 1 && in_order(a_blocks) && in_order(c_blocks)) {
+    s.m *= items;  // one b for all: the rows of all a stand below each other
+    items = 1;
+  } else if (s.transpose_a && !s.transpose_b && c_blocks.count == 1 && in_order(a_blocks) &&
+             in_order(b_blocks)) {
+    s.k *= items;  // one c for all: the sum over items is part of the sum over k
+    items = 1;
+  }
+  const std::size_t lda = std::max<std::size_t>(1, s.transpose_a ? s.m : s.k);
+  const std::size_t ldb = std::max<std::size_t>(1, s.transpose_b ? s.k : s.n);
+  if (items == 1) {
+    kernels::gemm_parallel(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a, lda, b, ldb, beta,
+                           c, s.n);
+    return;
+  }
+  // Items by block of c, each block's in their order.
+  std::vector<std::size_t> order(items);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!in_order(c_blocks))
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return c_blocks.of_item[i]; });
+  const std::size_t terms = items / c_blocks.count;
+  const std::size_t work = terms * s.m * s.n * s.k;
+  const auto run = [&](std::size_t block, auto&& gemm) {
+    for (std::size_t term = 0; term < terms; ++term) {
+      const std::size_t i = order[block * terms + term];
+      gemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a + a_blocks.of_item[i] * s.m * s.k,
+           lda, b + b_blocks.of_item[i] * s.k * s.n, ldb, term == 0 ? beta : T(1),
+           c + c_blocks.of_item[i] * s.m * s.n, s.n);
+    }
+  };
+  constexpr std::size_t piece = 64 * 64 * 64;  // multiplications that are worth a thread
+  if (c_blocks.count < 8 && work >= 16 * piece)
+    for (std::size_t block = 0; block < c_blocks.count; ++block)
+      run(block, kernels::gemm_parallel<T>);
+  else
+    kernels::parallel_for(c_blocks.count,
+                          std::max<std::size_t>(1, piece / std::max(work, piece / 64)),
+                          [&](std::size_t begin, std::size_t end) {
+                            for (std::size_t block = begin; block < end; ++block)
+                              run(block, kernels::gemm<T>);
+                          });
+}
+
+// How the operands and the result of one product lie.
+struct Layout {
+  Sizes sizes;
+  Shape out;
+  Blocks a, b, c;
+};
+
+Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, bool transpose_b) {
+  const auto row = [](const Shape& x, bool transposed) {
+    return x[x.size() - (transposed ? 1 : 2)];
+  };
+  const auto col = [](const Shape& x, bool transposed) {
+    return x[x.size() - (transposed ? 2 : 1)];
+  };
+  const Sizes sizes{transpose_a, transpose_b, row(a, transpose_a), col(b, transpose_b),
+                    col(a, transpose_a)};
+  const Shape a_batch = leading(a, 2), b_batch = leading(b, 2);
+  const Shape batch = broadcast_shapes(a_batch, b_batch, op);
+  return {sizes, with_matrix(batch, sizes.m, sizes.n), broadcast_blocks(a_batch, batch),
+          broadcast_blocks(b_batch, batch), broadcast_blocks(batch, batch)};
+}
+
+}  // namespace
+
+// c = op(a) op(b) gives da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed where the operand is.
+static void product_backward(Sink& sink, const char* op, const Saved& a, bool transpose_a,
+                             const Shape& a_shape, const Saved& b, bool transpose_b,
+                             const Shape& b_shape) {
+  const Tensor& g = sink.gradient();
+  if (sink.create_graph()) {
+    if (sink.needs(0))
+      sink.add(0, transpose_a ? detail::product(op, b.tensor(), transpose_b, g, true)
+                              : detail::product(op, g, false, b.tensor(), !transpose_b));
+    if (!sink.needs(1))
+      return;
+    Tensor x = a.tensor(), dy = g;
+    if (b_shape.size() == 2 && x.dim() > 2 && !transpose_a) {  // one sum, not many to be summed
+      const std::size_t rows = numel(leading(x.shape(), 1));
+      x = reshape(x, {rows, x.size(-1)});
+      dy = reshape(dy, {rows, dy.size(-1)});
+    }
+    sink.add(1, transpose_b ? detail::product(op, dy, true, x, transpose_a)
+                            : detail::product(op, x, !transpose_a, dy, false));
+    return;
+  }
+  const Layout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+  const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
+  dispatch(g.dtype(), [&]<class T>() {
+    const T* const dc = g.data<T>();
+    if (sink.needs(0)) {
+      const T* const b_data = b.value->get<T>().data();
+      const Buffer<T> da = sink.buffer<T>(0);
+      if (transpose_a)
+        multiply<T>({transpose_b, true, k, m, n}, b_data, at.b, dc, at.c, da.beta, da.data, at.a);
+      else
+        multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, b_data, at.b, da.beta, da.data, at.a);
+    }
+    if (sink.needs(1)) {
+      const T* const a_data = a.value->get<T>().data();
+      const Buffer<T> db = sink.buffer<T>(1);
+      if (transpose_b)
+        multiply<T>({true, transpose_a, n, k, m}, dc, at.c, a_data, at.a, db.beta, db.data, at.b);
+      else
+        multiply<T>({!transpose_a, false, k, n, m}, a_data, at.a, dc, at.c, db.beta, db.data, at.b);
+    }
+  });
+}
+
+Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
+                       bool transpose_b) {
+  check_same_dtype(op, std::array{a, b});
+  const auto run = [op, transpose_a, transpose_b](std::span<const Tensor> in) {
+    const Layout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
+    return dispatch(in[0].dtype(), [&]<class T>() {
+      auto c = empty_array<T>(at.out);
+      multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c);
+      return Tensor(std::move(c));
+    });
+  };
+  const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
+  return record(
+      op, {a, b}, run,
+      [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
+       sa = saved_if(a, b.requires_grad()), sb = saved_if(b, a.requires_grad())](Sink& sink) {
+        product_backward(sink, op, sa, transpose_a, a_shape, sb, transpose_b, b_shape);
+      },
+      {.broadcasts = true});
+}
+
+// ---- the catalogue's
+// ---------------------------------------------------------------------------------------------------------
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (a.dim() == 0 || b.dim() == 0)
+    fail<ShapeError>(
+        "matmul: a {} and b {}: both need at least one dimension; multiply by a 0-d tensor with "
+        "mul()",
+        to_string(a.shape()), to_string(b.shape()));
+  const bool row = a.dim() == 1, column = b.dim() == 1;
+  const std::size_t inner = b.size(column ? 0 : -2);
+  if (a.size(-1) != inner)
+    fail<ShapeError>(
+        "matmul: a {} and b {}: the last dimension of a, {}, must equal the {} of b, {}",
+        to_string(a.shape()), to_string(b.shape()), a.size(-1), column ? "only one" : "second last",
+        inner);
+  const Tensor c = detail::product("matmul", row ? reshape(a, {1, a.size(0)}) : a, false,
+                                   column ? reshape(b, {b.size(0), 1}) : b, false);
+  if (!row && !column)
+    return c;
+  Dims out(leading(c.shape(), 2));
+  if (!row)
+    out.push_back(static_cast<std::int64_t>(c.size(-2)));
+  if (!column)
+    out.push_back(static_cast<std::int64_t>(c.size(-1)));
+  return reshape(c, out);
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0))
+    fail<ShapeError>("mm: a {} and b {} are not (m, k) and (k, n); matmul() takes other ranks",
+                     to_string(a.shape()), to_string(b.shape()));
+  return detail::product("mm", a, false, b, false);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+    fail<ShapeError>(
+        "bmm: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches",
+        to_string(a.shape()), to_string(b.shape()));
+  return detail::product("bmm", a, false, b, false);
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 1 || b.dim() != 1 || a.size(0) != b.size(0))
+    fail<ShapeError>("dot: a {} and b {} are not two vectors of one length", to_string(a.shape()),
+                     to_string(b.shape()));
+  return reshape(
+      detail::product("dot", reshape(a, {1, a.size(0)}), false, reshape(b, {b.size(0), 1}), false),
+      {});
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 1 || b.dim() != 1)
+    fail<ShapeError>("outer: a {} and b {} are not two vectors", to_string(a.shape()),
+                     to_string(b.shape()));
+  return mul(reshape(a, {a.size(0), 1}), b);
+}
+
+}  // namespace xgrad

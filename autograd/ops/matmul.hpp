@@ -1,0 +1,31 @@
+#pragma once
+// What matrix products share: the product whose operands may stand transposed, and how matrices are
+// found in broadcast batches.
+
+#include <cstddef>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::detail {
+
+/// op(a) op(b) over broadcast batches, where op swaps the last two dimensions if asked: no
+/// transpose is ever copied, neither here nor in the derivative, which is made of this op again.
+/// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n).  Both have at least two dimensions.
+/// ShapeError and DTypeError name `op`.
+Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
+               bool transpose_b);
+
+/// The matrices (or other blocks) of a batch as an operand sees them through broadcasting.
+struct Blocks {
+  std::size_t count;                 ///< blocks that the operand has
+  std::vector<std::size_t> of_item;  ///< for each item of the batch, in order, which block it uses
+};
+/// Blocks of an operand whose leading dimensions `own` broadcast to `batch`.
+Blocks broadcast_blocks(const Shape& own, const Shape& batch);
+
+/// The dimensions before the last `n`.
+Shape leading(const Shape& shape, std::size_t n);
+/// The shape of a batch of matrices.
+Shape with_matrix(const Shape& batch, std::size_t rows, std::size_t columns);
+
+}  // namespace xgrad::detail
