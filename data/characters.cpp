@@ -40,8 +40,9 @@ Characters Characters::of(std::u32string_view text) {
 Characters Characters::from_list(std::u32string_view list) {
   for (std::size_t i = 1; i < list.size(); ++i) {
     if (list[i - 1] >= list[i])
-      fail<ValueError>("Characters: a stored list must be sorted without repeats, but {} comes before {}",
-                       name_of(list[i - 1]), name_of(list[i]));
+      fail<ValueError>(
+          "Characters: a stored list must be sorted without repeats, but {} comes before {}",
+          name_of(list[i - 1]), name_of(list[i]));
   }
   Characters result;
   result.list_ = list;
@@ -83,8 +84,8 @@ std::string Characters::decode(std::span<const std::int64_t> ids) const {
   text.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || static_cast<std::size_t>(ids[i]) >= size())
-      fail<ValueError>("decode: id {} at position {} is outside a vocabulary of {} characters", ids[i], i,
-                       size());
+      fail<ValueError>("decode: id {} at position {} is outside a vocabulary of {} characters",
+                       ids[i], i, size());
     text.push_back(list_[static_cast<std::size_t>(ids[i])]);
   }
   return encode_utf8(text);

@@ -9,8 +9,8 @@
 
 namespace xgrad::data {
 
-/// Distinct characters, sorted by code point; a character's id is its place.  The same ids as nanoGPT's
-/// sorted(set(text)).
+/// Distinct characters, sorted by code point; a character's id is its place.  The same ids as
+/// nanoGPT's sorted(set(text)).
 class Characters {
  public:
   /// No characters at all.
@@ -19,8 +19,8 @@ class Characters {
   /// The characters that occur in a text, each once.
   static Characters of(std::u32string_view text);
 
-  /// A stored vocabulary, as list() gave it.  Throws ValueError if it is not sorted or has a character twice: ids would
-  /// then mean something else than when it was stored.
+  /// A stored vocabulary, as list() gave it.  Throws ValueError if it is not sorted or has a
+  /// character twice: ids would then mean something else than when it was stored.
   static Characters from_list(std::u32string_view list);
 
   std::size_t size() const { return list_.size(); }
@@ -31,10 +31,12 @@ class Characters {
   /// Whether a character has an id.
   bool contains(char32_t c) const;
 
-  /// The id of every character of a text.  Throws ValueError that names each unknown character once (the first ten).
+  /// The id of every character of a text.  Throws ValueError that names each unknown character once
+  /// (the first ten).
   std::vector<std::int64_t> encode(std::u32string_view text) const;
 
-  /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is negative or not below size().
+  /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is negative or not below
+  /// size().
   std::string decode(std::span<const std::int64_t> ids) const;
 
   friend bool operator==(const Characters&, const Characters&) = default;

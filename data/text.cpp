@@ -15,7 +15,8 @@ std::string read_bytes(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   check<FileError>(std::filesystem::exists(status), "{}: no such file", path);
-  // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an empty file.
+  // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an
+  // empty file.
   check<FileError>(!std::filesystem::is_directory(status), "{}: is a directory, not a text", path);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
