@@ -1,0 +1,277 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/kernels/attention.hpp>
+#include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
+
+namespace xgrad::kernels {
+namespace {
+
+// Rows of weights that are computed at a time: they stay in the cache between two products, and
+// under a causal mask the keys after a block's last row are never looked at.
+constexpr std::size_t block_rows = 32;
+
+template <class T>
+constexpr std::size_t lanes = simd::Batch<T>::size;
+
+template <class T>
+constexpr std::size_t whole_lanes(std::size_t n) {
+  return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
+
+// The distance between rows of scratch: whole registers, and no power of two, which would put the
+// rows on top of each other in the cache.
+template <class T>
+std::size_t scratch_stride(std::size_t s) {
+  return whole_lanes<T>(s) + lanes<T>;
+}
+
+// Memory of this thread, kept for its next item.
+template <class T>
+T* scratch(std::size_t n) {
+  thread_local std::vector<T, Allocator<T>> memory;
+  if (memory.size() < n)
+    memory.resize(n);
+  return memory.data();
+}
+
+// f over n elements by halves: additions that do not wait for each other.
+template <std::size_t n, class T, class F>
+T fold(const T* x, F f) {
+  if constexpr (n == 1)
+    return *x;
+  else
+    return f(fold<n / 2>(x, f), fold<n / 2>(x + n / 2, f));
+}
+template <class T, class F>
+T fold(const simd::Batch<T>& x, F f) {
+  alignas(64) T stored[lanes<T>];
+  x.store_aligned(stored);
+  return fold<lanes<T>>(stored, f);
+}
+template <class T>
+T sum_lanes(const simd::Batch<T>& x) {
+  return fold<T>(x, [](T a, T b) { return a + b; });
+}
+
+// Row i of an item's scores: adds the bias, puts -inf where the row must not look and up to the
+// next whole register, and returns how many keys it may look at.
+template <class T>
+std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, T* x) {
+  constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
+  const std::size_t n = p.causal ? std::min(p.s, i + 1) : p.s;
+  if (p.bias) {
+    const T* const bias = p.bias.row(item, i);
+    for (std::size_t j = 0; j < n; ++j)
+      x[j] += bias[j];
+  }
+  if (p.allowed) {
+    const bool* const allowed = p.allowed.row(item, i);
+    for (std::size_t j = 0; j < n; ++j)
+      x[j] = allowed[j] ? x[j] : minus_infinity;
+  }
+  std::fill(x + n, x + whole_lanes<T>(n), minus_infinity);
+  return n;
+}
+
+// The largest of n scores, padded with -inf; -inf means that the row looks nowhere, NaN that a
+// score is NaN (which SIMD maxima may lose).
+template <class T>
+T largest(const T* x, std::size_t n) {
+  using Batch = simd::Batch<T>;
+  Batch most(-std::numeric_limits<T>::infinity());
+  for (std::size_t j = 0; j < n; j += lanes<T>)
+    most = xsimd::max(most, Batch::load_aligned(x + j));
+  const T m = fold<T>(most, [](T a, T b) { return a < b ? b : a; });
+  if (m == -std::numeric_limits<T>::infinity() && std::any_of(x, x + n, [](T v) { return v != v; }))
+    return std::numeric_limits<T>::quiet_NaN();
+  return m;
+}
+
+// x = exp(x - largest) for the n scores and zero from there to `keys`.  Returns what the weights
+// must be multiplied by, 1 / their sum; 0 for a row that looks nowhere.
+template <class T>
+T exponentials(T* x, std::size_t n, std::size_t keys) {
+  using Batch = simd::Batch<T>;
+  const T m = largest(x, n);
+  if (m == -std::numeric_limits<T>::infinity()) {
+    std::fill(x, x + keys, T(0));
+    return 0;
+  }
+  Batch sum(T(0));
+  const Batch most(m);
+  for (std::size_t j = 0; j < n; j += lanes<T>) {
+    const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
+    e.store_aligned(x + j);
+    sum += e;
+  }
+  if (n < keys)
+    std::fill(x + n, x + keys, T(0));
+  return 1 / sum_lanes<T>(sum);
+}
+
+template <class T>
+void drop(const bool* keep, std::size_t n, T scale, T* x) {
+  for (std::size_t j = 0; j < n; ++j)
+    x[j] = keep[j] ? x[j] * scale : T(0);
+}
+
+// A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may look at.
+struct Block {
+  std::size_t begin, rows, keys;
+};
+template <class T>
+Block block_of(const Attention<T>& p, std::size_t index) {
+  const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
+  return {begin, rows, p.causal ? std::min(p.s, begin + rows) : p.s};
+}
+
+// scores (rows, keys) = q kᵀ * scale
+template <class T>
+void multiply_scores(const Attention<T>& p, std::size_t item, const Block& b, T* scores,
+                     std::size_t stride) {
+  gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
+       p.k.row(item, 0), p.k.stride, T(0), scores, stride);
+}
+
+template <class T>
+void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
+                   const Matrices<T>& out) {
+  const std::size_t stride = scratch_stride<T>(p.s);
+  T* const weights = scratch<T>(block_rows * stride);  // (rows, keys)
+  T factor[block_rows];                                // of each row
+  multiply_scores(p, item, b, weights, stride);
+  for (std::size_t r = 0; r < b.rows; ++r) {
+    T* const x = weights + r * stride;
+    const std::size_t n = mask_scores(p, item, b.begin + r, x);
+    factor[r] = exponentials(x, n, b.keys);
+    if (p.keep)
+      drop(p.keep.row(item, b.begin + r), n, p.keep_scale, x);
+  }
+  // Dividing by the sums after the product is less work.
+  gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, 0), p.v.stride,
+       T(0), out.row(item, b.begin), out.stride);
+  for (std::size_t r = 0; r < b.rows; ++r) {
+    T* const y = out.row(item, b.begin + r);
+    for (std::size_t j = 0; j < p.dv; ++j)
+      y[j] *= factor[r];
+  }
+}
+
+// One row of weights w = softmax(x), from scores x and the gradient dw of the weights that were
+// multiplied with v.  Leaves in x those weights, in dw the gradient w (dw - sum w dw) of the
+// scores.
+template <class T>
+void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x,
+                  T* dw) {
+  using Batch = simd::Batch<T>;
+  const std::size_t n = mask_scores(p, item, i, x);
+  const T m = largest(x, n);
+  std::size_t filled = 0;
+  if (m != -std::numeric_limits<T>::infinity()) {
+    const bool* const keep = p.keep ? p.keep.row(item, i) : nullptr;
+    if (keep != nullptr)
+      drop(keep, n, p.keep_scale, dw);
+    std::fill(dw + n, dw + whole_lanes<T>(n), T(0));
+    Batch sum(T(0)), inner(T(0));
+    const Batch most(m);
+    for (std::size_t j = 0; j < n; j += lanes<T>) {
+      const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
+      e.store_aligned(x + j);
+      sum += e;
+      inner += e * Batch::load_aligned(dw + j);
+    }
+    const T factor = 1 / sum_lanes<T>(sum);
+    const Batch factors(factor), mean(factor * sum_lanes<T>(inner));
+    for (std::size_t j = 0; j < n; j += lanes<T>) {
+      const Batch w = Batch::load_aligned(x + j) * factors;
+      w.store_aligned(x + j);
+      (w * (Batch::load_aligned(dw + j) - mean)).store_aligned(dw + j);
+    }
+    if (keep != nullptr)
+      drop(keep, n, p.keep_scale, x);
+    filled = n;
+  }
+  if (filled < keys) {
+    std::fill(x + filled, x + keys, T(0));
+    std::fill(dw + filled, dw + keys, T(0));
+  }
+}
+
+template <class T>
+void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
+                    const Matrices<const T>& d_out, const AttentionGradients<T>& g, bool first) {
+  const std::size_t stride = scratch_stride<T>(p.s);
+  T* const weights = scratch<T>(2 * block_rows * stride);  // (rows, keys)
+  T* const d_scores = weights + block_rows * stride;       // (rows, keys)
+  const T* const dy = d_out.row(item, b.begin);            // (rows, Dv)
+  multiply_scores(p, item, b, weights, stride);
+  gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, 0), p.v.stride,
+       T(0), d_scores, stride);
+  for (std::size_t r = 0; r < b.rows; ++r)
+    backward_row(p, item, b.begin + r, b.keys, weights + r * stride, d_scores + r * stride);
+  if (g.v)  // dv += weightsᵀ dy
+    gemm(true, false, b.keys, p.dv, b.rows, T(1), weights, stride, dy, d_out.stride,
+         first ? g.beta_v : T(1), g.v.row(item, 0), g.v.stride);
+  if (g.q)  // dq = d_scores k * scale
+    gemm(false, false, b.rows, p.d, b.keys, p.scale, d_scores, stride, p.k.row(item, 0), p.k.stride,
+         g.beta_q, g.q.row(item, b.begin), g.q.stride);
+  if (g.k)  // dk += d_scoresᵀ q * scale
+    gemm(true, false, b.keys, p.d, b.rows, p.scale, d_scores, stride, p.q.row(item, b.begin),
+         p.q.stride, first ? g.beta_k : T(1), g.k.row(item, 0), g.k.stride);
+  if (g.bias)
+    for (std::size_t r = 0; r < b.rows; ++r) {
+      T* const row = g.bias.row(item, b.begin + r);
+      std::copy_n(d_scores + r * stride, b.keys, row);
+      std::fill(row + b.keys, row + p.s, T(0));
+    }
+}
+
+template <class T>
+void clear_rows(const Matrices<T>& x, T beta, std::size_t item, std::size_t begin, std::size_t end,
+                std::size_t width) {
+  if (x && beta == T(0))
+    for (std::size_t i = begin; i < end; ++i)
+      std::fill_n(x.row(item, i), width, T(0));
+}
+
+template <class T>
+std::size_t blocks_of(const Attention<T>& p) {
+  return (p.t + block_rows - 1) / block_rows;
+}
+
+}  // namespace
+
+template <class T>
+void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
+  const std::size_t blocks = blocks_of(p);
+  parallel(p.items * blocks, [&](std::size_t piece) {
+    forward_block(p, piece / blocks, block_of(p, piece % blocks), out);
+  });
+}
+
+template <class T>
+void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
+                        const AttentionGradients<T>& g) {
+  const std::size_t blocks = blocks_of(p);
+  parallel(p.items, [&](std::size_t item) {
+    // From the last block back: the last one's keys include those of all others.
+    const std::size_t seen = blocks == 0 ? 0 : block_of(p, blocks - 1).keys;
+    clear_rows(g.k, g.beta_k, item, seen, p.s, p.d);
+    clear_rows(g.v, g.beta_v, item, seen, p.s, p.dv);
+    for (std::size_t b = blocks; b-- > 0;)
+      backward_block(p, item, block_of(p, b), d_out, g, b == blocks - 1);
+  });
+}
+
+template void attention_forward(const Attention<float>&, const Matrices<float>&);
+template void attention_forward(const Attention<double>&, const Matrices<double>&);
+template void attention_backward(const Attention<float>&, const Matrices<const float>&,
+                                 const AttentionGradients<float>&);
+template void attention_backward(const Attention<double>&, const Matrices<const double>&,
+                                 const AttentionGradients<double>&);
+
+}  // namespace xgrad::kernels

@@ -1,0 +1,55 @@
+#pragma once
+// Scaled dot-product attention of many heads, forward and backward.  Letters as in ops.hpp: T
+// queries, S keys and values, D channels of a query or key, Dv of a value.
+//
+// The weights (T, S) of a head exist only a block of rows at a time, in a thread's scratch memory:
+// the backward computes them again from q and k.
+
+#include <cstddef>
+#include <vector>
+
+namespace xgrad::kernels {
+
+/// One matrix for each item (one head of one sequence): row i of item n begins at
+/// data + offsets[n] + i * stride.  Heads that lie side by side in one array need no copies.
+template <class E>
+struct Matrices {
+  E* data = nullptr;  ///< null: absent
+  std::size_t stride = 0;
+  std::vector<std::size_t> offsets = {};
+
+  explicit operator bool() const { return data != nullptr; }
+  E* row(std::size_t item, std::size_t i) const { return data + offsets[item] + i * stride; }
+};
+
+/// softmax(q kᵀ * scale + bias) v for each item, with weights dropped where `keep` is false.
+template <class T>
+struct Attention {
+  std::size_t items, t, s, d, dv;
+  T scale;
+  bool causal;                   ///< row i sees keys 0 ... i
+  Matrices<const T> q, k, v;     ///< (T, D), (S, D), (S, Dv)
+  Matrices<const T> bias;        ///< (T, S), added to the scores
+  Matrices<const bool> allowed;  ///< (T, S), false where a row must not look
+  Matrices<const bool> keep;     ///< (T, S), false where dropout sets a weight to zero
+  T keep_scale = 1;              ///< what the kept ones are multiplied by
+};
+
+/// out (T, Dv).  A row that may look nowhere is zero.
+template <class T>
+void attention_forward(const Attention<T>& attention, const Matrices<T>& out);
+
+/// Where gradients are written: gradient + beta * what is there.  Absent where not wanted.
+template <class T>
+struct AttentionGradients {
+  Matrices<T> q, k, v;
+  T beta_q = 0, beta_k = 0, beta_v = 0;
+  Matrices<T> bias;  ///< with beta 0
+};
+
+/// The gradients, given that of the output.
+template <class T>
+void attention_backward(const Attention<T>& attention, const Matrices<const T>& d_out,
+                        const AttentionGradients<T>& gradients);
+
+}  // namespace xgrad::kernels
