@@ -338,6 +338,10 @@ TEST_CASE("A norm that is not finite", "[optim][clip]") {
   CHECK(std::isinf(optim::clip_grad_norm({a}, 1)));
   CHECK(a.grad().data<float>()[1] == 0);  // PyTorch's answer: 1 / inf
   CHECK(std::isnan(a.grad().data<float>()[0]));
+
+  a.set_grad(tensor({0, 1}) / tensor({0, 1}));
+  CHECK(std::isnan(optim::clip_grad_norm({a}, 1)));
+  CHECK(std::isnan(a.grad().data<float>()[1]));  // a bad gradient spreads, and is seen
 }
 
 TEST_CASE("The norm does not depend on the number of threads", "[optim][clip]") {
