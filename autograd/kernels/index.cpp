@@ -1,0 +1,205 @@
+#include <xgrad/autograd/kernels/index.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+namespace xgrad::kernels {
+namespace {
+
+constexpr std::size_t piece = 16384;  // elements that are worth handing to a thread
+
+std::size_t grain_of(std::size_t work) {
+  return std::max<std::size_t>(1, piece / std::max<std::size_t>(1, work));
+}
+
+std::size_t position(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+template <class T>
+void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t count, T* y) {
+  const std::size_t inner = axis.inner;
+  parallel_for(axis.outer * count, grain_of(inner), [&](std::size_t begin, std::size_t end) {
+    std::size_t o = begin / count, j = begin % count;
+    for (std::size_t row = begin; row < end; ++row) {
+      const T* const from = x + (o * axis.n + position(index[j])) * inner;
+      if (inner == 1)
+        y[row] = *from;
+      else
+        std::copy_n(from, inner, y + row * inner);
+      if (++j == count) {
+        j = 0;
+        ++o;
+      }
+    }
+  });
+}
+
+// Rows with the same index meet in one place, so work is cut by columns: every piece goes through
+// the whole index.
+template <class T>
+void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
+  constexpr std::size_t tile = 64;
+  const std::size_t inner = axis.inner, tiles = (inner + tile - 1) / tile;
+  const std::size_t grain = grain_of(count * std::min(inner, tile));
+  parallel_for(axis.outer * tiles, grain, [&](std::size_t begin, std::size_t end) {
+    while (begin < end) {  // neighbouring tiles of one outer index are one wider tile
+      const std::size_t o = begin / tiles, first = begin % tiles;
+      const std::size_t last = std::min(tiles, first + (end - begin));
+      const std::size_t from = first * tile, to = std::min(last * tile, inner);
+      for (std::size_t j = 0; j < count; ++j) {
+        T* const into = y + (o * axis.n + position(index[j])) * inner;
+        const T* const row = x + (o * count + j) * inner;
+        for (std::size_t c = from; c < to; ++c)
+          into[c] += row[c];
+      }
+      begin += last - first;
+    }
+  });
+}
+
+namespace {
+
+// How gather and scatter_add walk an index of any rank: as rows along its last dimension.
+struct IndexRows {
+  std::size_t length, count;  // of a row, and rows
+  std::size_t together;       // neighbouring rows that may reach the same places
+  std::size_t along;          // distance in x of neighbours along dim
+  bool dim_is_last;
+
+  IndexRows(const Shape& x_shape, std::size_t dim, const Shape& index_shape)
+      : length(index_shape.back()),
+        count(length == 0 ? 0 : numel(index_shape) / length),
+        together(1),
+        along(row_major_strides(x_shape)[dim]),
+        dim_is_last(dim + 1 == x_shape.size()),
+        sizes_(index_shape.begin(), index_shape.end() - 1),
+        strides_(row_major_strides(x_shape)) {
+    strides_[dim] = 0;
+    for (std::size_t d = dim; d < sizes_.size(); ++d)
+      together *= sizes_[d];
+  }
+
+  // Where in x a row begins, the place along dim left out.
+  std::size_t base(std::size_t row) const {
+    std::size_t at = 0;
+    for (std::size_t d = sizes_.size(); d-- > 0; row /= sizes_[d])
+      at += row % sizes_[d] * strides_[d];
+    return at;
+  }
+
+ private:
+  std::vector<std::size_t> sizes_, strides_;
+};
+
+}  // namespace
+
+template <class T>
+void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
+            const Shape& index_shape, T* y) {
+  const IndexRows rows(x_shape, dim, index_shape);
+  parallel_for(rows.count, grain_of(rows.length), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const T* const from = x + rows.base(r);
+      const std::int64_t* const places = index + r * rows.length;
+      T* const to = y + r * rows.length;
+      if (rows.dim_is_last)
+        for (std::size_t j = 0; j < rows.length; ++j)
+          to[j] = from[position(places[j])];
+      else
+        for (std::size_t j = 0; j < rows.length; ++j)
+          to[j] = from[position(places[j]) * rows.along + j];
+    }
+  });
+}
+
+template <class T>
+void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+                 const Shape& index_shape, const T* x) {
+  const IndexRows rows(y_shape, dim, index_shape);
+  if (rows.count == 0)
+    return;
+  const std::size_t groups = rows.count / rows.together;
+  const std::size_t grain = grain_of(rows.together * rows.length);
+  parallel_for(groups, grain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin * rows.together; r < end * rows.together; ++r) {
+      T* const to = y + rows.base(r);
+      const std::int64_t* const places = index + r * rows.length;
+      const T* const from = x + r * rows.length;
+      if (rows.dim_is_last)
+        for (std::size_t j = 0; j < rows.length; ++j)
+          to[position(places[j])] += from[j];
+      else
+        for (std::size_t j = 0; j < rows.length; ++j)
+          to[position(places[j]) * rows.along + j] += from[j];
+    }
+  });
+}
+
+template <class T>
+void cumsum(Axis axis, const T* x, bool reverse, T* y) {
+  constexpr std::size_t tile = 256;
+  const std::size_t n = axis.n, inner = axis.inner, tiles = (inner + tile - 1) / tile;
+  const std::size_t grain = grain_of(n * std::min(inner, tile));
+  parallel_for(axis.outer * tiles, grain, [&](std::size_t begin, std::size_t end) {
+    double running[tile];
+    for (std::size_t t = begin; t < end; ++t) {
+      const std::size_t from = t % tiles * tile, width = std::min(tile, inner - from);
+      const std::size_t base = t / tiles * n * inner + from;
+      std::fill_n(running, width, 0.0);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t row = base + (reverse ? n - 1 - i : i) * inner;
+        for (std::size_t c = 0; c < width; ++c) {
+          running[c] += static_cast<double>(x[row + c]);
+          y[row + c] = static_cast<T>(running[c]);
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::int64_t* indices) {
+  const std::size_t n = axis.n, inner = axis.inner;
+  parallel_for(axis.outer * inner, grain_of(n), [&](std::size_t begin, std::size_t end) {
+    std::vector<T> line(n);
+    std::vector<std::int64_t> order(n);
+    for (std::size_t l = begin; l < end; ++l) {
+      const std::size_t o = l / inner, i = l % inner;
+      for (std::size_t j = 0; j < n; ++j)
+        line[j] = x[(o * n + j) * inner + i];
+      const auto above = [](T a, T b) { return a > b || (std::isnan(a) && !std::isnan(b)); };
+      const auto before = [&](std::int64_t p, std::int64_t q) {
+        const T a = line[position(p)], b = line[position(q)];
+        const bool a_first = largest ? above(a, b) : above(b, a);
+        const bool b_first = largest ? above(b, a) : above(a, b);
+        return a_first || (!b_first && p < q);
+      };
+      std::iota(order.begin(), order.end(), std::int64_t{0});
+      std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
+                        before);
+      for (std::size_t j = 0; j < k; ++j) {
+        values[(o * k + j) * inner + i] = line[position(order[j])];
+        indices[(o * k + j) * inner + i] = order[j];
+      }
+    }
+  });
+}
+
+#define XGRAD_INSTANTIATE(T)                                                                      \
+  template void index_select<T>(Axis, const T*, const std::int64_t*, std::size_t, T*);            \
+  template void index_add<T>(Axis, T*, const std::int64_t*, std::size_t, const T*);               \
+  template void gather<T>(const T*, const Shape&, std::size_t, const std::int64_t*, const Shape&, \
+                          T*);                                                                    \
+  template void scatter_add<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,  \
+                               const T*);                                                         \
+  template void cumsum<T>(Axis, const T*, bool, T*);                                              \
+  template void topk<T>(Axis, const T*, std::size_t, bool, T*, std::int64_t*);
+XGRAD_INSTANTIATE(float)
+XGRAD_INSTANTIATE(double)
+#undef XGRAD_INSTANTIATE
+
+}  // namespace xgrad::kernels

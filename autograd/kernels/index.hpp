@@ -1,0 +1,39 @@
+#pragma once
+// Moving elements by index, scans, and selection.  Indices are within range: the ops check them.
+// Where several elements are added to one place, they are added in the order of the index.
+
+#include <cstdint>
+#include <xgrad/autograd/kernels/axis.hpp>
+
+namespace xgrad::kernels {
+
+/// y[o][j] = x[o][index[j]]: x is (outer, n, inner), y (outer, count, inner).
+template <class T>
+void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t count, T* y);
+
+/// y[o][index[j]] += x[o][j]: y is (outer, n, inner), x (outer, count, inner).
+template <class T>
+void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
+
+/// y[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on.  y has the index's shape; x has its
+/// rank, at least 1, and is no smaller off dim.
+template <class T>
+void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
+            const Shape& index_shape, T* y);
+
+/// y[i][index[i][j][k]][k] += x[i][j][k] for dim 1, and so on: the shapes are those of gather, with
+/// x and y exchanged.
+template <class T>
+void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+                 const Shape& index_shape, const T* x);
+
+/// Running sums along n, from the front or, in reverse, from the back.  Added up in double.
+template <class T>
+void cumsum(Axis axis, const T* x, bool reverse, T* y);
+
+/// The k largest (or smallest) along n, in falling (rising) order, and where they were:
+/// (outer, k, inner).  Of equals the first comes first; NaN counts as largest.
+template <class T>
+void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::int64_t* indices);
+
+}  // namespace xgrad::kernels

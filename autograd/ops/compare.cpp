@@ -1,0 +1,165 @@
+// Comparisons, and questions about masks and values.  Nothing here is differentiable.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+// ---- comparisons --------------------------------------------------------------------------------
+
+namespace {
+
+// out = f(a, b) with broadcasting, for elements of any type.
+template <class T, class F>
+Mask broadcast(const char* op, const Array<T>& a, const Array<T>& b, const F& f) {
+  auto out = empty_array<bool>(broadcast_shapes(a.shape(), b.shape(), op));
+  if (out.size() == 0)
+    return out;
+  const kernels::Rows<2> rows(out.shape(), {&a.shape(), &b.shape()});
+  for (std::size_t r = 0; r < rows.count; ++r) {
+    const auto [at_a, at_b] = rows.offsets(r);
+    const T* const x = a.data() + at_a;
+    const T* const y = b.data() + at_b;
+    bool* const to = out.data() + r * rows.length;
+    // a loop for each way to walk, so that each is vectorised
+    if (rows.step[0] == rows.step[1])
+      std::transform(x, x + rows.length, y, to, f);
+    else if (rows.step[0] == 0)
+      std::transform(y, y + rows.length, to, [&f, c = *x](T v) { return f(c, v); });
+    else
+      std::transform(x, x + rows.length, to, [&f, c = *y](T v) { return f(v, c); });
+  }
+  return out;
+}
+
+template <class F>
+Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+  if (a.dtype() != b.dtype())
+    fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op, to_string(a.dtype()),
+                     to_string(b.dtype()));
+  return dispatch(a.dtype(),
+                  [&]<class T>() { return broadcast(op, a.array<T>(), b.array<T>(), f); });
+}
+
+// The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
+template <class F>
+Mask compare(const Tensor& x, double number, const F& f) {
+  return dispatch(x.dtype(), [&]<class T>() {
+    auto out = empty_array<bool>(x.shape());
+    std::transform(x.data<T>(), x.data<T>() + out.size(), out.data(),
+                   [&f, c = static_cast<T>(number)](T v) { return f(v, c); });
+    return Mask(std::move(out));
+  });
+}
+
+}  // namespace
+
+Mask operator==(const Tensor& a, const Tensor& b) {
+  return compare("operator==", a, b, std::equal_to<>());
+}
+Mask operator!=(const Tensor& a, const Tensor& b) {
+  return compare("operator!=", a, b, std::not_equal_to<>());
+}
+Mask operator<(const Tensor& a, const Tensor& b) {
+  return compare("operator<", a, b, std::less<>());
+}
+Mask operator<=(const Tensor& a, const Tensor& b) {
+  return compare("operator<=", a, b, std::less_equal<>());
+}
+Mask operator>(const Tensor& a, const Tensor& b) {
+  return compare("operator>", a, b, std::greater<>());
+}
+Mask operator>=(const Tensor& a, const Tensor& b) {
+  return compare("operator>=", a, b, std::greater_equal<>());
+}
+
+Mask operator==(const Tensor& a, double b) { return compare(a, b, std::equal_to<>()); }
+Mask operator!=(const Tensor& a, double b) { return compare(a, b, std::not_equal_to<>()); }
+Mask operator<(const Tensor& a, double b) { return compare(a, b, std::less<>()); }
+Mask operator<=(const Tensor& a, double b) { return compare(a, b, std::less_equal<>()); }
+Mask operator>(const Tensor& a, double b) { return compare(a, b, std::greater<>()); }
+Mask operator>=(const Tensor& a, double b) { return compare(a, b, std::greater_equal<>()); }
+
+// ---- masks --------------------------------------------------------------------------------------
+
+Mask operator&(const Mask& a, const Mask& b) {
+  return broadcast("operator&", a.array(), b.array(), std::logical_and<>());
+}
+Mask operator|(const Mask& a, const Mask& b) {
+  return broadcast("operator|", a.array(), b.array(), std::logical_or<>());
+}
+Mask operator~(const Mask& a) {
+  auto out = empty_array<bool>(a.shape());
+  std::transform(a.data(), a.data() + out.size(), out.data(), std::logical_not<>());
+  return out;
+}
+
+bool any(const Mask& mask) {
+  return std::any_of(mask.data(), mask.data() + mask.numel(), std::identity());
+}
+bool all(const Mask& mask) {
+  return std::all_of(mask.data(), mask.data() + mask.numel(), std::identity());
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+Mask isfinite(const Tensor& x) {
+  return compare(x, 0, [](auto v, auto) { return std::isfinite(v); });
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  if (a.dtype() != b.dtype())
+    fail<DTypeError>("allclose: operands are {} and {}; convert one with to()",
+                     to_string(a.dtype()), to_string(b.dtype()));
+  check<ValueError>(rtol >= 0 && atol >= 0, "allclose: rtol {} and atol {} must not be negative",
+                    rtol, atol);
+  if (a.shape() != b.shape())
+    return false;
+  const auto close = [rtol, atol](double x, double y) {
+    const double distance = std::abs(x - y);
+    return x == y || (std::isfinite(distance) && distance <= atol + rtol * std::abs(y));
+  };
+  return dispatch(a.dtype(), [&]<class T>() {
+    return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>(), close);
+  });
+}
+
+// ---- places -------------------------------------------------------------------------------------
+
+namespace {
+
+Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest, Shape shape) {
+  if (axis.n == 0)
+    fail<ShapeError>("{}: x {} has no elements to choose from", op, to_string(x.shape()));
+  auto y = empty_array<std::int64_t>(shape);
+  dispatch(x.dtype(),
+           [&]<class T>() { kernels::arg_extremum(axis, x.data<T>(), largest, y.data()); });
+  return y;
+}
+
+Indices place_along(const char* op, const Tensor& x, std::int64_t dim, bool largest, bool keepdim) {
+  const std::size_t d = normalize_dim(dim, x.dim(), op);
+  Shape shape;
+  for (std::size_t k = 0; k < x.dim(); ++k)
+    if (k != d || keepdim)
+      shape.push_back(k == d ? 1 : x.shape()[k]);
+  return place(op, x, kernels::axis_of(x.shape(), d), largest, shape);
+}
+
+}  // namespace
+
+Indices argmax(const Tensor& x) { return place("argmax", x, {1, x.numel(), 1}, true, {}); }
+Indices argmin(const Tensor& x) { return place("argmin", x, {1, x.numel(), 1}, false, {}); }
+Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return place_along("argmax", x, dim, true, keepdim);
+}
+Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return place_along("argmin", x, dim, false, keepdim);
+}
+
+}  // namespace xgrad

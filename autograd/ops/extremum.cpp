@@ -1,0 +1,190 @@
+// Extrema, and what is made with their help: logsumexp and norms.  All gradients here are made of
+// catalogue ops.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/reduced.hpp>
+
+namespace xgrad {
+
+using kernels::Axis;
+
+// ---- extrema ------------------------------------------------------------------------------------
+
+namespace {
+
+struct ExtremumKind {
+  const char* op;
+  bool largest;
+};
+
+// An extremum of nothing does not exist; of no rows it is an empty result.
+void check_not_empty(const char* op, const Reduced& dims) {
+  if (dims.count() == 0 && numel(dims.kept()) > 0)
+    fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
+                     to_string(dims.before()));
+}
+
+Tensor extremum(const Tensor& x, bool largest, const Reduced& dims, const Shape& shape) {
+  return dispatch(x.dtype(), [&]<class T>() {
+    return Tensor(reduce<T>(x, dims, shape, largest ? kernels::max<T> : kernels::min<T>));
+  });
+}
+
+// g shared evenly among the elements of x that are y; a NaN is what is NaN.  The shares are
+// constant.
+Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims) {
+  const Mask chosen = (x == y) | (x != x);
+  const Tensor ones = where(chosen, ones_like(x), 0.0);
+  return ones / sum(ones, dims, true) * g;
+}
+
+Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, kind.op);
+  check_not_empty(kind.op, reduced);
+  return record(
+      kind.op, {x},
+      [kind, reduced, keepdim](std::span<const Tensor> in) {
+        return extremum(in[0], kind.largest, reduced, reduced.after(keepdim));
+      },
+      [saved = Saved(x), dims, reduced](Sink& sink) {
+        const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
+        sink.add(0, share_evenly(g, saved.tensor(), y, dims));
+      },
+      {.saves_output = true});
+}
+
+Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool keepdim) {
+  const Reduced reduced(x.shape(), dim, kind.op);
+  check_not_empty(kind.op, reduced);
+  const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
+  Tensor values = record(
+      kind.op, {x},
+      [kind, reduced, keepdim](std::span<const Tensor> in) {
+        return extremum(in[0], kind.largest, reduced, reduced.after(keepdim));
+      },
+      [at, dim, reduced](Sink& sink) {
+        const Tensor g = kept(sink.gradient(), reduced);
+        sink.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
+      });
+  Array<std::int64_t> indices = at.array();
+  indices.reshape(reduced.after(keepdim));
+  return {std::move(values), std::move(indices)};
+}
+
+}  // namespace
+
+Tensor max(const Tensor& x) { return extremum_over({"max", true}, x, {}, false); }
+Tensor min(const Tensor& x) { return extremum_over({"min", false}, x, {}, false); }
+
+Extremum max(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return extremum_at({"max", true}, x, dim, keepdim);
+}
+Extremum min(const Tensor& x, std::int64_t dim, bool keepdim) {
+  return extremum_at({"min", false}, x, dim, keepdim);
+}
+
+Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) {
+  return extremum_over({"amax", true}, x, dims, keepdim);
+}
+Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
+  return extremum_over({"amin", false}, x, dims, keepdim);
+}
+
+// ---- logsumexp and norms ------------------------------------------------------------------------
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "logsumexp");
+  return record(
+      "logsumexp", {x},
+      [reduced, keepdim](std::span<const Tensor> in) {
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          return Tensor(reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::logsumexp<T>));
+        });
+      },
+      [saved = Saved(x), reduced](Sink& sink) {
+        // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
+        const Tensor y = kept(sink.output(), reduced);
+        const Tensor finite = masked_fill(y, y == -infinity, 0);
+        sink.add(0, kept(sink.gradient(), reduced) * exp(saved.tensor() - finite));
+      },
+      {.saves_output = true});
+}
+
+namespace {
+
+template <class T>
+Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& shape) {
+  if (ord == infinity)
+    return reduce<T>(x, dims, shape, kernels::max_abs<T>);
+  if (ord == -infinity)
+    return reduce<T>(x, dims, shape, kernels::min_abs<T>);
+  if (ord == 0)
+    return reduce<T>(x, dims, shape, kernels::count_nonzero<T>, kernels::sum<T>);
+  if (ord == 1)
+    return reduce<T>(x, dims, shape, kernels::sum_abs<T>);
+  if (ord == 2) {
+    auto y = reduce<T>(x, dims, shape, kernels::sum_squares<T>, kernels::sum<T>);
+    for (T* v = y.data(); v < y.data() + y.size(); ++v)
+      *v = std::sqrt(*v);
+    return y;
+  }
+  const auto powers = [ord](Axis axis, const T* from, T* to) {
+    kernels::sum_powers(axis, from, ord, to);
+  };
+  auto y = reduce<T>(x, dims, shape, powers, kernels::sum<T>);
+  for (T* v = y.data(); v < y.data() + y.size(); ++v)
+    *v = std::pow(*v, static_cast<T>(1 / ord));
+  return y;
+}
+
+// -1, 0 or 1; a constant.
+Tensor sign(const Tensor& x) { return where(x > 0.0, 1.0, where(x < 0.0, -1.0, zeros_like(x))); }
+
+// The derivative is sign(x) |x|^(ord - 1) / y^(ord - 1), and 0 where x or y is 0.
+Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double ord,
+                     const Dims& dims) {
+  if (ord == 0)
+    return zeros_like(x);
+  if (std::isinf(ord))
+    return sign(x) * share_evenly(g, abs(x.detach()), y, dims);
+  if (ord == 1)
+    return sign(x) * g;
+  const Mask flat = y == 0.0;
+  const Tensor safe = masked_fill(y, flat, 1);
+  if (ord == 2)
+    return x * masked_fill(g / safe, flat, 0);
+  const Tensor scale = masked_fill(g / pow(safe, ord - 1), flat, 0);
+  return sign(x) * pow(abs(masked_fill(x, x == 0.0, 1)), ord - 1) * scale;
+}
+
+}  // namespace
+
+Tensor vector_norm(const Tensor& x, double ord) { return vector_norm(x, ord, {}); }
+
+Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "vector_norm");
+  check<ValueError>(!std::isnan(ord), "vector_norm: ord is NaN");
+  if (ord < 0 || ord == infinity)
+    check_not_empty("vector_norm", reduced);
+  return record(
+      "vector_norm", {x},
+      [reduced, keepdim, ord](std::span<const Tensor> in) {
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          return Tensor(norm<T>(in[0], ord, reduced, reduced.after(keepdim)));
+        });
+      },
+      [saved = Saved(x), reduced, dims, ord](Sink& sink) {
+        const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
+        sink.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
+      },
+      {.saves_output = true});
+}
+
+}  // namespace xgrad

@@ -1,0 +1,133 @@
+#pragma once
+// Which dimensions an op reduces, and how kernels go over them.
+
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/axis.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+// The dimensions that an op reduces, and the shapes that follow.
+class Reduced {
+ public:
+  // An empty list means all, as in PyTorch 1.13.
+  Reduced(const Shape& x, const Dims& dims, const char* op) : x_(x) {
+    check<ShapeError>(x.size() <= 64, "{}: {} dimensions, but at most 64 can be reduced", op,
+                      x.size());
+    if (dims.empty())
+      bits_ = ~std::uint64_t{0};
+    for (const std::int64_t dim : dims) {
+      const std::uint64_t bit = std::uint64_t{1} << normalize_dim(dim, x.size(), op);
+      if ((bits_ & bit) != 0)
+        fail<ValueError>("{}: dimension {} appears twice in the list ({})", op, dim,
+                         fmt::join(dims, ", "));
+      bits_ |= bit;
+    }
+  }
+  // Those along which `target` broadcasts to x.
+  Reduced(const Shape& x, const Shape& target) : x_(x) {
+    const std::size_t missing = x.size() - target.size();
+    for (std::size_t d = 0; d < x.size(); ++d)
+      if (d < missing || target[d - missing] != x[d])
+        bits_ |= std::uint64_t{1} << d;
+  }
+
+  bool contains(std::size_t d) const { return (bits_ >> d & 1) != 0; }
+  const Shape& before() const { return x_; }
+  Shape kept() const {  // with the reduced dimensions as 1
+    Shape shape = x_;
+    for (std::size_t d = 0; d < x_.size(); ++d)
+      if (contains(d))
+        shape[d] = 1;
+    return shape;
+  }
+  Shape after(bool keepdim) const {
+    if (keepdim)
+      return kept();
+    Shape shape;
+    for (std::size_t d = 0; d < x_.size(); ++d)
+      if (!contains(d))
+        shape.push_back(x_[d]);
+    return shape;
+  }
+  std::size_t count() const {  // elements that make one of the result
+    std::size_t n = 1;
+    for (std::size_t d = 0; d < x_.size(); ++d)
+      if (contains(d))
+        n *= x_[d];
+    return n;
+  }
+
+  // Calls f(axis, is_last) for each group of neighbouring reduced dimensions, the last first, and
+  // at least once.  Each call is to see the result of the one before.
+  template <class F>
+  void for_each_axis(const F& f) const {
+    kernels::Axis axis{numel(x_), 1, 1};
+    bool open = false;  // there are reduced dimensions that f has not seen
+    for (std::size_t d = x_.size(); d-- > 0;) {
+      if (x_[d] == 1)
+        continue;
+      if (!contains(d) && open && any_before(d)) {
+        f(axis, false);
+        axis.n = 1;
+        open = false;
+      }
+      // Kept dimensions in front of the last group are its outer ones.
+      if (!contains(d) && open)
+        break;
+      (contains(d) ? axis.n : axis.inner) *= x_[d];
+      open = open || contains(d);
+      axis.outer = 1;
+      for (std::size_t k = 0; k < d; ++k)
+        axis.outer *= x_[k];
+    }
+    f(axis, true);
+  }
+
+ private:
+  bool any_before(std::size_t d) const {
+    while (d-- > 0)
+      if (contains(d) && x_[d] != 1)
+        return true;
+    return false;
+  }
+
+  Shape x_;
+  std::uint64_t bits_ = 0;
+};
+
+// x reduced by kernels of the form k(axis, from, to): `first` on x, then `rest` on what it left.
+template <class T, class First, class Rest>
+Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape, const First& first,
+                const Rest& rest) {
+  auto y = empty_array<T>(shape);
+  kernels::Scratch<T> before;
+  bool started = false;
+  dims.for_each_axis([&](kernels::Axis axis, bool is_last) {
+    kernels::Scratch<T> after(is_last ? 0 : axis.outer * axis.inner);
+    T* const to = is_last ? y.data() : after.data();
+    if (started)
+      rest(axis, before.data(), to);
+    else
+      first(axis, x.data<T>(), to);
+    before = std::move(after);
+    started = true;
+  });
+  return y;
+}
+
+template <class T>
+Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape,
+                void (*kernel)(kernels::Axis, const T*, T*)) {
+  return reduce<T>(x, dims, shape, kernel, kernel);
+}
+
+// A gradient (or result) in the shape that broadcasts to x's.
+inline Tensor kept(const Tensor& y, const Reduced& dims) {
+  return dims.kept() == y.shape() ? y : reshape(y, dims.kept());
+}
+
+}  // namespace xgrad
