@@ -118,6 +118,7 @@ double numeric_derivative(const char* name, const Call& call, const std::vector<
                           const Leaf& leaf, std::size_t at, double eps) {
   Nudge nudge(leaf.x, at);
   const double high = nudge.before() + eps, low = nudge.before() - eps;
+  const double step = std::isfinite(nudge.before()) ? high - low : 2 * eps;  // a mask's -inf stays
   nudge.set(high);
   const std::vector<Tensor> above = values(call);
   nudge.set(low);
@@ -131,7 +132,7 @@ double numeric_derivative(const char* name, const Call& call, const std::vector<
     for (std::size_t j = 0; j < v.numel(); ++j)
       sum += v.data<double>()[j] * (a.data<double>()[j] - b.data<double>()[j]);
   }
-  return sum / (high - low);
+  return sum / step;
 }
 
 std::vector<std::size_t> position(std::size_t flat, const Shape& shape) {

@@ -110,6 +110,12 @@ TEST_CASE("NaN and infinity are failures", "[gradcheck]") {
       gradcheck([](const Inputs& in) { return pow(in[0], -1); }, {leaf({1e-6})}, {.eps = 1e-6}));
 }
 
+TEST_CASE("an infinite input that is masked out has gradient 0", "[gradcheck]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})}));
+  CHECK_FALSE(gradcheck([](const Inputs& in) { return in[0] * 2.0; }, {leaf({-inf, 1})}));
+}
+
 TEST_CASE("gradcheck refuses what it cannot check", "[gradcheck]") {
   const auto f = [](const Inputs& in) { return in[0] * 2.0; };
   CHECK_THROWS_AS(gradcheck(f, {ones({2}).requires_grad_()}), DTypeError);

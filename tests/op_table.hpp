@@ -1,7 +1,8 @@
 #pragma once
-// The test table of ops: one row per op declared in ops.hpp.  A row's samples are run by op_table_test.cpp through
-// everything an op must satisfy: its values equal the reference in float64 and float32, gradcheck, gradgradcheck, and the
-// gradients of the ordinary backward equal those under create_graph.  Its bad inputs must throw what they say.
+// The test table of ops: one row per op declared in ops.hpp.  A row's samples are run by
+// op_table_test.cpp through everything an op must satisfy: its values equal the reference in
+// float64 and float32, gradcheck, gradgradcheck, and the gradients of the ordinary backward equal
+// those under create_graph.  Its bad inputs must throw what they say.
 
 #include <functional>
 #include <string>
@@ -12,14 +13,16 @@ namespace xgrad::testing {
 
 using Inputs = std::vector<Tensor>;
 
-/// One use of an op.  Inputs are float64 constants; the runner converts them.
+/// One use of an op.  Inputs are float64 constants; the runner converts them.  A sample of more
+/// than 2,000 elements, made for several threads, is spared the finite differences.
 struct Sample {
-  std::string name;                               ///< "negative dims", "0-d", "zero-size", ...
-  Inputs inputs;                                  ///< away from kinks: gradients are checked numerically
-  std::function<Tensor(const Inputs&)> f;         ///< calls the op
-  std::function<Tensor(const Inputs&)> reference; ///< the same by plain loops, independent of the op; float64
-  bool differentiable = true;                     ///< false: values only (a sample on a kink, or of no derivative)
-  double tolerance32 = 1e-5;                      ///< of float32 values, relative to the largest magnitude
+  std::string name;                        ///< "negative dims", "0-d", "zero-size", ...
+  Inputs inputs;                           ///< away from kinks: gradients are checked numerically
+  std::function<Tensor(const Inputs&)> f;  ///< calls the op
+  std::function<Tensor(const Inputs&)>
+      reference;               ///< the same by plain loops, independent of the op; float64
+  bool differentiable = true;  ///< false: values only (a sample on a kink, or of no derivative)
+  double tolerance32 = 1e-5;   ///< of float32 values, relative to the largest magnitude
 };
 
 /// A call that must throw an xgrad::Error of this kind whose message contains every fragment.
