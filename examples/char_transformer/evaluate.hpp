@@ -1,0 +1,35 @@
+#pragma once
+// Losses without training.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <xgrad/nn/gpt.hpp>
+
+#include "options.hpp"
+#include "source.hpp"
+
+namespace char_transformer {
+
+/// Asked between batches whether to give up.
+using Stop = std::function<bool()>;
+
+/// The mean loss over non-overlapping blocks of a whole part, in batches of 64 as the reference
+/// does; no value if stopped.
+std::optional<double> validation_loss(const xgrad::nn::GPT& model,
+                                      std::span<const std::int64_t> part, const Stop& stop = {});
+
+/// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
+/// of its own; no value if stopped.
+std::optional<double> estimate_loss(const xgrad::nn::GPT& model, std::span<const std::int64_t> part,
+                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
+                                    const Stop& stop = {});
+
+/// Prints "val_loss X", and where it is known how far that is from the best possible.
+void print_validation_loss(double loss, const Source& source, std::size_t block_size);
+
+/// The command `eval`.
+void evaluate(const EvalOptions& options);
+
+}  // namespace char_transformer

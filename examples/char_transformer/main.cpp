@@ -1,0 +1,63 @@
+// The main job: a character-level transformer that is trained, evaluated and sampled from.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+#include "evaluate.hpp"
+#include "options.hpp"
+#include "sample.hpp"
+#include "train.hpp"
+
+namespace char_transformer {
+namespace {
+
+void use_threads(std::size_t threads) {
+  if (threads > 0)
+    xgrad::set_num_threads(threads);
+}
+
+struct Run {
+  int operator()(const Help& help) const {
+    fmt::print("{}", help.text);
+    return 0;
+  }
+  int operator()(const TrainOptions& options) const {
+    use_threads(options.threads);
+    return train(options);
+  }
+  int operator()(const EvalOptions& options) const {
+    use_threads(options.threads);
+    evaluate(options);
+    return 0;
+  }
+  int operator()(const SampleOptions& options) const {
+    use_threads(options.threads);
+    sample(options);
+    return 0;
+  }
+};
+
+int main(int argc, char** argv) {
+  try {
+    return std::visit(Run(), parse_command(argc, argv));
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "char_transformer: not enough memory\n");
+    return 1;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "char_transformer: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace char_transformer
+
+int main(int argc, char** argv) { return char_transformer::main(argc, argv); }

@@ -1,0 +1,211 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "flags.hpp"
+
+namespace char_transformer {
+namespace {
+
+constexpr std::size_t many = 1'000'000'000;
+
+/// The flags of a recipe.  Those that are not given take the preset's value once it is known.
+class RecipeFlags {
+ public:
+  RecipeFlags(Flags& flags, Recipe& recipe) : flags_(flags), recipe_(recipe) {}
+
+  template <class T>
+  void number(const std::string& flag, T Recipe::*field, Range<T> range, const std::string& help) {
+    keep(field, flags_.number(flag, recipe_.*field, range, described(help, field)));
+  }
+  void boolean(const std::string& flag, bool Recipe::*field, const std::string& help) {
+    keep(field, flags_.boolean(flag, recipe_.*field, described(help, field)));
+  }
+  void apply(const Recipe& preset) const {
+    for (const auto& fill : fill_)
+      fill(preset);
+  }
+
+ private:
+  template <class T>
+  static std::string described(const std::string& help, T Recipe::*field) {
+    if (nano.*field == baby.*field)
+      return fmt::format("{} [{}]", help, nano.*field);
+    return fmt::format("{} [{}, baby: {}]", help, nano.*field, baby.*field);
+  }
+  template <class T>
+  void keep(T Recipe::*field, const CLI::Option* option) {
+    fill_.push_back([this, field, option](const Recipe& preset) {
+      if (option->count() == 0)
+        recipe_.*field = preset.*field;
+    });
+  }
+
+  Flags& flags_;
+  Recipe& recipe_;
+  std::vector<std::function<void(const Recipe&)>> fill_;
+};
+
+void add_model(Flags& flags, RecipeFlags& recipe) {
+  flags.group("Model");
+  recipe.number("--block-size", &Recipe::block_size, {1, 65536},
+                "characters that it looks back on");
+  recipe.number("--n-layer", &Recipe::n_layer, {1, 1024}, "blocks");
+  recipe.number("--n-head", &Recipe::n_head, {1, 1024}, "attention heads of a block");
+  recipe.number("--n-embd", &Recipe::n_embd, {1, 65536}, "width; a multiple of --n-head");
+  recipe.number("--dropout", &Recipe::dropout, {0, 1, false, true}, "probability of dropping");
+  recipe.boolean("--bias", &Recipe::bias, "biases in linear layers and norms");
+}
+
+void add_training(Flags& flags, RecipeFlags& recipe) {
+  flags.group("Training");
+  recipe.number("--batch-size", &Recipe::batch_size, {1, 65536}, "blocks in a batch");
+  recipe.number("--max-iters", &Recipe::max_iters, {0, many}, "steps");
+  recipe.number("--learning-rate", &Recipe::learning_rate, {0, 10}, "the highest learning rate");
+  recipe.number("--min-lr", &Recipe::min_lr, {0, 10}, "where the learning rate ends");
+  recipe.number("--warmup-iters", &Recipe::warmup_iters, {0, many}, "steps on which it rises");
+  recipe.number("--lr-decay-iters", &Recipe::lr_decay_iters, {0, many},
+                "step at which it reaches --min-lr");
+  recipe.number("--gradient-accumulation-steps", &Recipe::gradient_accumulation_steps, {1, 65536},
+                "batches in a step");
+  recipe.number("--weight-decay", &Recipe::weight_decay, {0, 10}, "of matrices");
+  recipe.number("--beta1", &Recipe::beta1, {0, 1, false, true}, "AdamW's, for the gradient");
+  recipe.number("--beta2", &Recipe::beta2, {0, 1, false, true}, "AdamW's, for its square");
+  recipe.number("--grad-clip", &Recipe::grad_clip, {0, 1e9},
+                "largest norm of the gradient; 0: any");
+  flags.group("Evaluation");
+  recipe.number("--eval-interval", &Recipe::eval_interval, {1, many}, "steps between evaluations");
+  recipe.number("--eval-iters", &Recipe::eval_iters, {1, many}, "batches of an evaluation");
+}
+
+void add_threads(Flags& flags, std::size_t& threads) {
+  flags.number("--threads", threads, {1, 1024},
+               "threads; the numbers do not depend on them [all cores]");
+}
+
+void add_seed(Flags& flags, std::uint64_t& seed) {
+  static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
+  flags.number("--seed", seed, {0, 0xFFFFFFFF}, fmt::format("of the random numbers [{}]", seed));
+}
+
+/// The flags and commands that can stand where something unknown stood.
+std::vector<std::string> names_in(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
+  }
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+/// What CLI11 did not know comes first: the other complaints often follow from it.
+[[noreturn]] void refuse(const CLI::App& top, const std::string& message) {
+  const auto commands = top.get_subcommands();
+  const CLI::App& app = commands.empty() ? top : *commands.front();
+  const std::string name =
+      commands.empty() ? top.get_name() : top.get_name() + " " + app.get_name();
+  const std::string more = fmt::format("\n'{} --help' lists what it takes.", name);
+  const std::vector<std::string> unknown = app.remaining();
+  for (const std::string& word : unknown) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.starts_with("-"))
+      throw UsageError(fmt::format("{}: unknown flag {}; did you mean {}?{}", name, flag,
+                                   nearest(flag, names_in(app)), more));
+  }
+  if (!unknown.empty() && commands.empty())
+    throw UsageError(fmt::format("{}: unknown command '{}'; did you mean {}?{}", name, unknown[0],
+                                 nearest(unknown[0], names_in(app)), more));
+  if (!unknown.empty())
+    throw UsageError(fmt::format("{}: unexpected argument '{}'{}", name, unknown[0], more));
+  throw UsageError(fmt::format("{}: {}{}", name, message, more));
+}
+
+}  // namespace
+
+Command parse_command(int argc, const char* const* argv) {
+  CLI::App app("Trains a character-level transformer, and lets it write.", "char_transformer");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(38);
+  app.footer(
+      "\nFor example:\n"
+      "  char_transformer train --data shakespeare.txt --preset nano\n"
+      "  char_transformer eval --checkpoint runs/000/checkpoint.safetensors\n"
+      "  char_transformer sample --checkpoint runs/000/checkpoint.safetensors --prompt \"To "
+      "be\"\n\n"
+      "'char_transformer train --help' and so on list the flags.");
+
+  TrainOptions train;
+  CLI::App& train_app = *app.add_subcommand("train", "train a model; it goes to a folder");
+  Flags train_flags(train_app);
+  train_flags.group("What and where");
+  train_flags.path("--data", train.data, "FILE",
+                   "any UTF-8 text [scenes that the program invents itself]");
+  train_flags.path("--out", train.out, "DIR", "folder for the run [runs/000, runs/001, ...]");
+  train_flags.choice("--preset", train.preset, {"nano", "baby"},
+                     "a recipe, which other flags change [nano]");
+  add_seed(train_flags, train.seed);
+  add_threads(train_flags, train.threads);
+  RecipeFlags recipe(train_flags, train.recipe);
+  add_model(train_flags, recipe);
+  add_training(train_flags, recipe);
+
+  EvalOptions eval;
+  CLI::App& eval_app =
+      *app.add_subcommand("eval", "print a model's loss over a whole validation split");
+  Flags eval_flags(eval_app);
+  eval_flags.group("Flags");
+  eval_flags.path("--checkpoint", eval.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  eval_flags.path("--data", eval.data, "FILE", "any UTF-8 text [what the model was trained on]");
+  add_threads(eval_flags, eval.threads);
+
+  SampleOptions sample;
+  CLI::App& sample_app = *app.add_subcommand("sample", "let a model write");
+  Flags sample_flags(sample_app);
+  sample_flags.group("Flags");
+  sample_flags.path("--checkpoint", sample.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  sample_flags.text("--prompt", sample.prompt, "TEXT", "what it continues [a newline]");
+  sample_flags.number("--tokens", sample.tokens, {0, many},
+                      fmt::format("characters that it adds [{}]", sample.tokens));
+  sample_flags.number(
+      "--temperature", sample.temperature, {0, 100},
+      fmt::format("0: always the likeliest; higher: wilder [{}]", sample.temperature));
+  sample_flags.number("--top-k", sample.top_k, {1, many},
+                      "draw among the k likeliest characters [all]");
+  add_seed(sample_flags, sample.seed);
+  add_threads(sample_flags, sample.threads);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Help{app.help()};
+  } catch (const CLI::RequiredError&) {
+    refuse(app, "a command is needed: train, eval or sample");
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what();  // begins with the flag's name
+    refuse(app, message.substr(0, message.find(':')) + " needs a value");
+  } catch (const CLI::ParseError& error) {
+    refuse(app, error.what());
+  }
+
+  if (train_app.parsed()) {
+    recipe.apply(train.preset == "baby" ? baby : nano);
+    if (train.recipe.n_embd % train.recipe.n_head != 0)
+      refuse(app, fmt::format("--n-embd {} is not divisible by --n-head {}", train.recipe.n_embd,
+                              train.recipe.n_head));
+    return train;
+  }
+  const std::string& checkpoint = eval_app.parsed() ? eval.checkpoint : sample.checkpoint;
+  if (checkpoint.empty())
+    refuse(app, "--checkpoint FILE is needed");
+  if (eval_app.parsed())
+    return eval;
+  return sample;
+}
+
+}  // namespace char_transformer

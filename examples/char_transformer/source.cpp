@@ -1,0 +1,53 @@
+#include "source.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/text.hpp>
+
+namespace char_transformer {
+
+namespace data = xgrad::data;
+
+std::optional<double> Source::entropy(std::size_t block_size) const {
+  if (nll.empty())
+    return std::nullopt;
+  // The first character is only ever looked back on.
+  const std::size_t asked = block_size * data::block_count(ids.validation, block_size);
+  const auto begin = nll.begin() + 1;
+  return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(asked), 0.0) /
+         static_cast<double>(asked);
+}
+
+Source open_source(const std::string& path, std::size_t block_size,
+                   const std::optional<data::Characters>& characters) {
+  Source source;
+  std::u32string text;
+  std::vector<double> nll;
+  if (path.empty()) {
+    data::EmbeddedCorpus corpus = data::embedded_corpus();
+    source.name = "the embedded corpus";
+    text = std::move(corpus.text);
+    nll = std::move(corpus.nll);
+  } else {
+    source.name = path;
+    text = data::read_text(path);
+  }
+  try {
+    source.characters = characters ? *characters : data::Characters::of(text);
+    source.ids = data::split(source.characters.encode(text));
+    data::block_count(source.ids.train, block_size, "training");
+    data::block_count(source.ids.validation, block_size, "validation");
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
+  }
+  if (!nll.empty())
+    source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
+                      nll.end());
+  return source;
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,244 @@
+#include "train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/schedule.hpp>
+
+#include "evaluate.hpp"
+#include "progress.hpp"
+#include "run_dir.hpp"
+#include "sample.hpp"
+#include "source.hpp"
+#include "stop.hpp"
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+using xgrad::Generator;
+using xgrad::Tensor;
+
+double milliseconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+class Training {
+ public:
+  Training(const TrainOptions& options, const Source& source)
+      : options_(options),
+        recipe_(options.recipe),
+        source_(source),
+        model_(model_config(recipe_, source.characters.size())),
+        parameters_(xgrad::nn::parameters(model_)),
+        optimizer_(
+            xgrad::optim::decay_matrices(parameters_, {.lr = recipe_.learning_rate,
+                                                       .betas = {recipe_.beta1, recipe_.beta2},
+                                                       .weight_decay = recipe_.weight_decay})),
+        rate_(xgrad::optim::warmup_cosine({.learning_rate = recipe_.learning_rate,
+                                           .min_lr = recipe_.min_lr,
+                                           .warmup_iters = recipe_.warmup_iters,
+                                           .lr_decay_iters = recipe_.lr_decay_iters})) {}
+
+  void describe() const;
+  double estimated_seconds() const;
+  int run(RunDir& run_dir);
+
+ private:
+  StepRecord make_step(std::size_t step);
+  double add_gradients();
+  std::optional<double> evaluate_after(std::size_t step, const Stop& stop) const;
+  void save(const RunDir& run_dir, std::size_t steps) const;
+  int make_steps(RunDir& run_dir);
+
+  std::size_t tokens_per_step() const {
+    return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;
+  }
+  bool is_last(std::size_t step) const { return step + 1 == recipe_.max_iters; }
+
+  const TrainOptions& options_;
+  const Recipe& recipe_;
+  const Source& source_;
+  xgrad::nn::GPT model_;
+  std::vector<Tensor> parameters_;
+  xgrad::optim::AdamW optimizer_;
+  xgrad::optim::Schedule rate_;
+  std::optional<double> val_loss_;  ///< over the whole validation split, in the end
+};
+
+void Training::describe() const {
+  fmt::print("Model: n_layer {}, n_head {}, n_embd {}: {} parameters.\n", recipe_.n_layer,
+             recipe_.n_head, recipe_.n_embd, format_count(xgrad::nn::num_parameters(model_)));
+  fmt::print("Text:  {}: {} characters, {} different; {} to train on, {} to validate.\n",
+             source_.name, format_count(source_.ids.train.size() + source_.ids.validation.size()),
+             source_.characters.size(), format_count(source_.ids.train.size()),
+             format_count(source_.ids.validation.size()));
+  const std::size_t n = recipe_.gradient_accumulation_steps;
+  fmt::print("Steps: {} of {} characters ({}{} blocks of {}), on {} threads, seed {}.\n",
+             format_count(recipe_.max_iters), format_count(tokens_per_step()),
+             n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size, recipe_.block_size,
+             xgrad::num_threads(), options_.seed);
+}
+
+/// Times gradients of random batches that go nowhere: what the training draws and holds is as if
+/// this had not been called.
+double Training::estimated_seconds() const {
+  constexpr double enough = 500;  // milliseconds
+  const Generator before = xgrad::default_generator();
+  Generator generator(options_.seed);
+  double best = std::numeric_limits<double>::infinity();
+  double spent = 0;
+  // The first is slower than all that follow.
+  for (int i = 0; i < 10 && spent < enough; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
+                                                  recipe_.batch_size, generator);
+    xgrad::grad({model_.loss(x, y)}, parameters_);
+    const double ms = milliseconds(std::chrono::steady_clock::now() - begin);
+    best = std::min(best, ms);
+    spent += ms;
+  }
+  xgrad::default_generator() = before;
+
+  // A forward pass alone is about a third of a step.
+  const double ms_per_token = best / static_cast<double>(recipe_.batch_size * recipe_.block_size);
+  const std::size_t evaluations =
+      recipe_.max_iters == 0 ? 0 : (recipe_.max_iters - 1) / recipe_.eval_interval;
+  const double tokens = static_cast<double>(recipe_.max_iters * tokens_per_step()) +
+                        static_cast<double>(evaluations * recipe_.eval_iters * recipe_.batch_size *
+                                                recipe_.block_size +
+                                            source_.ids.validation.size()) /
+                            3;
+  return ms_per_token * tokens / 1000;
+}
+
+/// Adds the gradient of the mean loss over the step's batches; returns that loss.
+double Training::add_gradients() {
+  const std::size_t n = recipe_.gradient_accumulation_steps;
+  double loss = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
+                                                  recipe_.batch_size, xgrad::default_generator());
+    const Tensor part = n == 1 ? model_.loss(x, y) : model_.loss(x, y) / static_cast<double>(n);
+    loss += part.item();
+    if (!std::isfinite(loss))
+      return loss;
+    part.backward();
+  }
+  return loss;
+}
+
+StepRecord Training::make_step(std::size_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  StepRecord record{.step = step, .lr = rate_(step)};
+  optimizer_.set_learning_rate(record.lr);
+  optimizer_.zero_grad();
+  record.loss = add_gradients();
+  if (!std::isfinite(record.loss))
+    throw xgrad::ValueError(
+        fmt::format("step {}: the loss is {}; training stops before this step's update (a lower "
+                    "--learning-rate or a lower --grad-clip may help)",
+                    step, record.loss));
+  const double limit =
+      recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
+  record.grad_norm = xgrad::optim::clip_grad_norm(parameters_, limit);
+  if (!std::isfinite(record.grad_norm))
+    throw xgrad::ValueError(
+        fmt::format("step {}: the gradient's norm is {}; training stops before this step's update",
+                    step, record.grad_norm));
+  optimizer_.step();
+  record.ms = milliseconds(std::chrono::steady_clock::now() - begin);
+  return record;
+}
+
+void Training::save(const RunDir& run_dir, std::size_t steps) const {
+  xgrad::io::Checkpoint checkpoint =
+      xgrad::io::take_checkpoint(model_, optimizer_, steps, xgrad::default_generator());
+  checkpoint.config = format_config(options_, source_.characters.size());
+  checkpoint.characters = source_.characters;
+  xgrad::io::save_checkpoint(run_dir.checkpoint(), checkpoint);
+}
+
+/// The whole validation split after the last step, an estimate after every eval_interval steps.
+std::optional<double> Training::evaluate_after(std::size_t step, const Stop& stop) const {
+  if (is_last(step))
+    return validation_loss(model_, source_.ids.validation, stop);
+  if ((step + 1) % recipe_.eval_interval == 0)
+    return estimate_loss(model_, source_.ids.validation, recipe_.batch_size, recipe_.eval_iters,
+                         options_.seed, stop);
+  return std::nullopt;
+}
+
+/// Returns the signal that ended it early, or 0.  In any case the model is saved.
+int Training::make_steps(RunDir& run_dir) {
+  const StopSignals signals;
+  Progress progress(recipe_.max_iters, tokens_per_step());
+  std::size_t step = 0;
+  while (step < recipe_.max_iters && signals.received() == 0) {
+    StepRecord record = make_step(step);
+    progress.step(record);
+    record.val_loss = evaluate_after(step, [&] { return signals.received() != 0; });
+    run_dir.log(record);
+    if (is_last(step)) {
+      val_loss_ = record.val_loss;
+    } else if (record.val_loss) {
+      progress.line(fmt::format("after {} steps: validation loss {:.4f} (estimate)", step + 1,
+                                *record.val_loss));
+      save(run_dir, step + 1);
+    }
+    ++step;
+  }
+  save(run_dir, step);
+  if (signals.received() != 0)
+    progress.line(fmt::format("Stopped by {} after {} steps; the model is in {}.",
+                              signals.received() == SIGINT ? "SIGINT" : "SIGTERM",
+                              format_count(step), run_dir.checkpoint()));
+  return signals.received();
+}
+
+int Training::run(RunDir& run_dir) {
+  if (const int signal = make_steps(run_dir); signal != 0)
+    return 128 + signal;
+  if (!val_loss_)  // there was no step
+    val_loss_ = validation_loss(model_, source_.ids.validation);
+  print_validation_loss(*val_loss_, source_, recipe_.block_size);
+  fmt::print("The run is in {}. What the model writes:\n", run_dir.path());
+  SampleOptions sample;
+  sample.seed = options_.seed;
+  print_sample(model_, source_.characters, sample);
+  return 0;
+}
+
+}  // namespace
+
+int train(const TrainOptions& options) {
+  const Source source = open_source(options.data, options.recipe.block_size);
+  // From here on, the draws are those of the reference: the weights, then batch after batch.
+  xgrad::manual_seed(options.seed);
+  Training training(options, source);
+  RunDir run_dir(options.out, format_config(options, source.characters.size()));
+  training.describe();
+  fmt::print("Run:   {}, about {}.\n", run_dir.path(),
+             format_duration(std::max(1.0, training.estimated_seconds())));
+  std::fflush(stdout);
+  return training.run(run_dir);
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,134 @@
+#include "trained_model.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/io/checkpoint.hpp>
+
+namespace char_transformer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using xgrad::FileError;
+using xgrad::Shape;
+using xgrad::Tensor;
+
+/// A number below 2^31 that a configuration gives, so that products of two do not overflow.
+std::size_t size_in(const Json& config, const char* key, const std::string& path) {
+  const auto found = config.find(key);
+  if (found == config.end() || !found->is_number_unsigned() ||
+      found->get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max())
+    throw FileError(fmt::format("{}: its configuration has no number '{}'", path, key));
+  return found->get<std::size_t>();
+}
+
+xgrad::nn::GPTConfig read_model_config(const Json& config, const std::string& path) {
+  const auto dropout = config.find("dropout");
+  const auto bias = config.find("bias");
+  if (dropout == config.end() || !dropout->is_number() || bias == config.end() ||
+      !bias->is_boolean())
+    throw FileError(fmt::format("{}: its configuration has no 'dropout' or no 'bias'", path));
+  return {.block_size = size_in(config, "block_size", path),
+          .vocab_size = size_in(config, "vocab_size", path),
+          .n_layer = size_in(config, "n_layer", path),
+          .n_head = size_in(config, "n_head", path),
+          .n_embd = size_in(config, "n_embd", path),
+          .dropout = dropout->get<double>(),
+          .bias = bias->get<bool>()};
+}
+
+/// Compares with the tensors that are there before a model is made, which may be larger than
+/// memory if the configuration is wrong.
+void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint& checkpoint) {
+  const auto check_shape = [&](const std::string& name, const Shape& expected) {
+    for (const auto& [stored, x] : checkpoint.model) {
+      if (stored == name && x.shape() == expected)
+        return;
+      if (stored == name)
+        throw FileError(fmt::format(
+            "{}: its configuration (block_size {}, vocab_size {}, n_embd {}) asks for {} {}, but "
+            "its shape is {}",
+            checkpoint.path, config.block_size, config.vocab_size, config.n_embd, name,
+            xgrad::to_string(expected), xgrad::to_string(x.shape())));
+    }
+    throw FileError(
+        fmt::format("{}: a checkpoint of another model: it has no {}", checkpoint.path, name));
+  };
+  check_shape("transformer.wte.weight", {config.vocab_size, config.n_embd});
+  check_shape("transformer.wpe.weight", {config.block_size, config.n_embd});
+  check_shape("transformer.h.0.attn.c_attn.weight", {3 * config.n_embd, config.n_embd});
+  if (config.n_layer > checkpoint.model.size())
+    throw FileError(fmt::format("{}: its configuration asks for {} layers, but it has {} tensors",
+                                checkpoint.path, config.n_layer, checkpoint.model.size()));
+  if (checkpoint.characters.size() != config.vocab_size)
+    throw FileError(fmt::format("{}: its configuration has vocab_size {}, but {} characters",
+                                checkpoint.path, config.vocab_size, checkpoint.characters.size()));
+}
+
+}  // namespace
+
+std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
+  const Recipe& r = options.recipe;
+  Json config = {{"preset", options.preset},
+                 {"data", nullptr},
+                 {"vocab_size", vocab_size},
+                 {"block_size", r.block_size},
+                 {"n_layer", r.n_layer},
+                 {"n_head", r.n_head},
+                 {"n_embd", r.n_embd},
+                 {"dropout", r.dropout},
+                 {"bias", r.bias},
+                 {"batch_size", r.batch_size},
+                 {"max_iters", r.max_iters},
+                 {"learning_rate", r.learning_rate},
+                 {"min_lr", r.min_lr},
+                 {"warmup_iters", r.warmup_iters},
+                 {"lr_decay_iters", r.lr_decay_iters},
+                 {"gradient_accumulation_steps", r.gradient_accumulation_steps},
+                 {"weight_decay", r.weight_decay},
+                 {"beta1", r.beta1},
+                 {"beta2", r.beta2},
+                 {"grad_clip", r.grad_clip},
+                 {"eval_interval", r.eval_interval},
+                 {"eval_iters", r.eval_iters},
+                 {"seed", options.seed}};
+  // Absolute, so that the run can be evaluated from any folder; null is the embedded corpus.
+  if (!options.data.empty())
+    config["data"] = std::filesystem::absolute(options.data).string();
+  return config.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {
+  return {.block_size = recipe.block_size,
+          .vocab_size = vocab_size,
+          .n_layer = recipe.n_layer,
+          .n_head = recipe.n_head,
+          .n_embd = recipe.n_embd,
+          .dropout = recipe.dropout,
+          .bias = recipe.bias};
+}
+
+TrainedModel load_trained_model(const std::string& path) {
+  xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+  const Json config = Json::parse(checkpoint.config, nullptr, false);
+  if (!config.is_object())
+    throw FileError(fmt::format("{}: its configuration is not a JSON object", path));
+  const xgrad::nn::GPTConfig sizes = read_model_config(config, path);
+  check_sizes(sizes, checkpoint);
+  try {
+    TrainedModel trained{xgrad::nn::GPT(sizes), std::move(checkpoint.characters), {}};
+    xgrad::io::load_state(trained.model, checkpoint.model, path);
+    xgrad::nn::eval(trained.model);
+    if (const auto data = config.find("data"); data != config.end() && data->is_string())
+      trained.data = data->get<std::string>();
+    return trained;
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,28 @@
+#pragma once
+// Configurations as JSON, and models read back from a checkpoint.
+
+#include <string>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/nn/gpt.hpp>
+
+#include "options.hpp"
+
+namespace char_transformer {
+
+/// What config.json says, and the checkpoint's metadata: all options, under nanoGPT's names, and
+/// the size of the vocabulary.  A flat object, so that any language reads it in a line.
+std::string format_config(const TrainOptions& options, std::size_t vocab_size);
+
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
+
+struct TrainedModel {
+  xgrad::nn::GPT model;
+  xgrad::data::Characters characters;
+  std::string data;  ///< what it was trained on: a path; empty: the embedded corpus
+};
+
+/// The model of a checkpoint, with dropout off.  Throws FileError for what is not a checkpoint of
+/// this program, or holds other tensors than its configuration says.
+TrainedModel load_trained_model(const std::string& checkpoint);
+
+}  // namespace char_transformer
