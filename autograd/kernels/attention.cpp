@@ -223,11 +223,8 @@ void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
     gemm(true, false, b.keys, p.d, b.rows, p.scale, d_scores, stride, p.q.row(item, b.begin),
          p.q.stride, first ? g.beta_k : T(1), g.k.row(item, 0), g.k.stride);
   if (g.bias)
-    for (std::size_t r = 0; r < b.rows; ++r) {
-      T* const row = g.bias.row(item, b.begin + r);
-      std::copy_n(d_scores + r * stride, b.keys, row);
-      std::fill(row + b.keys, row + p.s, T(0));
-    }
+    for (std::size_t r = 0; r < b.rows; ++r)
+      std::copy_n(d_scores + r * stride, p.s, g.bias.row(item, b.begin + r));
 }
 
 template <class T>

@@ -44,7 +44,7 @@ template <class T>
 struct AttentionGradients {
   Matrices<T> q, k, v;
   T beta_q = 0, beta_k = 0, beta_v = 0;
-  Matrices<T> bias;  ///< with beta 0
+  Matrices<T> bias;  ///< with beta 0; not of a causal attention
 };
 
 /// The gradients, given that of the output.
