@@ -1,0 +1,193 @@
+#pragma once
+// Loops along one row, a SIMD register at a time: what softmax, norms and losses are made of.
+//
+// The last register of a row is loaded so that it ends with the row, and overlaps the one before.
+// A loop's body is given `keep`, which picks its first argument in lanes that are new and its
+// second in lanes that the register before has done.  Rows shorter than a register are copied into
+// one (RowIn, RowOut).
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <vector>
+#include <xgrad/autograd/kernels/simd.hpp>
+
+namespace xgrad::kernels {
+
+template <class T>
+struct AllLanes {
+  simd::Batch<T> operator()(const simd::Batch<T>& v, const simd::Batch<T>&) const { return v; }
+};
+
+template <class T>
+class SomeLanes {
+ public:
+  using Lanes = simd::Batch<T>;
+  static constexpr std::size_t width = Lanes::size;
+
+  static SomeLanes first(std::size_t n) { return SomeLanes(pattern.data() + 2 * width - n); }
+  static SomeLanes last(std::size_t n) { return SomeLanes(pattern.data() + n); }
+  Lanes operator()(const Lanes& v, const Lanes& other) const {
+    return xsimd::select(mask_, v, other);
+  }
+
+ private:
+  explicit SomeLanes(const T* at) : mask_(Lanes::load_unaligned(at) != Lanes(0)) {}
+
+  // As many zeros as there are lanes, as many ones, and zeros again.
+  static constexpr std::array<T, 3 * width> pattern = [] {
+    std::array<T, 3 * width> p{};
+    for (std::size_t i = width; i < 2 * width; ++i)
+      p[i] = 1;
+    return p;
+  }();
+
+  typename Lanes::batch_bool_type mask_;
+};
+
+/// Calls body(i, keep) for the registers that begin at elements i of a row of n.
+template <class T, class F>
+void for_row(std::size_t n, const F& body) {
+  constexpr std::size_t width = simd::Batch<T>::size;
+  if (n < width) {
+    if (n > 0)
+      body(std::size_t{0}, SomeLanes<T>::first(n));
+    return;
+  }
+  std::size_t i = 0;
+  for (; i + width <= n; i += width)
+    body(i, AllLanes<T>());
+  if (i < n)
+    body(n - width, SomeLanes<T>::last(n - i));
+}
+
+/// A row to read: itself, or if it is shorter than a register a padded copy.
+template <class T>
+class RowIn {
+ public:
+  RowIn(const T* row, std::size_t n) : data_(row) {
+    if (n < width) {
+      std::fill(std::copy_n(row, n, padded_), padded_ + width, T(0));
+      data_ = padded_;
+    }
+  }
+  RowIn(const RowIn&) = delete;
+  RowIn& operator=(const RowIn&) = delete;
+  simd::Batch<T> operator[](std::size_t i) const {
+    return simd::Batch<T>::load_unaligned(data_ + i);
+  }
+
+ private:
+  static constexpr std::size_t width = simd::Batch<T>::size;
+  const T* data_;
+  alignas(64) T padded_[width];
+};
+
+/// A row to read that may be absent (null), and then has `value` everywhere.
+template <class T>
+class OptionalRow {
+ public:
+  OptionalRow(const T* data, std::size_t n, T value)
+      : filled_(data == nullptr ? n : 0, value), row_(data == nullptr ? filled_.data() : data, n) {}
+  simd::Batch<T> operator[](std::size_t i) const { return row_[i]; }
+
+ private:
+  std::vector<T> filled_;
+  RowIn<T> row_;
+};
+
+/// A row to write: itself, or if it is shorter than a register a buffer that is copied back at the
+/// end.
+template <class T>
+class RowOut {
+ public:
+  RowOut(T* row, std::size_t n) : row_(row), data_(row), n_(n) {
+    if (n < width) {
+      std::fill_n(padded_, width, T(0));
+      data_ = padded_;
+    }
+  }
+  RowOut(const RowOut&) = delete;
+  RowOut& operator=(const RowOut&) = delete;
+  ~RowOut() {
+    if (n_ < width)
+      std::copy_n(padded_, n_, row_);
+  }
+  simd::Batch<T> operator[](std::size_t i) const {
+    return simd::Batch<T>::load_unaligned(data_ + i);
+  }
+  void set(std::size_t i, const simd::Batch<T>& v) { v.store_unaligned(data_ + i); }
+
+ private:
+  static constexpr std::size_t width = simd::Batch<T>::size;
+  T* row_;
+  T* data_;
+  std::size_t n_;
+  alignas(64) T padded_[width];
+};
+
+/// The lanes combined in a tree: the same order whatever the compiler does.
+template <class T, class F>
+T combine_lanes(const simd::Batch<T>& v, const F& f) {
+  constexpr std::size_t width = simd::Batch<T>::size;
+  alignas(64) T a[width];
+  v.store_aligned(a);
+  for (std::size_t half = width / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i)
+      a[i] = f(a[i], a[i + half]);
+  return a[0];
+}
+template <class T>
+T add_lanes(const simd::Batch<T>& v) {
+  return combine_lanes<T>(v, [](T a, T b) { return a + b; });
+}
+
+/// Registers that are summed before their sum joins the total, which is kept in double: so the
+/// error of a sum does not grow with the length of the row.
+inline constexpr std::size_t sum_block = 16;
+
+/// The sums over a row of the N values that body(i, keep) returns.
+template <class T, std::size_t N, class F>
+std::array<double, N> row_sums(std::size_t n, const F& body) {
+  using Lanes = simd::Batch<T>;
+  constexpr std::size_t width = Lanes::size;
+  std::array<double, N> total{};
+  for (std::size_t begin = 0; begin == 0 || begin < n; begin += sum_block * width) {
+    const std::size_t length = std::min(sum_block * width, n - begin);
+    std::array<Lanes, N> sum;
+    sum.fill(Lanes(0));
+    const auto step = [&](std::size_t i, const auto& keep) {
+      const std::array<Lanes, N> values = body(i, keep);
+      for (std::size_t k = 0; k < N; ++k)
+        sum[k] = sum[k] + keep(values[k], Lanes(0));
+    };
+    if (length >= width || begin == 0)
+      for_row<T>(length, [&](std::size_t i, const auto& keep) { step(begin + i, keep); });
+    else  // the rest of a long row: its only register ends with the row
+      step(n - width, SomeLanes<T>::last(length));
+    for (std::size_t k = 0; k < N; ++k)
+      total[k] += static_cast<double>(add_lanes<T>(sum[k]));
+  }
+  return total;
+}
+template <class T, class F>
+double row_sum(std::size_t n, const F& body) {
+  return row_sums<T, 1>(n, [&](std::size_t i, const auto& keep) {
+    return std::array<simd::Batch<T>, 1>{body(i, keep)};
+  })[0];
+}
+
+/// The largest element of a row of n > 0.  NaNs may or may not be seen.
+template <class T>
+T row_max(std::size_t n, const RowIn<T>& x) {
+  using Lanes = simd::Batch<T>;
+  const Lanes lowest(-std::numeric_limits<T>::infinity());
+  Lanes largest = lowest;
+  for_row<T>(n, [&](std::size_t i, const auto& keep) {
+    largest = xsimd::max(largest, keep(x[i], lowest));
+  });
+  return combine_lanes<T>(largest, [](T a, T b) { return a > b ? a : b; });
+}
+
+}  // namespace xgrad::kernels

@@ -1,0 +1,26 @@
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+namespace xgrad {
+
+Tensor dropout(const Tensor& x, double p, bool training) {
+  return dropout(x, p, training, default_generator());
+}
+
+Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
+  check<ValueError>(p >= 0 && p <= 1, "dropout: p {} is not between 0 and 1", p);
+  if (!training || p == 0 || x.numel() == 0)
+    return x;
+  const Tensor scales = dispatch(x.dtype(), [&]<class T>() {
+    auto drawn = empty_array<T>(x.shape());
+    fill_dropout(std::span(drawn.data(), drawn.size()), p, generator);
+    return Tensor(std::move(drawn));
+  });
+  return record(
+      "dropout", {x}, [scales](std::span<const Tensor> in) { return mul(in[0], scales); },
+      [scales](Sink& sink) { sink.add(0, mul(sink.gradient(), scales)); });
+}
+
+}  // namespace xgrad

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/axis.hpp>
+#include <xgrad/autograd/kernels/loss.hpp>
+#include <xgrad/autograd/ops/targets.hpp>
+
+namespace xgrad {
+
+// y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere
+Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options) {
+  targets::check_ids("nll_loss", log_p, target, options.ignore_index);
+  targets::check_weight("nll_loss", options.weight, log_p);
+  const std::size_t dim = targets::class_dim("nll_loss", log_p);
+  const auto divisor = targets::denominator(target, options.weight, options.ignore_index);
+  return record(
+      "nll_loss", {log_p},
+      [target, options, dim, divisor](std::span<const Tensor> in) {
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
+          const T* const w = options.weight.defined() ? options.weight.data<T>() : nullptr;
+          auto losses = empty_array<T>(target.shape());
+          for (std::size_t r = 0; r < losses.size(); ++r) {
+            const std::int64_t id = target.data()[r];
+            if (id == options.ignore_index) {
+              losses.data()[r] = 0;
+              continue;
+            }
+            const std::size_t row = r / axis.inner * axis.n + static_cast<std::size_t>(id);
+            losses.data()[r] =
+                -(w == nullptr ? T(1) : w[id]) * in[0].data<T>()[row * axis.inner + r % axis.inner];
+          }
+          return targets::reduced(std::move(losses), options.reduction, divisor.weight);
+        });
+      },
+      [target, options, dim, divisor, shape = log_p.shape()](Sink& sink) {
+        const Tensor& g = sink.gradient();
+        const Tensor q =
+            targets::wanted(shape, g.dtype(), dim, target, options.weight, options.ignore_index, 0);
+        sink.add(0, -(q * targets::expanded_gradient(g, dim, options.reduction,
+                                                     divisor.gradient_factor())));
+      });
+}
+
+// y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  if (x.shape() != target.shape())
+    fail<ShapeError>(
+        "mse_loss: x {} and target {} must have the same shape; where broadcasting is meant, say "
+        "so with expand()",
+        to_string(x.shape()), to_string(target.shape()));
+  if (x.dtype() != target.dtype())
+    fail<DTypeError>("mse_loss: x is {} but target is {}; convert one with to()",
+                     to_string(x.dtype()), to_string(target.dtype()));
+  return record(
+      "mse_loss", {x, target},
+      [reduction](std::span<const Tensor> in) {
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          const T *const a = in[0].data<T>(), *const b = in[1].data<T>();
+          const std::size_t n = in[0].numel();
+          if (reduction == Reduction::none) {
+            auto y = empty_array<T>(in[0].shape());
+            kernels::squared_errors(n, a, b, y.data());
+            return Tensor(std::move(y));
+          }
+          const double sum = kernels::squared_error(n, a, b);
+          return scalar(reduction == Reduction::mean ? sum / static_cast<double>(n) : sum,
+                        dtype_of<T>);
+        });
+      },
+      [reduction, a = Saved(x), b = Saved(target)](Sink& sink) {
+        const auto n = static_cast<double>(std::max<std::size_t>(1, numel(a.value->shape())));
+        const Tensor g = sink.gradient() * (reduction == Reduction::mean ? 2 / n : 2);
+        const Tensor dx = (a.tensor() - b.tensor()) * g;
+        sink.add(0, dx);
+        if (sink.needs(1))
+          sink.add(1, -dx);
+      });
+}
+
+}  // namespace xgrad

@@ -1,0 +1,349 @@
+#include <xgrad/autograd/random.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
+
+namespace xgrad {
+
+// ---- mt19937 ------------------------------------------------------------------------------------
+
+void Generator::manual_seed(std::uint64_t seed) {
+  state_[0] = static_cast<std::uint32_t>(seed);
+  for (std::uint32_t i = 1; i < words; ++i)
+    state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  position_ = words;
+  kept_normal_.reset();
+}
+
+// The recurrence is written as loops without a dependence between neighbours, which the compiler
+// turns into SIMD.
+void Generator::next_block() {
+  constexpr std::size_t middle = 397;
+  const auto mix = [](std::uint32_t high, std::uint32_t low) {
+    return (((high & 0x80000000U) | (low & 0x7fffffffU)) >> 1) ^ ((low & 1U) * 0x9908b0dfU);
+  };
+  std::uint32_t* const s = state_.data();
+  for (std::size_t i = 0; i < words - middle; ++i)
+    s[i] = s[i + middle] ^ mix(s[i], s[i + 1]);
+  for (std::size_t i = words - middle; i < words - 1; ++i)
+    s[i] = s[i + middle - words] ^ mix(s[i], s[i + 1]);
+  s[words - 1] = s[middle - 1] ^ mix(s[words - 1], s[0]);
+  temper();
+  position_ = 0;
+}
+
+void Generator::temper() {
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint32_t y = state_[i];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680U;
+    y ^= (y << 15) & 0xefc60000U;
+    output_[i] = y ^ (y >> 18);
+  }
+}
+
+std::span<const std::uint32_t> Generator::random_block(std::size_t most) {
+  if (position_ == words)
+    next_block();
+  const std::size_t n = std::min(most, words - position_);
+  const std::span<const std::uint32_t> block(output_.data() + position_, n);
+  position_ += n;
+  return block;
+}
+
+std::uint32_t Generator::random() {
+  if (position_ == words)
+    next_block();
+  return output_[position_++];
+}
+
+std::uint64_t Generator::random64() {
+  const std::uint64_t high = random();
+  return high << 32 | random();
+}
+
+std::uint64_t Generator::random_below(std::uint64_t bound) {
+  check<ValueError>(bound > 0, "random_below: there is no number below 0");
+  return bound >> 32 != 0 ? random64() % bound : random() % bound;
+}
+
+// ---- transforms of one value --------------------------------------------------------------------
+
+static constexpr std::uint64_t mask53 = (std::uint64_t{1} << 53) - 1;
+
+static float to_uniform(std::uint32_t bits) {
+  return static_cast<float>(static_cast<std::int32_t>(bits & 0xffffff)) * 0x1p-24F;
+}
+static double to_uniform(std::uint64_t bits) {
+  return static_cast<double>(static_cast<std::int64_t>(bits & mask53)) * 0x1p-53;
+}
+
+float Generator::uniform_float() { return to_uniform(random()); }
+double Generator::uniform_double() { return to_uniform(random64()); }
+double Generator::exponential() { return -std::log1p(-uniform_double()); }
+
+double Generator::normal() {
+  if (kept_normal_) {
+    const double value = *kept_normal_;
+    kept_normal_.reset();
+    return value;
+  }
+  const double theta = 2 * std::numbers::pi * uniform_double();
+  const double radius = std::sqrt(-2 * std::log1p(-uniform_double()));
+  kept_normal_ = radius * std::sin(theta);
+  return radius * std::cos(theta);
+}
+
+// ---- state --------------------------------------------------------------------------------------
+
+static constexpr std::string_view state_magic = "mt19937-1";
+
+// "mt19937-1 <numbers drawn of this block> <bits of the kept normal, or -> <the 624 words>", in hex
+// of fixed width.
+std::string Generator::state() const {
+  std::string text = fmt::format("{} {:03x} ", state_magic, position_);
+  text += kept_normal_ ? fmt::format("{:016x}", std::bit_cast<std::uint64_t>(*kept_normal_)) : "-";
+  text += ' ';
+  for (const std::uint32_t word : state_)
+    fmt::format_to(std::back_inserter(text), "{:08x}", word);
+  return text;
+}
+
+void Generator::set_state(const std::string& state) {
+  // What is read leniently here is right if it gives the same text again.
+  std::string_view rest = state;
+  const auto field = [&rest](std::size_t width, auto& value) {
+    const std::string_view digits = rest.substr(0, width);
+    std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    rest.remove_prefix(digits.size());
+  };
+  const auto skip = [&rest](std::size_t n) { rest.remove_prefix(std::min(n, rest.size())); };
+  Generator read;
+  skip(state_magic.size() + 1);
+  field(3, read.position_);
+  skip(1);
+  if (rest.starts_with('-')) {
+    skip(1);
+  } else {
+    std::uint64_t bits = 0;
+    field(16, bits);
+    read.kept_normal_ = std::bit_cast<double>(bits);
+  }
+  skip(1);
+  for (std::uint32_t& word : read.state_)
+    field(8, word);
+  const bool alive = (read.state_[0] & 0x80000000U) != 0 ||
+                     std::any_of(read.state_.begin() + 1, read.state_.end(),
+                                 [](std::uint32_t word) { return word != 0; });
+  check<FileError>(read.state() == state && read.position_ <= words && alive &&
+                       std::isfinite(read.kept_normal_.value_or(0)),
+                   "set_state: these {} characters are not the state of a Generator as state() "
+                   "writes it",
+                   state.size());
+  read.temper();
+  *this = read;
+}
+
+Generator& default_generator() {
+  static Generator generator;
+  return generator;
+}
+
+void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
+
+// ---- filling memory -----------------------------------------------------------------------------
+
+namespace {
+
+// out[i] = f(bits) with 32 bits for each element, or 64.
+template <class T, class F>
+void fill_from_32(std::span<T> out, Generator& generator, F f) {
+  for (std::size_t i = 0; i < out.size();) {
+    const auto bits = generator.random_block(out.size() - i);
+    T* const to = out.data() + i;
+    for (std::size_t k = 0; k < bits.size(); ++k)
+      to[k] = f(bits[k]);
+    i += bits.size();
+  }
+}
+template <class T, class F>
+void fill_from_64(std::span<T> out, Generator& generator, F f) {
+  for (std::size_t i = 0; i < out.size();) {
+    const auto bits = generator.random_block(2 * (out.size() - i));
+    T* const to = out.data() + i;
+    const std::size_t pairs = bits.size() / 2;
+    for (std::size_t k = 0; k < pairs; ++k)
+      to[k] = f(std::uint64_t{bits[2 * k]} << 32 | bits[2 * k + 1]);
+    i += pairs;
+    if (bits.size() % 2 != 0) {  // a pair that two blocks share
+      const std::uint64_t high = bits.back();
+      out[i++] = f(high << 32 | generator.random());
+    }
+  }
+}
+
+void uniform(std::span<float> out, Generator& generator) {
+  fill_from_32(out, generator, [](std::uint32_t bits) { return to_uniform(bits); });
+}
+void uniform(std::span<double> out, Generator& generator) {
+  fill_from_64(out, generator, [](std::uint64_t bits) { return to_uniform(bits); });
+}
+
+// PyTorch rounds once: its compiler contracts u * (high - low) + low.
+template <class T>
+void uniform_between(std::span<T> out, double low, double high, Generator& generator) {
+  check<ValueError>(low <= high && std::isfinite(low) && std::isfinite(high),
+                    "fill_uniform: [{}, {}) is not a range", low, high);
+  uniform(out, generator);
+  const T from = static_cast<T>(low), width = static_cast<T>(high) - from;
+  for (T& u : out)
+    u = std::fma(u, width, from);
+}
+
+constexpr std::size_t normal_block = 16;
+
+// Box-Muller, in place, on blocks of 16 uniforms: the first eight give radii, the others angles.
+// Doubles go through the C library one by one, as PyTorch's do.
+void box_muller(double* v, std::size_t blocks, double mean, double std) {
+  constexpr std::size_t half = normal_block / 2;
+  for (; blocks-- > 0; v += normal_block)
+    for (std::size_t i = 0; i < half; ++i) {
+      const double radius = std::sqrt(-2 * std::log(1 - v[i]));
+      const double theta = 2 * std::numbers::pi * v[i + half];
+      v[i] = std::fma(radius * std::cos(theta), std, mean);
+      v[i + half] = std::fma(radius * std::sin(theta), std, mean);
+    }
+}
+// Floats go through float functions, as PyTorch's do: what the rounding of an angle to float
+// changes is more than an exact function of it would mend.
+void box_muller(float* v, std::size_t blocks, float mean, float std) {
+  using Lanes = simd::Batch<float>;
+  constexpr std::size_t half = normal_block / 2, group = 16;
+  alignas(64) float a[group * half], b[group * half];
+  const Lanes two_pi(static_cast<float>(2 * std::numbers::pi));
+  for (std::size_t done = 0; done < blocks; done += group) {
+    float* const at = v + done * normal_block;
+    const std::size_t n = std::min(group, blocks - done);
+    for (std::size_t k = 0; k < group; ++k) {  // a group that is not full repeats its last block
+      std::copy_n(at + std::min(k, n - 1) * normal_block, half, a + k * half);
+      std::copy_n(at + std::min(k, n - 1) * normal_block + half, half, b + k * half);
+    }
+    for (std::size_t i = 0; i < group * half; i += Lanes::size) {
+      const Lanes u = Lanes::load_aligned(a + i), theta = Lanes::load_aligned(b + i) * two_pi;
+      const Lanes radius = xsimd::sqrt(Lanes(-2) * xsimd::log(Lanes(1) - u));
+      const auto [sine, cosine] = xsimd::sincos(theta);
+      xsimd::fma(radius * cosine, Lanes(std), Lanes(mean)).store_aligned(a + i);
+      xsimd::fma(radius * sine, Lanes(std), Lanes(mean)).store_aligned(b + i);
+    }
+    for (std::size_t k = 0; k < n; ++k) {
+      std::copy_n(a + k * half, half, at + k * normal_block);
+      std::copy_n(b + k * half, half, at + k * normal_block + half);
+    }
+  }
+}
+
+template <class T>
+void normals(std::span<T> out, double mean, double std, Generator& generator) {
+  check<ValueError>(std >= 0, "fill_normal: std {} is negative or not a number", std);
+  const std::size_t n = out.size();
+  if (n < normal_block) {
+    for (T& x : out)
+      x = static_cast<T>(generator.normal() * std + mean);
+    return;
+  }
+  uniform(out, generator);
+  box_muller(out.data(), n / normal_block, static_cast<T>(mean), static_cast<T>(std));
+  if (n % normal_block != 0) {
+    const std::span<T> tail = out.last(normal_block);
+    uniform(tail, generator);
+    box_muller(tail.data(), 1, static_cast<T>(mean), static_cast<T>(std));
+  }
+}
+
+// `value` with probability p, else 0.
+template <class T>
+void bernoulli(std::span<T> out, double p, T value, Generator& generator) {
+  // k * 2^-53 < p exactly if k < ceil(p * 2^53)
+  const auto bound = static_cast<std::int64_t>(std::ceil(p * 0x1p53));
+  fill_from_64(out, generator, [bound, value](std::uint64_t bits) {
+    return static_cast<std::int64_t>(bits & mask53) < bound ? value : T(0);
+  });
+}
+
+void check_probability(const char* caller, double p) {
+  check<ValueError>(p >= 0 && p <= 1, "{}: p {} is not between 0 and 1", caller, p);
+}
+
+template <class T>
+void dropout_scales(std::span<T> out, double p, Generator& generator) {
+  check_probability("fill_dropout", p);
+  if (p == 1)
+    std::ranges::fill(out, T(0));
+  else
+    bernoulli(out, 1 - p, 1 / static_cast<T>(1 - p), generator);
+}
+
+}  // namespace
+
+void fill_uniform(std::span<float> out, Generator& generator) { uniform(out, generator); }
+void fill_uniform(std::span<double> out, Generator& generator) { uniform(out, generator); }
+void fill_uniform(std::span<float> out, double low, double high, Generator& generator) {
+  uniform_between(out, low, high, generator);
+}
+void fill_uniform(std::span<double> out, double low, double high, Generator& generator) {
+  uniform_between(out, low, high, generator);
+}
+
+void fill_normal(std::span<float> out, Generator& generator) { normals(out, 0, 1, generator); }
+void fill_normal(std::span<double> out, Generator& generator) { normals(out, 0, 1, generator); }
+void fill_normal(std::span<float> out, double mean, double std, Generator& generator) {
+  normals(out, mean, std, generator);
+}
+void fill_normal(std::span<double> out, double mean, double std, Generator& generator) {
+  normals(out, mean, std, generator);
+}
+
+void fill_bernoulli(std::span<float> out, double p, Generator& generator) {
+  check_probability("fill_bernoulli", p);
+  bernoulli(out, p, 1.0F, generator);
+}
+void fill_bernoulli(std::span<double> out, double p, Generator& generator) {
+  check_probability("fill_bernoulli", p);
+  bernoulli(out, p, 1.0, generator);
+}
+void fill_dropout(std::span<float> out, double p, Generator& generator) {
+  dropout_scales(out, p, generator);
+}
+void fill_dropout(std::span<double> out, double p, Generator& generator) {
+  dropout_scales(out, p, generator);
+}
+
+std::size_t multinomial(std::span<const float> weights, Generator& generator) {
+  bool any = false;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    check<ValueError>(weights[i] >= 0 && std::isfinite(weights[i]),
+                      "multinomial: weight {} at {} is negative or not finite", weights[i], i);
+    any = any || weights[i] > 0;
+  }
+  check<ValueError>(any, "multinomial: none of the {} weights is positive", weights.size());
+  std::size_t best = 0;
+  float largest = -1;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const float ratio = weights[i] / static_cast<float>(generator.exponential());
+    if (weights[i] > 0 && ratio > largest) {
+      largest = ratio;
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace xgrad
