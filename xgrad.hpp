@@ -1,1 +1,36 @@
 #pragma once
+// Everything a program needs, in one header.  Ops of your own: <xgrad/autograd/custom_op.hpp>, which is not among these
+// because it takes longer to compile.
+
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/gradcheck.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/model.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/dropout.hpp>
+#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/init.hpp>
+#include <xgrad/nn/layer_norm.hpp>
+#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/module.hpp>
+#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/self_attention.hpp>
+#include <xgrad/nn/sequential.hpp>
+#include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/optimizer.hpp>
+#include <xgrad/optim/schedule.hpp>
+#include <xgrad/optim/sgd.hpp>

@@ -12,8 +12,10 @@
 namespace xgrad {
 namespace {
 
-// A job is a number of pieces that threads draw from a counter.  Workers look for the next job for
-// a few microseconds before they sleep: in training, one follows another.
+// A job is a number of pieces that threads draw from a counter.  The caller draws too, and when
+// none are left it waits only for workers that are inside: one that the system has not woken yet
+// finds the job closed and costs nothing.  Workers look for the next job for a while before they
+// sleep, because in training one follows another.
 class Pool {
  public:
   explicit Pool(std::size_t workers) {
@@ -31,34 +33,36 @@ class Pool {
       thread.join();
   }
 
-  void run(std::size_t pieces, kernels::TaskRef task) {
+  void run(std::size_t pieces, const kernels::TaskRef& task) {
     {
       const std::lock_guard lock(mutex_);
       task_ = &task;
       pieces_ = pieces;
       next_.store(0);
       error_ = nullptr;
-      busy_.store(threads_.size());
       generation_.fetch_add(1);
     }
     if (sleepers_.load() > 0)
       wake_.notify_all();
     draw(task);
-    for (std::size_t spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins)
-      if (spins > spins_before_sleep)
-        std::this_thread::yield();
+    {
+      const std::lock_guard lock(mutex_);
+      task_ = nullptr;
+    }
+    for (std::size_t spins = 0; inside_.load(std::memory_order_acquire) > 0; ++spins)
+      spins < spins_before_sleep ? pause() : std::this_thread::yield();
     if (error_)
       std::rethrow_exception(error_);
   }
 
   std::size_t workers() const { return threads_.size(); }
-  static inline thread_local bool inside = false;  // this thread is running a task
+  static inline thread_local bool drawing = false;  // this thread is inside a job
 
  private:
   static constexpr std::size_t spins_before_sleep = 20'000;
 
   void draw(const kernels::TaskRef& task) {
-    inside = true;
+    drawing = true;
     for (std::size_t i; (i = next_.fetch_add(1)) < pieces_;) {
       try {
         task(i);
@@ -69,12 +73,11 @@ class Pool {
         next_.store(pieces_);
       }
     }
-    inside = false;
+    drawing = false;
   }
 
   void work() {
-    std::size_t seen = 0;
-    for (;;) {
+    for (std::size_t seen = 0;;) {
       for (std::size_t spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
         if (spins < spins_before_sleep) {
           pause();
@@ -91,10 +94,13 @@ class Pool {
         seen = generation_.load();
         if (stopping_)
           return;
+        if (task_ == nullptr)
+          continue;
         task = task_;
+        inside_.fetch_add(1);
       }
       draw(*task);
-      busy_.fetch_sub(1, std::memory_order_release);
+      inside_.fetch_sub(1, std::memory_order_release);
     }
   }
 
@@ -107,10 +113,10 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  const kernels::TaskRef* task_ = nullptr;
+  const kernels::TaskRef* task_ = nullptr;  // of the open job
   std::size_t pieces_ = 0;
   std::exception_ptr error_;
-  std::atomic<std::size_t> generation_{0}, next_{0}, busy_{0}, sleepers_{0};
+  std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0}, sleepers_{0};
   std::vector<std::thread> threads_;
 };
 
@@ -141,7 +147,7 @@ void set_num_threads(std::size_t n) {
 }
 
 void kernels::parallel(std::size_t pieces, TaskRef task) {
-  if (pieces > 1 && !Pool::inside) {
+  if (pieces > 1 && !Pool::drawing) {
     const std::unique_lock lock(pool_mutex, std::try_to_lock);
     if (lock && threads_wanted > 1) {
       pool().run(pieces, task);

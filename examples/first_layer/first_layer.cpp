@@ -1,0 +1,33 @@
+#include <iostream>
+#include <xgrad/xgrad.hpp>
+
+using namespace xgrad;
+
+// A layer of your own: its parts, what it computes, and one line that lists the parts.
+struct Gated {
+  nn::Linear value, gate;
+  Gated(std::size_t in, std::size_t out) : value(in, out), gate(in, out) {}
+  Tensor operator()(const Tensor& x) const { return value(x) * sigmoid(gate(x)); }
+  static void visit(auto& self, auto&& v) { v("value", self.value), v("gate", self.gate); }
+};
+
+int main() {
+  manual_seed(1337);
+  nn::Sequential net{Gated(1, 32), Gated(32, 32), nn::Linear(32, 1)};
+  std::cout << nn::summary(net);
+
+  const Tensor x = linspace(-3, 3, 256).unsqueeze(1), y = sin(2 * x);
+  optim::AdamW optimizer(nn::parameters(net), {.lr = 1e-2});
+  for (int step = 0; step <= 500; ++step) {
+    const Tensor loss = mse_loss(net(x), y);
+    if (step % 100 == 0)
+      std::cout << "step " << step << "  loss " << loss.item() << '\n';
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+  }
+
+  nn::to(net, DType::float64);  // is its gradient right?
+  const Tensor probe = randn({4, 1}, DType::float64).requires_grad_();
+  std::cout << gradcheck([&](const auto& in) { return net(in[0]); }, {probe}).message << '\n';
+}
