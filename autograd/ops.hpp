@@ -336,7 +336,7 @@ Tensor& operator/=(Tensor& a, const B& b) {
 
 /// Python's start:end:step.
 struct Slice {
-  std::optional<std::int64_t> start, end;
+  std::optional<std::int64_t> start = {}, end = {};
   std::int64_t step = 1;
 };
 struct Ellipsis {};
