@@ -352,7 +352,7 @@ struct Index {
   Index(NewAxis) : value(NewAxis{}) {}
 };
 /// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  ValueError if an integer is out
-/// of range or there are more indices than dimensions.
+/// of range, there are more indices than dimensions, or more than one Ellipsis.
 Tensor index(const Tensor& x, const std::vector<Index>& indices);
 
 /// How numbers are printed (torch.set_printoptions).
