@@ -37,6 +37,10 @@ TEST_CASE("an exception in a backward changes no grad and leaves the engine usab
   CHECK_THROWS_WITH(grad({y()}, {x}), "in the middle");
   CHECK(numbers(x.grad()) == Numbers{3, 4});
   CHECK(numbers(w.grad()) == Numbers{1, 2});
+  Tensor h = with_backward("throwing", x, throws) * w;
+  h.retain_grad();  // it has its gradient before anything throws
+  CHECK_THROWS_WITH(sum(h).backward(), "in the middle");
+  CHECK_FALSE(h.grad().defined());
   CHECK(Mode::current().grad_enabled);
   sum(x * w).backward();
   CHECK(numbers(x.grad()) == Numbers{6, 8});
@@ -51,7 +55,10 @@ TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[eng
   CHECK(Mode::current().grad_enabled);
   const std::size_t id =
       x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
-  CHECK_THROWS_WITH(sum(x * x).backward(), "hook");
+  const Tensor w = leaf({5, 6});
+  CHECK_THROWS_WITH(sum(x * x + w).backward(), "hook");
+  CHECK_THROWS_WITH(sum(w + x * x).backward(), "hook");
+  CHECK_FALSE(w.grad().defined());
   CHECK(Mode::current().grad_enabled);
   CHECK_FALSE(x.grad().defined());
   x.remove_hook(id);

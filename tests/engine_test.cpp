@@ -74,7 +74,11 @@ TEST_CASE("several outputs add up", "[engine]") {
 
 TEST_CASE("grad touches no grad and works for intermediates", "[engine]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 5});
-  const Tensor h = x * w, y = sum(h * h);
+  Tensor h = x * w;
+  h.retain_grad();  // of backward(), not of grad()
+  const Tensor y = sum(h * h);
+  CHECK(numbers(grad({y}, {x}, {.retain_graph = true})[0]) == Numbers{18, 100});
+  CHECK_FALSE(h.grad().defined());
   const auto g = grad({y}, {h, x, w, y});
   CHECK(numbers(g[0]) == Numbers{6, 20});
   CHECK(numbers(g[1]) == Numbers{18, 100});
