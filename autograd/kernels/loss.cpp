@@ -1,6 +1,5 @@
 #include <xgrad/autograd/kernels/loss.hpp>
 
-#include <cmath>
 #include <vector>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
@@ -9,41 +8,66 @@
 namespace xgrad::kernels {
 namespace {
 
+// Calls body(first, count, weight) for groups of rows.
 template <class T, class F>
-void for_rows(const Logits<T>& in, const F& body) {
-  const std::size_t grain = std::max<std::size_t>(1, 8192 / std::max<std::size_t>(in.classes, 1));
+void for_groups(const Logits<T>& in, const F& body) {
+  const std::size_t grain =
+      std::max<std::size_t>(row_group, 8192 / std::max<std::size_t>(in.classes, 1));
   parallel_for(in.rows, grain, [&](std::size_t begin, std::size_t end) {
     const OptionalRow<T> weight(in.weight, in.classes, 1);
-    for (std::size_t r = begin; r < end; ++r)
-      body(r, weight);
+    for_row_groups(begin, end,
+                   [&](std::size_t first, std::size_t count) { body(first, count, weight); });
   });
+}
+
+template <class T>
+using Group = std::array<T, row_group>;
+
+template <class T>
+Group<T> maxima(std::size_t count, std::size_t n, const T* x) {
+  Group<T> max;
+  for (std::size_t k = 0; k < count; ++k)
+    max[k] = row_max(n, RowIn<T>(x + k * n, n));
+  return max;
 }
 
 // -log p_c = (max - x_c) + log_sum.  In this order the loss is exact to rounding where p_c is near
 // 1.
 template <class T>
-struct LogSum {
-  T max, log_sum;
-  LogSum(std::size_t n, const RowIn<T>& x)
-      : max(row_max(n, x)),
-        log_sum(std::log(static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) {
-          return xsimd::exp(x[i] - simd::Batch<T>(max));
-        })))) {}
-  template <class V>
-  V minus_log_p(const V& x) const {
-    return (V(max) - x) + V(log_sum);
+class LogSums {
+ public:
+  LogSums(std::size_t count, std::size_t n, const T* x) : max_(maxima(count, n, x)) {
+    for (std::size_t k = 0; k < count; ++k) {
+      const RowIn<T> row(x + k * n, n);
+      log_sum_[k] = static_cast<T>(row_sum<T>(
+          n, [&](std::size_t i) { return xsimd::exp(row[i] - simd::Batch<T>(max_[k])); }));
+    }
+    map_group(log_sum_, [](const simd::Batch<T>& sum) { return xsimd::log(sum); });
   }
+  template <class V>
+  V minus_log_p(std::size_t k, const V& x) const {
+    return (V(max_[k]) - x) + V(log_sum_[k]);
+  }
+
+ private:
+  Group<T> max_, log_sum_{};
 };
 
-// out = exp(x - max); returns their sum.
+// out = exp(x - max); returns their sums.
 template <class T>
-T exponentials(std::size_t n, const RowIn<T>& x, RowOut<T>& out) {
-  const simd::Batch<T> max(row_max(n, x));
-  return static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) {
-    const simd::Batch<T> e = xsimd::exp(x[i] - max);
-    out.set(i, e);
-    return e;
-  }));
+Group<T> exponentials(std::size_t count, std::size_t n, const T* x, T* out) {
+  const Group<T> max = maxima(count, n, x);
+  Group<T> sum;
+  for (std::size_t k = 0; k < count; ++k) {
+    const RowIn<T> row(x + k * n, n);
+    RowOut<T> to(out + k * n, n);
+    sum[k] = static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
+      const simd::Batch<T> e = xsimd::exp(row[i] - simd::Batch<T>(max[k]));
+      to.set(i, e);
+      return e;
+    }));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -51,21 +75,24 @@ T exponentials(std::size_t n, const RowIn<T>& x, RowOut<T>& out) {
 template <class T>
 void cross_entropy(const Logits<T>& in, const std::int64_t* target, std::int64_t ignored, T* loss) {
   const std::size_t n = in.classes;
-  for_rows(in, [&](std::size_t r, const OptionalRow<T>& weight) {
-    if (target[r] == ignored) {
-      loss[r] = 0;
-      return;
+  const T smooth = in.smoothing / static_cast<T>(n);
+  for_groups(in, [&](std::size_t first, std::size_t count, const OptionalRow<T>& weight) {
+    const LogSums<T> sums(count, n, in.x + first * n);
+    for (std::size_t k = 0; k < count; ++k) {
+      const T* const x = in.x + (first + k) * n;
+      const std::int64_t id = target[first + k];
+      T& result = loss[first + k] = 0;
+      if (id == ignored)
+        continue;
+      result = (1 - in.smoothing) * (in.weight == nullptr ? 1 : in.weight[id]) *
+               sums.minus_log_p(k, x[id]);
+      if (in.smoothing != 0) {
+        const RowIn<T> row(x, n);
+        result += smooth * static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
+                    return weight[i] * sums.minus_log_p(k, row[i]);
+                  }));
+      }
     }
-    const auto t = static_cast<std::size_t>(target[r]);
-    const RowIn<T> x(in.x + r * n, n);
-    const LogSum<T> row(n, x);
-    const T target_weight = in.weight == nullptr ? 1 : in.weight[t];
-    loss[r] = (1 - in.smoothing) * target_weight * row.minus_log_p(in.x[r * n + t]);
-    if (in.smoothing != 0)
-      loss[r] += in.smoothing / static_cast<T>(n) *
-                 static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) {
-                   return weight[i] * row.minus_log_p(x[i]);
-                 }));
   });
 }
 
@@ -75,29 +102,27 @@ void cross_entropy_backward(const Logits<T>& in, const std::int64_t* target, std
   using Lanes = simd::Batch<T>;
   const std::size_t n = in.classes;
   const T smooth = in.smoothing / static_cast<T>(n);
-  T smooth_sum = smooth * static_cast<T>(n);
+  T smooth_sum = in.smoothing;
   if (in.weight != nullptr) {
     const RowIn<T> weight(in.weight, n);
-    smooth_sum = smooth * static_cast<T>(
-                              row_sum<T>(n, [&](std::size_t i, const auto&) { return weight[i]; }));
+    smooth_sum = smooth * static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return weight[i]; }));
   }
-  for_rows(in, [&](std::size_t r, const OptionalRow<T>& weight) {
-    if (target[r] == ignored) {
-      std::fill_n(dx + r * n, n, T(0));
-      return;
+  for_groups(in, [&](std::size_t first, std::size_t count, const OptionalRow<T>& weight) {
+    const Group<T> sum = exponentials(count, n, in.x + first * n, dx + first * n);
+    for (std::size_t k = 0; k < count; ++k) {
+      T* const out = dx + (first + k) * n;
+      const std::int64_t id = target[first + k];
+      if (id == ignored) {
+        std::fill_n(out, n, T(0));
+        continue;
+      }
+      const T gradient = g(first + k);
+      const T at_target = (1 - in.smoothing) * (in.weight == nullptr ? 1 : in.weight[id]);
+      const Lanes scale((at_target + smooth_sum) * gradient / sum[k]), all(smooth * gradient);
+      update_row(n, out,
+                 [&](std::size_t i, const Lanes& e) { return e * scale - weight[i] * all; });
+      out[id] -= at_target * gradient;
     }
-    const auto t = static_cast<std::size_t>(target[r]);
-    const T at_target = (1 - in.smoothing) * (in.weight == nullptr ? 1 : in.weight[t]);
-    {
-      const RowIn<T> x(in.x + r * n, n);
-      RowOut<T> out(dx + r * n, n);
-      const T sum = exponentials(n, x, out);
-      const Lanes scale((at_target + smooth_sum) * g(r) / sum), all(smooth * g(r));
-      for_row<T>(n, [&](std::size_t i, const auto& keep) {
-        out.set(i, keep(out[i] * scale - weight[i] * all, out[i]));
-      });
-    }
-    dx[r * n + t] -= at_target * g(r);
   });
 }
 
@@ -106,12 +131,14 @@ void cross_entropy(const Logits<T>& in, const T* target, T* loss) {
   using Lanes = simd::Batch<T>;
   const std::size_t n = in.classes;
   const Lanes share(1 - in.smoothing), smooth(in.smoothing / static_cast<T>(n));
-  for_rows(in, [&](std::size_t r, const OptionalRow<T>& weight) {
-    const RowIn<T> x(in.x + r * n, n), t(target + r * n, n);
-    const LogSum<T> row(n, x);
-    loss[r] = static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) {
-      return weight[i] * (t[i] * share + smooth) * row.minus_log_p(x[i]);
-    }));
+  for_groups(in, [&](std::size_t first, std::size_t count, const OptionalRow<T>& weight) {
+    const LogSums<T> sums(count, n, in.x + first * n);
+    for (std::size_t k = 0; k < count; ++k) {
+      const RowIn<T> x(in.x + (first + k) * n, n), t(target + (first + k) * n, n);
+      loss[first + k] = static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
+        return weight[i] * (t[i] * share + smooth) * sums.minus_log_p(k, x[i]);
+      }));
+    }
   });
 }
 
@@ -121,25 +148,30 @@ void cross_entropy_backward(const Logits<T>& in, const T* target, const RowGradi
   using Lanes = simd::Batch<T>;
   const std::size_t n = in.classes;
   const Lanes share(1 - in.smoothing), smooth(in.smoothing / static_cast<T>(n));
-  for_rows(in, [&](std::size_t r, const OptionalRow<T>& weight) {
-    const RowIn<T> x(in.x + r * n, n), t(target + r * n, n);
-    const Lanes gradient(g(r));
+  for_groups(in, [&](std::size_t first, std::size_t count, const OptionalRow<T>& weight) {
+    const T* const x = in.x + first * n;
     if (dx != nullptr) {
-      RowOut<T> out(dx + r * n, n);
-      const T sum = exponentials(n, x, out);
-      const auto wanted = [&](std::size_t i) { return weight[i] * (t[i] * share + smooth); };
-      const double q = row_sum<T>(n, [&](std::size_t i, const auto&) { return wanted(i); });
-      const Lanes scale(static_cast<T>(q) / sum);
-      for_row<T>(n, [&](std::size_t i, const auto& keep) {
-        out.set(i, keep((out[i] * scale - wanted(i)) * gradient, out[i]));
-      });
+      const Group<T> sum = exponentials(count, n, x, dx + first * n);
+      for (std::size_t k = 0; k < count; ++k) {
+        const RowIn<T> t(target + (first + k) * n, n);
+        const auto wanted = [&](std::size_t i) { return weight[i] * (t[i] * share + smooth); };
+        const double q = row_sum<T>(n, [&](std::size_t i) { return wanted(i); });
+        const Lanes scale(static_cast<T>(q) / sum[k]), gradient(g(first + k));
+        update_row(n, dx + (first + k) * n, [&](std::size_t i, const Lanes& e) {
+          return (e * scale - wanted(i)) * gradient;
+        });
+      }
     }
     if (dtarget != nullptr) {
-      const LogSum<T> row(n, x);
-      RowOut<T> out(dtarget + r * n, n);
-      for_row<T>(n, [&](std::size_t i, const auto&) {
-        out.set(i, share * weight[i] * row.minus_log_p(x[i]) * gradient);
-      });
+      const LogSums<T> sums(count, n, x);
+      for (std::size_t k = 0; k < count; ++k) {
+        const RowIn<T> row(x + k * n, n);
+        RowOut<T> out(dtarget + (first + k) * n, n);
+        const Lanes factor(g(first + k));
+        for_row<T>(n, [&](std::size_t i) {
+          out.set(i, share * weight[i] * sums.minus_log_p(k, row[i]) * factor);
+        });
+      }
     }
   });
 }
@@ -150,8 +182,8 @@ double squared_error(std::size_t n, const T* a, const T* b) {
   std::vector<double> sums((n + grain - 1) / grain);
   parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
     const RowIn<T> x(a + begin, end - begin), y(b + begin, end - begin);
-    sums[begin / grain] = row_sum<T>(
-        end - begin, [&](std::size_t i, const auto&) { return (x[i] - y[i]) * (x[i] - y[i]); });
+    sums[begin / grain] =
+        row_sum<T>(end - begin, [&](std::size_t i) { return (x[i] - y[i]) * (x[i] - y[i]); });
   });
   double total = 0;
   for (const double sum : sums)

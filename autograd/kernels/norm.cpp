@@ -1,7 +1,7 @@
 #include <xgrad/autograd/kernels/norm.hpp>
 
-#include <cmath>
 #include <vector>
+#include <xgrad/autograd/array.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/row.hpp>
 
@@ -14,21 +14,31 @@ std::size_t rows_in_piece(std::size_t n) {
   return std::clamp<std::size_t>(8192 / std::max<std::size_t>(n, 1), 8, 128);
 }
 
-// Mean and r of a row; for rms norm the mean counts as 0.
+// Mean and r of a group of rows; for rms norm the mean counts as 0.
 template <class T>
 struct Moments {
-  T mean, r;
+  std::array<T, row_group> mean{}, r{};
 };
 template <Norm kind, class T>
-Moments<T> moments(std::size_t n, const RowIn<T>& x, T eps) {
+Moments<T> moments(std::size_t count, std::size_t n, const T* x, T eps) {
   using Lanes = simd::Batch<T>;
-  const auto count = static_cast<double>(n);
-  T mean = 0;
+  Moments<T> result;
+  const double one_of_n = 1 / static_cast<double>(n);
   if constexpr (kind == Norm::layer)
-    mean = static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) { return x[i]; }) / count);
-  const double squares = row_sum<T>(
-      n, [&, m = Lanes(mean)](std::size_t i, const auto&) { return (x[i] - m) * (x[i] - m); });
-  return {mean, static_cast<T>(1 / std::sqrt(squares / count + static_cast<double>(eps)))};
+    for (std::size_t k = 0; k < count; ++k) {
+      const RowIn<T> row(x + k * n, n);
+      result.mean[k] =
+          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return row[i]; }) * one_of_n);
+    }
+  for (std::size_t k = 0; k < count; ++k) {
+    const RowIn<T> row(x + k * n, n);
+    const Lanes mean(result.mean[k]);
+    const double squares =
+        row_sum<T>(n, [&](std::size_t i) { return (row[i] - mean) * (row[i] - mean); });
+    result.r[k] = static_cast<T>(squares * one_of_n + static_cast<double>(eps));
+  }
+  map_group(result.r, [](const Lanes& v) { return Lanes(1) / xsimd::sqrt(v); });
+  return result;
 }
 
 // Gathers the sum over rows of one gradient.  Each piece of work has a row of its own to add to; at
@@ -57,7 +67,7 @@ class PieceSums {
  private:
   T* out_;
   std::size_t pieces_, n_;
-  std::vector<T> sums_;
+  std::vector<T, Allocator<T>> sums_;
 };
 
 template <Norm kind, class T>
@@ -66,15 +76,44 @@ void normalize_rows(NormSizes s, const NormInputs<T>& in, T* out) {
   const std::size_t n = s.n;
   parallel_for(s.rows, rows_in_piece(n), [&](std::size_t begin, std::size_t end) {
     const OptionalRow<T> w(in.weight, n, 1), b(in.bias, n, 0);
-    for (std::size_t r = begin * n; r < end * n; r += n) {
-      const RowIn<T> x(in.x + r, n);
-      RowOut<T> y(out + r, n);
-      const auto [mean, scale] = moments<kind>(n, x, in.eps);
-      const Lanes m(mean), k(scale);
-      for_row<T>(
-          n, [&](std::size_t i, const auto&) { y.set(i, xsimd::fma((x[i] - m) * k, w[i], b[i])); });
-    }
+    for_row_groups(begin, end, [&](std::size_t first, std::size_t count) {
+      const Moments<T> moment = moments<kind>(count, n, in.x + first * n, in.eps);
+      for (std::size_t k = 0; k < count; ++k) {
+        const RowIn<T> x(in.x + (first + k) * n, n);
+        RowOut<T> y(out + (first + k) * n, n);
+        const Lanes mean(moment.mean[k]), r(moment.r[k]);
+        for_row<T>(n, [&](std::size_t i) { y.set(i, xsimd::fma((x[i] - mean) * r, w[i], b[i])); });
+      }
+    });
   });
+}
+
+// dx of a group of rows, h = (x - mean) r:  dx = r (g w - h mean(g w h) - mean(g w)), for rms norm
+// without the last term.
+template <Norm kind, class T>
+void input_gradient(std::size_t count, std::size_t n, const Moments<T>& moment, const T* x,
+                    const OptionalRow<T>& w, const T* g, T* dx) {
+  using Lanes = simd::Batch<T>;
+  std::array<T, row_group> mean_g, mean_gh;
+  const double one_of_n = 1 / static_cast<double>(n);
+  for (std::size_t k = 0; k < count; ++k) {
+    const RowIn<T> row(x + k * n, n), gradient(g + k * n, n);
+    const Lanes mean(moment.mean[k]), r(moment.r[k]);
+    const auto gw = [&](std::size_t i) { return gradient[i] * w[i]; };
+    const auto [sum_g, sum_gh] =
+        row_sums<T>(n, gw, [&](std::size_t i) { return gw(i) * ((row[i] - mean) * r); });
+    mean_g[k] = kind == Norm::layer ? static_cast<T>(sum_g * one_of_n) : T(0);
+    mean_gh[k] = static_cast<T>(sum_gh * one_of_n);
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    const RowIn<T> row(x + k * n, n), gradient(g + k * n, n);
+    RowOut<T> out(dx + k * n, n);
+    const Lanes mean(moment.mean[k]), r(moment.r[k]);
+    for_row<T>(n, [&](std::size_t i) {
+      const Lanes h = (row[i] - mean) * r;
+      out.set(i, r * (gradient[i] * w[i] - h * Lanes(mean_gh[k]) - Lanes(mean_g[k])));
+    });
+  }
 }
 
 template <Norm kind, class T>
@@ -86,31 +125,22 @@ void gradients(NormSizes s, const NormInputs<T>& in, const T* gradient,
   PieceSums<T> dweight(out.dweight, pieces, n), dbias(out.dbias, pieces, n);
   parallel_for(s.rows, piece_rows, [&](std::size_t begin, std::size_t end) {
     const OptionalRow<T> w(in.weight, n, 1);
-    RowOut<T> dw(dweight.piece(begin / piece_rows), dweight.length()),
-        db(dbias.piece(begin / piece_rows), dbias.length());
-    for (std::size_t r = begin * n; r < end * n; r += n) {
-      const RowIn<T> x(in.x + r, n), g(gradient + r, n);
-      const auto [mean, scale] = moments<kind>(n, x, in.eps);
-      const Lanes m(mean), k(scale);
-      if (out.dx != nullptr) {
-        const auto [sum_g, sum_gx] = row_sums<T, 2>(n, [&](std::size_t i, const auto&) {
-          const Lanes gw = g[i] * w[i];
-          return std::array<Lanes, 2>{gw, gw * ((x[i] - m) * k)};
+    T *const dw = dweight.piece(begin / piece_rows), *const db = dbias.piece(begin / piece_rows);
+    for_row_groups(begin, end, [&](std::size_t first, std::size_t count) {
+      const T *const x = in.x + first * n, *const g = gradient + first * n;
+      const Moments<T> moment = moments<kind>(count, n, x, in.eps);
+      if (out.dx != nullptr)
+        input_gradient<kind>(count, n, moment, x, w, g, out.dx + first * n);
+      for (std::size_t k = 0; k < count; ++k) {
+        const RowIn<T> row(x + k * n, n), row_g(g + k * n, n);
+        const Lanes mean(moment.mean[k]), r(moment.r[k]);
+        update_row(dweight.length(), dw, [&](std::size_t i, const Lanes& sum) {
+          return sum + row_g[i] * ((row[i] - mean) * r);
         });
-        const auto count = static_cast<double>(n);
-        const Lanes mean_g(kind == Norm::layer ? static_cast<T>(sum_g / count) : T(0));
-        const Lanes mean_gx(static_cast<T>(sum_gx / count));
-        RowOut<T> dx(out.dx + r, n);
-        for_row<T>(n, [&](std::size_t i, const auto&) {
-          dx.set(i, k * (g[i] * w[i] - (x[i] - m) * k * mean_gx - mean_g));
-        });
+        update_row(dbias.length(), db,
+                   [&](std::size_t i, const Lanes& sum) { return sum + row_g[i]; });
       }
-      for_row<T>(dweight.length(), [&](std::size_t i, const auto& keep) {
-        dw.set(i, dw[i] + keep(g[i] * ((x[i] - m) * k), Lanes(0)));
-      });
-      for_row<T>(dbias.length(),
-                 [&](std::size_t i, const auto& keep) { db.set(i, db[i] + keep(g[i], Lanes(0))); });
-    }
+    });
   });
   dweight.finish();
   dbias.finish();

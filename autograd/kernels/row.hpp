@@ -1,10 +1,9 @@
 #pragma once
 // Loops along one row, a SIMD register at a time: what softmax, norms and losses are made of.
 //
-// The last register of a row is loaded so that it ends with the row, and overlaps the one before.
-// A loop's body is given `keep`, which picks its first argument in lanes that are new and its
-// second in lanes that the register before has done.  Rows shorter than a register are copied into
-// one (RowIn, RowOut).
+// The last register of a row is loaded so that it ends with the row, and overlaps the one before;
+// sums and maxima leave out the lanes that they have seen.  Rows shorter than a register are copied
+// into one (RowIn, RowOut).
 
 #include <algorithm>
 #include <array>
@@ -46,9 +45,10 @@ class SomeLanes {
   typename Lanes::batch_bool_type mask_;
 };
 
-/// Calls body(i, keep) for the registers that begin at elements i of a row of n.
+// Calls body(i, keep) for the registers of a row of n that begin at elements i.  keep(v, other) is
+// v in lanes that belong to the row and are new, else other.
 template <class T, class F>
-void for_row(std::size_t n, const F& body) {
+void for_row_lanes(std::size_t n, const F& body) {
   constexpr std::size_t width = simd::Batch<T>::size;
   if (n < width) {
     if (n > 0)
@@ -60,6 +60,33 @@ void for_row(std::size_t n, const F& body) {
     body(i, AllLanes<T>());
   if (i < n)
     body(n - width, SomeLanes<T>::last(n - i));
+}
+
+/// Calls body(i) for the registers of a row of n that begin at elements i; they may overlap.
+template <class T, class F>
+void for_row(std::size_t n, const F& body) {
+  for_row_lanes<T>(n, [&](std::size_t i, const auto&) { body(i); });
+}
+
+/// row[i] = f(i, row[i]) for each register.  The last one is loaded before the one that it overlaps
+/// is stored: a load that waited for such a store would cost more than all the rest.
+template <class T, class F>
+void update_row(std::size_t n, T* row, const F& f) {
+  using Lanes = simd::Batch<T>;
+  constexpr std::size_t width = Lanes::size;
+  if (n < width) {
+    alignas(64) T padded[width] = {};
+    std::copy_n(row, n, padded);
+    f(std::size_t{0}, Lanes::load_aligned(padded)).store_aligned(padded);
+    std::copy_n(padded, n, row);
+    return;
+  }
+  const std::size_t last = n - width;
+  const Lanes at_end = n % width == 0 ? Lanes(0) : f(last, Lanes::load_unaligned(row + last));
+  for (std::size_t i = 0; i + width <= n; i += width)
+    f(i, Lanes::load_unaligned(row + i)).store_unaligned(row + i);
+  if (n % width != 0)
+    at_end.store_unaligned(row + last);
 }
 
 /// A row to read: itself, or if it is shorter than a register a padded copy.
@@ -103,19 +130,14 @@ template <class T>
 class RowOut {
  public:
   RowOut(T* row, std::size_t n) : row_(row), data_(row), n_(n) {
-    if (n < width) {
-      std::fill_n(padded_, width, T(0));
+    if (n < width)
       data_ = padded_;
-    }
   }
   RowOut(const RowOut&) = delete;
   RowOut& operator=(const RowOut&) = delete;
   ~RowOut() {
     if (n_ < width)
       std::copy_n(padded_, n_, row_);
-  }
-  simd::Batch<T> operator[](std::size_t i) const {
-    return simd::Batch<T>::load_unaligned(data_ + i);
   }
   void set(std::size_t i, const simd::Batch<T>& v) { v.store_unaligned(data_ + i); }
 
@@ -127,16 +149,24 @@ class RowOut {
   alignas(64) T padded_[width];
 };
 
-/// The lanes combined in a tree: the same order whatever the compiler does.
+// The lanes of v combined by f in a tree.  Each level is an array of its own: the compiler keeps
+// these in registers, where it turns a loop over one array into scalar code.
+template <class T, std::size_t N, class F>
+T combine(const std::array<T, N>& a, const F& f) {
+  if constexpr (N == 1) {
+    return a[0];
+  } else {
+    std::array<T, N / 2> b;
+    for (std::size_t i = 0; i < N / 2; ++i)
+      b[i] = f(a[i], a[i + N / 2]);
+    return combine(b, f);
+  }
+}
 template <class T, class F>
 T combine_lanes(const simd::Batch<T>& v, const F& f) {
-  constexpr std::size_t width = simd::Batch<T>::size;
-  alignas(64) T a[width];
-  v.store_aligned(a);
-  for (std::size_t half = width / 2; half > 0; half /= 2)
-    for (std::size_t i = 0; i < half; ++i)
-      a[i] = f(a[i], a[i + half]);
-  return a[0];
+  alignas(64) std::array<T, simd::Batch<T>::size> lanes;
+  v.store_aligned(lanes.data());
+  return combine(lanes, f);
 }
 template <class T>
 T add_lanes(const simd::Batch<T>& v) {
@@ -147,35 +177,51 @@ T add_lanes(const simd::Batch<T>& v) {
 /// error of a sum does not grow with the length of the row.
 inline constexpr std::size_t sum_block = 16;
 
-/// The sums over a row of the N values that body(i, keep) returns.
-template <class T, std::size_t N, class F>
-std::array<double, N> row_sums(std::size_t n, const F& body) {
+/// The sums over a row of what each body(i) returns for the register that begins at element i.
+template <class T, class... F>
+std::array<double, sizeof...(F)> row_sums(std::size_t n, const F&... bodies) {
   using Lanes = simd::Batch<T>;
-  constexpr std::size_t width = Lanes::size;
-  std::array<double, N> total{};
+  constexpr std::size_t width = Lanes::size, count = sizeof...(F);
+  std::array<double, count> total{};
   for (std::size_t begin = 0; begin == 0 || begin < n; begin += sum_block * width) {
     const std::size_t length = std::min(sum_block * width, n - begin);
-    std::array<Lanes, N> sum;
+    std::array<Lanes, count> sum;
     sum.fill(Lanes(0));
     const auto step = [&](std::size_t i, const auto& keep) {
-      const std::array<Lanes, N> values = body(i, keep);
-      for (std::size_t k = 0; k < N; ++k)
-        sum[k] = sum[k] + keep(values[k], Lanes(0));
+      std::size_t k = 0;
+      ((sum[k] = sum[k] + keep(bodies(i), Lanes(0)), ++k), ...);
     };
     if (length >= width || begin == 0)
-      for_row<T>(length, [&](std::size_t i, const auto& keep) { step(begin + i, keep); });
+      for_row_lanes<T>(length, [&](std::size_t i, const auto& keep) { step(begin + i, keep); });
     else  // the rest of a long row: its only register ends with the row
       step(n - width, SomeLanes<T>::last(length));
-    for (std::size_t k = 0; k < N; ++k)
+    for (std::size_t k = 0; k < count; ++k)
       total[k] += static_cast<double>(add_lanes<T>(sum[k]));
   }
   return total;
 }
 template <class T, class F>
 double row_sum(std::size_t n, const F& body) {
-  return row_sums<T, 1>(n, [&](std::size_t i, const auto& keep) {
-    return std::array<simd::Batch<T>, 1>{body(i, keep)};
-  })[0];
+  return row_sums<T>(n, body)[0];
+}
+
+/// Rows that kernels take through each of their steps together.  A step ends in a sum or maximum
+/// that the next one waits for; rows do not wait for each other.
+inline constexpr std::size_t row_group = 16;
+
+/// Calls f(first, count) for groups of rows begin ... end - 1.
+template <class F>
+void for_row_groups(std::size_t begin, std::size_t end, const F& f) {
+  for (std::size_t r = begin; r < end; r += row_group)
+    f(r, std::min(row_group, end - r));
+}
+
+/// v[k] = f(v[k]), on registers.
+template <class T, class F>
+void map_group(std::array<T, row_group>& v, const F& f) {
+  static_assert(row_group % simd::Batch<T>::size == 0);
+  for (std::size_t k = 0; k < row_group; k += simd::Batch<T>::size)
+    f(simd::Batch<T>::load_unaligned(v.data() + k)).store_unaligned(v.data() + k);
 }
 
 /// The largest element of a row of n > 0.  NaNs may or may not be seen.
@@ -184,7 +230,7 @@ T row_max(std::size_t n, const RowIn<T>& x) {
   using Lanes = simd::Batch<T>;
   const Lanes lowest(-std::numeric_limits<T>::infinity());
   Lanes largest = lowest;
-  for_row<T>(n, [&](std::size_t i, const auto& keep) {
+  for_row_lanes<T>(n, [&](std::size_t i, const auto& keep) {
     largest = xsimd::max(largest, keep(x[i], lowest));
   });
   return combine_lanes<T>(largest, [](T a, T b) { return a > b ? a : b; });

@@ -1,6 +1,5 @@
 #include <xgrad/autograd/kernels/softmax.hpp>
 
-#include <cmath>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -44,23 +43,31 @@ simd::Batch<T> column_max(std::size_t n, const Columns<const T>& x) {
   return largest;
 }
 
-// ---- the four kernels: what each does with a row, and with a register of columns ----------------
+// ---- the four kernels: what each does with a group of rows, and with a register of columns
 
 struct Softmax {
   // A row of only -inf has a maximum that cannot be subtracted.  Left as it is, its exponentials
   // are zeros, and so is their sum.
   template <class T>
-  static void row(std::size_t n, RowOut<T>& y, const RowIn<T>& x) {
+  static void rows(std::size_t count, std::size_t n, T* y, const T* x) {
     using Lanes = simd::Batch<T>;
-    const T max = row_max(n, x);
-    const Lanes shift(max == -std::numeric_limits<T>::infinity() ? T(0) : max);
-    const double sum = row_sum<T>(n, [&](std::size_t i, const auto&) {
-      const Lanes e = xsimd::exp(x[i] - shift);
-      y.set(i, e);
-      return e;
-    });
-    const Lanes factor(static_cast<T>(sum == 0 ? 0 : 1 / sum));
-    for_row<T>(n, [&](std::size_t i, const auto& keep) { y.set(i, keep(y[i] * factor, y[i])); });
+    std::array<T, row_group> shift, factor;
+    for (std::size_t r = 0; r < count; ++r) {
+      const T max = row_max(n, RowIn<T>(x + r * n, n));
+      shift[r] = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
+    }
+    for (std::size_t r = 0; r < count; ++r) {
+      const RowIn<T> in(x + r * n, n);
+      RowOut<T> out(y + r * n, n);
+      const double sum = row_sum<T>(n, [&](std::size_t i) {
+        const Lanes e = xsimd::exp(in[i] - Lanes(shift[r]));
+        out.set(i, e);
+        return e;
+      });
+      factor[r] = static_cast<T>(sum == 0 ? 0 : 1 / sum);
+    }
+    for (std::size_t r = 0; r < count; ++r)
+      update_row(n, y + r * n, [&](std::size_t, const Lanes& e) { return e * Lanes(factor[r]); });
   }
   template <class T>
   static void columns(std::size_t n, const Columns<T>& y, const Columns<const T>& x) {
@@ -80,13 +87,22 @@ struct Softmax {
 
 struct LogSoftmax {
   template <class T>
-  static void row(std::size_t n, RowOut<T>& y, const RowIn<T>& x) {
+  static void rows(std::size_t count, std::size_t n, T* y, const T* x) {
     using Lanes = simd::Batch<T>;
-    const Lanes max(row_max(n, x));
-    const double sum =
-        row_sum<T>(n, [&](std::size_t i, const auto&) { return xsimd::exp(x[i] - max); });
-    const Lanes log_sum(std::log(static_cast<T>(sum)));
-    for_row<T>(n, [&](std::size_t i, const auto&) { y.set(i, x[i] - max - log_sum); });
+    std::array<T, row_group> max, log_sum{};
+    for (std::size_t r = 0; r < count; ++r)
+      max[r] = row_max(n, RowIn<T>(x + r * n, n));
+    for (std::size_t r = 0; r < count; ++r) {
+      const RowIn<T> in(x + r * n, n);
+      log_sum[r] = static_cast<T>(
+          row_sum<T>(n, [&](std::size_t i) { return xsimd::exp(in[i] - Lanes(max[r])); }));
+    }
+    map_group(log_sum, [](const Lanes& sum) { return xsimd::log(sum); });
+    for (std::size_t r = 0; r < count; ++r) {
+      const RowIn<T> in(x + r * n, n);
+      RowOut<T> out(y + r * n, n);
+      for_row<T>(n, [&](std::size_t i) { out.set(i, in[i] - Lanes(max[r]) - Lanes(log_sum[r])); });
+    }
   }
   template <class T>
   static void columns(std::size_t n, const Columns<T>& y, const Columns<const T>& x) {
@@ -101,10 +117,14 @@ struct LogSoftmax {
 
 struct SoftmaxBackward {
   template <class T>
-  static void row(std::size_t n, RowOut<T>& dx, const RowIn<T>& y, const RowIn<T>& g) {
-    const simd::Batch<T> sum(
-        static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) { return g[i] * y[i]; })));
-    for_row<T>(n, [&](std::size_t i, const auto&) { dx.set(i, y[i] * (g[i] - sum)); });
+  static void rows(std::size_t count, std::size_t n, T* dx, const T* y, const T* g) {
+    for (std::size_t r = 0; r < count; ++r) {
+      const RowIn<T> out(y + r * n, n), gradient(g + r * n, n);
+      RowOut<T> to(dx + r * n, n);
+      const simd::Batch<T> sum(
+          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return gradient[i] * out[i]; })));
+      for_row<T>(n, [&](std::size_t i) { to.set(i, out[i] * (gradient[i] - sum)); });
+    }
   }
   template <class T>
   static void columns(std::size_t n, const Columns<T>& dx, const Columns<const T>& y,
@@ -117,10 +137,14 @@ struct SoftmaxBackward {
 
 struct LogSoftmaxBackward {
   template <class T>
-  static void row(std::size_t n, RowOut<T>& dx, const RowIn<T>& y, const RowIn<T>& g) {
-    const simd::Batch<T> sum(
-        static_cast<T>(row_sum<T>(n, [&](std::size_t i, const auto&) { return g[i]; })));
-    for_row<T>(n, [&](std::size_t i, const auto&) { dx.set(i, g[i] - xsimd::exp(y[i]) * sum); });
+  static void rows(std::size_t count, std::size_t n, T* dx, const T* y, const T* g) {
+    for (std::size_t r = 0; r < count; ++r) {
+      const RowIn<T> out(y + r * n, n), gradient(g + r * n, n);
+      RowOut<T> to(dx + r * n, n);
+      const simd::Batch<T> sum(
+          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return gradient[i]; })));
+      for_row<T>(n, [&](std::size_t i) { to.set(i, gradient[i] - xsimd::exp(out[i]) * sum); });
+    }
   }
   template <class T>
   static void columns(std::size_t n, const Columns<T>& dx, const Columns<const T>& y,
@@ -135,12 +159,11 @@ struct LogSoftmaxBackward {
 
 template <class Kernel, class T, class... In>
 void run_rows(Axis s, T* out, const In*... in) {
-  parallel_for(s.outer, std::max<std::size_t>(1, grain / s.n),
+  parallel_for(s.outer, std::max<std::size_t>(row_group, grain / s.n),
                [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t r = begin * s.n; r < end * s.n; r += s.n) {
-                   RowOut<T> row(out + r, s.n);
-                   Kernel::row(s.n, row, RowIn<T>(in + r, s.n)...);
-                 }
+                 for_row_groups(begin, end, [&](std::size_t r, std::size_t count) {
+                   Kernel::rows(count, s.n, out + r * s.n, in + r * s.n...);
+                 });
                });
 }
 
