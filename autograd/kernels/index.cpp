@@ -161,8 +161,7 @@ void cumsum_rows(Axis axis, const T* x, bool reverse, T* y) {
 template <class T>
 void cumsum(Axis axis, const T* x, bool reverse, T* y) {
   if (axis.inner == 1) {
-    if (axis.n > 0)
-      cumsum_rows(axis, x, reverse, y);
+    cumsum_rows(axis, x, reverse, y);
     return;
   }
   constexpr std::size_t tile = 256;
