@@ -4,10 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
 
 #include "char_transformer_run.hpp"
 
@@ -44,6 +49,17 @@ std::string number_after(const std::string& text, const std::string& key) {
     return "no " + key;
   const std::size_t begin = at + key.size();
   return text.substr(begin, text.find_first_not_of("0123456789.e+-", begin) - begin);
+}
+
+/// What tiny_train() asks for.
+xgrad::nn::GPTConfig tiny_config(std::size_t vocab_size, double dropout = 0) {
+  return {.block_size = 8,
+          .vocab_size = vocab_size,
+          .n_layer = 1,
+          .n_head = 2,
+          .n_embd = 16,
+          .dropout = dropout,
+          .bias = false};
 }
 
 }  // namespace
@@ -109,6 +125,20 @@ TEST_CASE("char_transformer: eval prints the loss that training ended with") {
   const Result named = run_well(
       folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text", "--threads", "1"});
   CHECK(named.out == same.out);
+  // The same block by block.
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
+  xgrad::nn::GPT model(tiny_config(checkpoint.characters.size()));
+  xgrad::io::load_state(model, checkpoint.model, "test");
+  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
+  const auto part = xgrad::data::split(checkpoint.characters.encode(text)).validation;
+  const std::size_t blocks = xgrad::data::block_count(part, 8);
+  REQUIRE(blocks == 29);
+  double total = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto [x, y] = xgrad::data::block_batch(part, 8, i, 1);
+    total += model.loss(x, y).item();
+  }
+  CHECK(std::stod(trained) == Approx(total / static_cast<double>(blocks)).epsilon(1e-6));
   // Another text: its own tenth part, in the model's ids.
   write_bytes(folder / "other", std::string(300, 't'));
   const Result other =
@@ -137,6 +167,33 @@ TEST_CASE("char_transformer: evaluations leave the training as it is") {
   const auto often = xgrad::io::load_checkpoint(folder / "often/checkpoint.safetensors");
   const auto once = xgrad::io::load_checkpoint(folder / "once/checkpoint.safetensors");
   CHECK(often.generator == once.generator);
+}
+
+TEST_CASE("char_transformer: the draws are those of the plain loop") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2", "--max-iters", "5"}));
+
+  xgrad::manual_seed(1337);
+  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::data::Characters::of(text);
+  const auto ids = xgrad::data::split(characters.encode(text));
+  const xgrad::nn::GPT model(tiny_config(characters.size(), 0.2));
+  const auto parameters = xgrad::nn::parameters(model);
+  xgrad::optim::AdamW optimizer(
+      xgrad::optim::decay_matrices(parameters, {.betas = {0.9, 0.99}, .weight_decay = 0.1}));
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  REQUIRE(rows.size() == 5);
+  for (const Json& row : rows) {
+    const auto [x, y] = xgrad::data::random_batch(ids.train, 8, 4, xgrad::default_generator());
+    const xgrad::Tensor loss = model.loss(x, y);
+    CHECK(row.at("loss").get<double>() == Approx(loss.item()).epsilon(1e-8));
+    optimizer.set_learning_rate(row.at("lr").get<double>());
+    optimizer.zero_grad();
+    loss.backward();
+    CHECK(row.at("grad_norm").get<double>() ==
+          Approx(xgrad::optim::clip_grad_norm(parameters, 1.0)).epsilon(1e-6));
+    optimizer.step();
+  }
 }
 
 TEST_CASE("char_transformer: gradient accumulation is a larger batch, drawn in order") {

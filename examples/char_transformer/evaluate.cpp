@@ -15,6 +15,9 @@ namespace {
 
 using xgrad::nn::GPT;
 
+/// Few enough that evaluating takes no more memory than training.
+constexpr std::size_t blocks_at_once = 16;
+
 /// The same weights with dropout off; the model itself keeps its mode.
 GPT without_dropout(const GPT& model) {
   GPT copy = model;
@@ -34,7 +37,7 @@ std::optional<double> validation_loss(const GPT& model, std::span<const std::int
   for (std::size_t done = 0; done < blocks;) {
     if (stop && stop())
       return std::nullopt;
-    const auto [x, y] = xgrad::data::block_batch(part, block_size, done);
+    const auto [x, y] = xgrad::data::block_batch(part, block_size, done, blocks_at_once);
     total += evaluated.loss(x, y).item() * static_cast<double>(x.size(0));
     done += x.size(0);
   }

@@ -15,8 +15,7 @@ namespace char_transformer {
 /// Asked between batches whether to give up.
 using Stop = std::function<bool()>;
 
-/// The mean loss over non-overlapping blocks of a whole part, in batches of 64 as the reference
-/// does; no value if stopped.
+/// The mean loss over all non-overlapping blocks of a part; no value if stopped.
 std::optional<double> validation_loss(const xgrad::nn::GPT& model,
                                       std::span<const std::int64_t> part, const Stop& stop = {});
 
