@@ -7,8 +7,7 @@
 
 namespace xgrad {
 
-// ---- memory
-// -----------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 namespace {
 
@@ -98,8 +97,7 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
   ::operator delete(block, alignment);
 }
 
-// ---- shapes
-// -----------------------------------------------------------------------------------------------------
+// ---- shapes ----
 
 std::size_t numel(const Shape& shape) {
   std::size_t n = 1;

@@ -20,8 +20,7 @@ namespace xgrad {
 
 class Generator;
 
-// ---- factories (tensor.cpp): constants, float32 unless told otherwise
-// -------------------------------------------------
+// ---- factories (tensor.cpp): constants, float32 unless told otherwise ----
 
 Tensor tensor(const Values& values,
               DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
@@ -62,8 +61,7 @@ Indices randperm(std::size_t n);
 Indices randperm(std::size_t n, Generator& generator);
 Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
 
-// ---- elementwise (ops/elementwise.cpp): operands broadcast
-// ------------------------------------------------------------
+// ---- elementwise (ops/elementwise.cpp): operands broadcast ----
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
@@ -102,8 +100,7 @@ Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
 
-// ---- comparisons (ops/compare.cpp): not differentiable
-// ----------------------------------------------------------------
+// ---- comparisons (ops/compare.cpp): not differentiable ----
 
 Mask operator==(const Tensor& a, const Tensor& b);
 Mask operator!=(const Tensor& a, const Tensor& b);
@@ -130,8 +127,7 @@ Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
-// ---- reductions (ops/reduce.cpp): over all dimensions, or over those named
-// --------------------------------------------
+// ---- reductions (ops/reduce.cpp): over all dimensions, or over those named ----
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -164,8 +160,7 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim =
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- matrix products (ops/matmul.cpp, ops/einsum.cpp)
-// -------------------------------------------------------------------
+// ---- matrix products (ops/matmul.cpp, ops/einsum.cpp) ----
 
 /// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the
 /// left, a column on the right.
@@ -180,8 +175,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp, ops/parts.cpp)
-// ------------------------------------------------------------------------------------------------
+// ---- shape (ops/shape.cpp, ops/parts.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Copies: unlike PyTorch's, views do not
 /// share memory.
@@ -212,8 +206,7 @@ Tensor tril(const Tensor& x,
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 Mask tril(const Mask& x, std::int64_t diagonal = 0);
 
-// ---- indexing and scans (ops/index.cpp)
-// -------------------------------------------------------------------------------
+// ---- indexing and scans (ops/index.cpp) ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
@@ -230,12 +223,11 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool larges
 /// and its place.
 Tensor embedding(const Indices& indices, const Tensor& weight);
 
-// ---- softmax and norms (ops/softmax.cpp, ops/norm.cpp)
-// ------------------------------------------------------------------
+// ---- softmax and norms (ops/softmax.cpp, ops/norm.cpp) ----
 
 Tensor softmax(const Tensor& x,
                std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
-Tensor log_softmax(const Tensor& x, std::int64_t dim);
+Tensor log_softmax(const Tensor& x, std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
 /// dimensions; weight and bias have that shape or are undefined.  Ba, Kiros and Hinton, 2016.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
@@ -249,8 +241,7 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
 Tensor dropout(const Tensor& x, double p, bool training = true);
 Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
 
-// ---- losses (ops/loss.cpp)
-// ------------------------------------------------------------------------------------------------
+// ---- losses (ops/loss.cpp) ----
 
 enum class Reduction { none, mean, sum };
 struct CrossEntropyOptions {
@@ -272,10 +263,10 @@ struct NllLossOptions {
   Reduction reduction = Reduction::mean;
 };
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
+/// (x - target)^2; equal shapes, where PyTorch would broadcast with a warning.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
-// ---- attention (ops/attention.cpp)
-// ----------------------------------------------------------------------------------------
+// ---- attention (ops/attention.cpp) ----
 
 struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
@@ -298,8 +289,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 /// copies.
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
 
-// ---- operators
-// --------------------------------------------------------------------------------------------------------------
+// ---- operators ----
 // `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -331,8 +321,7 @@ Tensor& operator/=(Tensor& a, const B& b) {
   return a = a / b;
 }
 
-// ---- indexing and printing
-// ----------------------------------------------------------------------------------------------------
+// ---- indexing and printing ----
 
 /// Python's start:end:step.
 struct Slice {

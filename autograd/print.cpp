@@ -17,7 +17,7 @@ PrintOptions& print_options() {
 
 namespace {
 
-// ---- one number ---------------------------------------------------------------------------------
+// ---- one number ----
 
 // How the numbers of one Tensor are written, so that they line up.
 struct Style {
@@ -50,7 +50,7 @@ struct Style {
   }
 };
 
-// ---- many ---------------------------------------------------------------------------------------
+// ---- many ----
 
 // Lays out the elements of a shape; `text` gives each by its row-major position.
 class Layout {

@@ -13,7 +13,7 @@
 
 namespace xgrad {
 
-// ---- mt19937 ------------------------------------------------------------------------------------
+// ---- mt19937 ----
 
 void Generator::manual_seed(std::uint64_t seed) {
   state_[0] = static_cast<std::uint32_t>(seed);
@@ -75,7 +75,7 @@ std::uint64_t Generator::random_below(std::uint64_t bound) {
   return bound >> 32 != 0 ? random64() % bound : random() % bound;
 }
 
-// ---- transforms of one value --------------------------------------------------------------------
+// ---- transforms of one value ----
 
 static constexpr std::uint64_t mask53 = (std::uint64_t{1} << 53) - 1;
 
@@ -102,7 +102,7 @@ double Generator::normal() {
   return radius * std::cos(theta);
 }
 
-// ---- state --------------------------------------------------------------------------------------
+// ---- state ----
 
 static constexpr std::string_view state_magic = "mt19937-1";
 
@@ -159,7 +159,7 @@ Generator& default_generator() {
 
 void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
 
-// ---- filling memory -----------------------------------------------------------------------------
+// ---- filling memory ----
 
 namespace {
 

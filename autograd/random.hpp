@@ -20,7 +20,7 @@ namespace xgrad {
 /// (torch.Generator).
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed = 5489) { manual_seed(seed); }
+  explicit Generator(std::uint64_t seed = 67280421310721) { manual_seed(seed); }
   void manual_seed(std::uint64_t seed);  ///< as PyTorch, uses the low 32 bits
 
   std::uint32_t random();    ///< 32 random bits
@@ -53,7 +53,7 @@ class Generator {
   std::optional<double> kept_normal_;
 };
 
-/// The generator that is used where none is named; seeded with 5489 until manual_seed().
+/// The generator that is used where none is named; seeded with 67280421310721, as PyTorch's, until manual_seed().
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
 

@@ -12,7 +12,7 @@
 
 namespace xgrad {
 
-// ---- the value ----------------------------------------------------------------------------------
+// ---- the value ----
 
 void Tensor::undefined() {
   throw ValueError(
@@ -49,7 +49,7 @@ Storage& Tensor::writable() {
   return const_cast<Storage&>(*value);
 }
 
-// ---- the graph ----------------------------------------------------------------------------------
+// ---- the graph ----
 
 bool Tensor::is_leaf() const { return impl().node == nullptr || impl().node->sequence == 0; }
 
@@ -103,7 +103,7 @@ void Tensor::backward(const Tensor& gradient) const {
 }
 void Tensor::backward(const GradOptions& options) const { xgrad::backward({*this}, options); }
 
-// ---- from braces --------------------------------------------------------------------------------
+// ---- from braces ----
 
 namespace {
 
@@ -169,7 +169,7 @@ Tensor tensor(const Values& values, DType dtype) {
   return dispatch(dtype, [&]<class T>() { return Tensor(to_array<T>("tensor", values)); });
 }
 
-// ---- from a rule --------------------------------------------------------------------------------
+// ---- from a rule ----
 
 namespace {
 

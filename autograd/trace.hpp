@@ -25,12 +25,13 @@ namespace xgrad {
 class Trace final : public Observer {
  public:
   struct Event {
-    std::string op;             ///< "matmul"
-    std::string scope;          ///< "h.0.attn", or "" outside of any Scope
-    std::vector<Tensor> inputs; /* as they were: a later update() does not show.  Undefined where an
-                                   optional input was left out */
-    Tensor output;              ///< the op's node is output.impl().node, null if it has no graph
-    Forward forward;            ///< computes the op again: forward(inputs), or on other inputs
+    std::string op;     ///< "matmul"
+    std::string scope;  ///< "h.0.attn", or "" outside of any Scope
+    /// Values as they were: a later update() does not show.  Undefined where an optional input was
+    /// left out.
+    std::vector<Tensor> inputs;
+    Tensor output;    ///< output.impl().node is the op's node, null if it has no graph
+    Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
   };
   /// Called in a backward run, after the formula of `node`, for each of its inputs that has a
   /// gradient: what has been gathered for that input so far.

@@ -99,8 +99,7 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
                        Indices(std::move(flat)));
 }
 
-// ---- sampling
-// ----------------------------------------------------------------------------------------------------------------
+// ---- sampling ----
 
 namespace {
 

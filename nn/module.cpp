@@ -45,8 +45,7 @@ std::string name_below(const std::string& layer, std::size_t index) {
   return name_below(layer, std::to_string(index));
 }
 
-// ---- names and ties
-// ---------------------------------------------------------------------------------------------------------
+// ---- names and ties ----
 
 void Members::resolve() {
   std::map<std::string, const Member*> by_name;
@@ -95,8 +94,7 @@ static StateDict select(const Members& members, bool buffers) {
 StateDict named_parameters(const Members& members) { return select(members, false); }
 StateDict named_buffers(const Members& members) { return select(members, true); }
 
-// ---- saving and loading
-// -----------------------------------------------------------------------------------------------------
+// ---- saving and loading ----
 
 StateDict state_dict(const Members& members) {
   StateDict list;
@@ -159,8 +157,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
   }
 }
 
-// ---- converting and copying
-// -------------------------------------------------------------------------------------------------
+// ---- converting and copying ----
 
 // Changes the Tensor behind all its handles.  Its leaf node is replaced: a graph from before still
 // holds the old one, whose gradients have the old dtype and now have nowhere to go.
@@ -200,8 +197,7 @@ void make_own(const Members& members) {
   }
 }
 
-// ---- looking
-// ----------------------------------------------------------------------------------------------------------------
+// ---- looking ----
 
 // "xgrad::nn::Linear" of "... [with T = xgrad::nn::Linear; ...]", without namespaces and template
 // arguments.

@@ -75,8 +75,7 @@ void Optimizer::prepare(Slot& slot) const {
       buffer = buffer.to(p.dtype());
 }
 
-// ---- saving and loading
-// -----------------------------------------------------------------------------------------------------
+// ---- saving and loading ----
 
 OptimizerState Optimizer::state_dict() const {
   OptimizerState state;

@@ -68,7 +68,7 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs
 
 }  // namespace
 
-// ---- attention ----------------------------------------------------------------------------------
+// ---- attention ----
 
 TEST_CASE("fused attention is attention in ops", "[attention]") {
   const DType dtype = GENERATE(DType::float32, DType::float64);
@@ -239,7 +239,7 @@ TEST_CASE("dropout on attention", "[attention]") {
   }
 }
 
-// ---- gemm ---------------------------------------------------------------------------------------
+// ---- gemm ----
 
 namespace {
 

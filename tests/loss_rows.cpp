@@ -13,7 +13,7 @@ using Reference = std::function<Tensor(const Inputs&)>;
 using Ids = std::vector<std::int64_t>;
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-// ---- references, by plain loops -----------------------------------------------------------------
+// ---- references, by plain loops ----
 
 // Where x (V) or (N, V, d1, ...) has class c of target r.
 struct Classes {
@@ -102,7 +102,7 @@ Tensor probabilities_reference(const Inputs& in, const CrossEntropyOptions& o) {
                  target_shape(in[0].shape()));
 }
 
-// ---- samples ------------------------------------------------------------------------------------
+// ---- samples ----
 
 const Reduction reductions[] = {Reduction::none, Reduction::mean, Reduction::sum};
 const char* const names[] = {", none", ", mean", ", sum"};

@@ -162,8 +162,7 @@ TEST_CASE("Gradients of the small layers", "[nn][gradcheck]") {
   check_gradients(words, ones({1}), [&](const Tensor& one) { return words(ids) * one; });
 }
 
-// ---- self-attention
-// -----------------------------------------------------------------------------------------------------
+// ---- self-attention ----
 
 TEST_CASE("SelfAttention is the notebook's", "[nn][attention]") {
   manual_seed(42);
@@ -199,8 +198,7 @@ TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
                   [&](const Tensor& in) { return model(in, {.is_causal = true}).output; });
 }
 
-// ---- multi-head attention
-// -----------------------------------------------------------------------------------------------------
+// ---- multi-head attention ----
 
 namespace {
 

@@ -30,15 +30,13 @@ double element(const Tensor& x, std::size_t i) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.defined() != b.defined())
-    return false;
-  if (!a.defined())
-    return true;
+  if (!a.defined() || !b.defined())
+    return a.defined() == b.defined();
   if (a.shape() != b.shape() || a.dtype() != b.dtype())
     return false;
-  return a.dtype() == DType::float32
-             ? std::memcmp(a.data<float>(), b.data<float>(), a.numel() * sizeof(float)) == 0
-             : std::memcmp(a.data<double>(), b.data<double>(), a.numel() * sizeof(double)) == 0;
+  return a.numel() == 0 || dispatch(a.dtype(), [&]<class T>() {
+           return std::memcmp(a.data<T>(), b.data<T>(), a.numel() * sizeof(T)) == 0;
+         });
 }
 
 // Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else what is wrong.  NaN
@@ -286,7 +284,7 @@ TEST_CASE("every op of the catalogue is in the table", "[ops]") {
   const std::string text = read(XGRAD_SOURCE_DIR "/autograd/ops.hpp");
   std::set<std::string> names = declared(text, "elementwise", "comparisons");
   names.merge(declared(text, "reductions", "operators"));
-  CHECK(names.size() > 80);  // or ops.hpp looks different from what is expected here
+  CHECK(names.size() >= 80);  // or ops.hpp looks different from what is expected here
   CHECK(names.contains("add"));
   CHECK(names.contains("causal_self_attention"));
 

@@ -13,7 +13,7 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 using Reference = std::function<Tensor(const Inputs&)>;
 
-// ---- references, by plain loops -----------------------------------------------------------------
+// ---- references, by plain loops ----
 
 // Applies f(row) -> row to every line of x along dim.
 Tensor along(const Tensor& x, std::size_t dim,
@@ -77,7 +77,7 @@ Reference norm_reference(std::size_t n, double eps, bool centred) {
   };
 }
 
-// ---- samples ------------------------------------------------------------------------------------
+// ---- samples ----
 
 Row softmax_row(const std::string& op, bool log) {
   Row row{op, {}, {}};

@@ -25,7 +25,7 @@ using List = std::vector<double>;
 
 }  // namespace
 
-// ---- factories ----------------------------------------------------------------------------------
+// ---- factories ----
 
 TEST_CASE("a Tensor from braces", "[tensor]") {
   const Tensor x = tensor({{1, 2, 3}, {4, 5, 6.5}});
@@ -148,7 +148,7 @@ TEST_CASE("a permutation has every number once", "[tensor][random]") {
   CHECK(drawn == all);
 }
 
-// ---- values -------------------------------------------------------------------------------------
+// ---- values ----
 
 TEST_CASE("the value of a Tensor", "[tensor]") {
   const Tensor x = tensor({{1, 2}, {3, 4}});
@@ -213,7 +213,7 @@ TEST_CASE("operators rebind a handle", "[tensor]") {
   CHECK(numbers(b) == List{1, 2});
 }
 
-// ---- Indices and Masks --------------------------------------------------------------------------
+// ---- Indices and Masks ----
 
 TEST_CASE("Indices and Masks", "[tensor]") {
   const Indices ids = {{0, 1, 2}, {3, 4, 5}};
@@ -247,7 +247,7 @@ TEST_CASE("the lower triangle of a Mask", "[tensor]") {
   CHECK_THROWS_AS(tril(Mask{true}), ShapeError);
 }
 
-// ---- indexing and members -----------------------------------------------------------------------
+// ---- indexing and members ----
 
 TEST_CASE("indexing takes integers of any type", "[tensor]") {
   const Tensor x = arange(12).reshape({3, 4});

@@ -15,7 +15,7 @@ constexpr std::size_t column_block = 128;  // rows that are summed in one go
 constexpr std::size_t column_tile = 512;   // columns of them
 constexpr std::size_t piece = 16384;       // elements that are worth handing to a thread
 
-// ---- what is reduced: a way to combine two values, for registers and for single elements --------
+// ---- what is reduced: a way to combine two values, for registers and for single elements ----
 
 template <std::floating_point T>
 T pick(bool condition, T a, T b) {
@@ -66,7 +66,7 @@ struct Smallest {
   }
 };
 
-// ---- and of what: a function of the element and, for some, of a centre --------------------------
+// ---- and of what: a function of the element and, for some, of a centre ----
 
 template <bool Centred>
 struct Mapping {
@@ -122,7 +122,7 @@ struct ExpAbout : Mapping<true> {
   }
 };
 
-// ---- contiguous rows ----------------------------------------------------------------------------
+// ---- contiguous rows ----
 
 // The elements of a register combined, halves first.
 template <class F, Lanes B>
@@ -203,7 +203,7 @@ void reduce_rows(Axis axis, std::size_t blocks, const T* x, const T* centre, T* 
   });
 }
 
-// ---- columns ------------------------------------------------------------------------------------
+// ---- columns ----
 
 // Eight rows at a time, so that what is read comes in order and y, which stays in the first-level
 // cache, is touched once for eight.
@@ -264,7 +264,7 @@ void reduce_blocks(Axis axis, std::size_t blocks, const T* x, const T* centre, T
   });
 }
 
-// ---- both ---------------------------------------------------------------------------------------
+// ---- both ----
 
 template <class T, class F, class M>
 void reduce(Axis axis, const T* x, const T* centre, T* y, const F& f, const M& map);

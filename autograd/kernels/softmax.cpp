@@ -155,7 +155,7 @@ struct LogSoftmaxBackward {
   }
 };
 
-// ---- which rows and columns there are -----------------------------------------------------------
+// ---- which rows and columns there are ----
 
 template <class Kernel, class T, class... In>
 void run_rows(Axis s, T* out, const In*... in) {

@@ -21,8 +21,7 @@ using kernels::Matrices;
 
 constexpr const char* op = "scaled_dot_product_attention";
 
-// ---- the kernel on Tensors (..., T, D)
-// ----------------------------------------------------------------------------------------
+// ---- the kernel on Tensors (..., T, D) ----
 
 // The matrices of a batch; an operand with one row stands for any number of rows.
 template <class E>
@@ -160,8 +159,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
                 {.broadcasts = true});
 }
 
-// ---- checks
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- checks ----
 
 // The shape of the scores.
 Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
@@ -218,8 +216,7 @@ Mask with_columns(const Mask& mask, std::size_t s) {
 
 }  // namespace
 
-// ---- the catalogue's
-// ------------------------------------------------------------------------------------------------------------
+// ---- the catalogue's ----
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options) {

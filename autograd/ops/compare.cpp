@@ -10,7 +10,7 @@
 
 namespace xgrad {
 
-// ---- comparisons --------------------------------------------------------------------------------
+// ---- comparisons ----
 
 namespace {
 
@@ -85,7 +85,7 @@ Mask operator<=(const Tensor& a, double b) { return compare(a, b, std::less_equa
 Mask operator>(const Tensor& a, double b) { return compare(a, b, std::greater<>()); }
 Mask operator>=(const Tensor& a, double b) { return compare(a, b, std::greater_equal<>()); }
 
-// ---- masks --------------------------------------------------------------------------------------
+// ---- masks ----
 
 Mask operator&(const Mask& a, const Mask& b) {
   return broadcast("operator&", a.array(), b.array(), std::logical_and<>());
@@ -106,7 +106,7 @@ bool all(const Mask& mask) {
   return std::all_of(mask.data(), mask.data() + mask.numel(), std::identity());
 }
 
-// ---- values -------------------------------------------------------------------------------------
+// ---- values ----
 
 Mask isfinite(const Tensor& x) {
   return compare(x, 0, [](auto v, auto) { return std::isfinite(v); });
@@ -129,7 +129,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   });
 }
 
-// ---- places -------------------------------------------------------------------------------------
+// ---- places ----
 
 namespace {
 

@@ -34,8 +34,7 @@ Labels filter(const Labels& labels, F wanted) {
   return result;
 }
 
-// ---- the equation
-// -------------------------------------------------------------------------------------------------------------
+// ---- the equation ----
 
 std::string name(Label label) {
   return label < first_of_ellipsis
@@ -162,8 +161,7 @@ std::map<Label, std::size_t> read_sizes(std::string_view equation, const Equatio
   return sizes;
 }
 
-// ---- the work
-// -----------------------------------------------------------------------------------------------------------------
+// ---- the work ----
 
 struct Term {
   Tensor x;

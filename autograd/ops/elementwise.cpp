@@ -19,8 +19,7 @@ void detail::check_same_dtype(const char* op, std::span<const Tensor> inputs) {
                        to_string(inputs[0].dtype()), to_string(x.dtype()));
 }
 
-// ---- arithmetic
-// -------------------------------------------------------------------------------------------------------
+// ---- arithmetic ----
 
 Tensor add(const Tensor& a, const Tensor& b) {
   return elementwise(
@@ -53,8 +52,7 @@ Tensor neg(const Tensor& x) {
       "neg", x, [](const auto& a) { return -a; }, partial<>([](const auto& g) { return -g; }));
 }
 
-// ---- powers
-// -------------------------------------------------------------------------------------------------------------
+// ---- powers ----
 
 namespace {
 
@@ -115,8 +113,7 @@ Tensor pow(double base, const Tensor& exponent) {
   return pow(scalar(base, exponent.dtype()), exponent);
 }
 
-// ---- functions of one variable
-// --------------------------------------------------------------------------------------------
+// ---- functions of one variable ----
 
 Tensor exp(const Tensor& x) {
   return elementwise(
@@ -174,8 +171,7 @@ Tensor erf(const Tensor& x) {
       }));
 }
 
-// ---- activations
-// ------------------------------------------------------------------------------------------------------------
+// ---- activations ----
 
 Tensor sigmoid(const Tensor& x) {
   return elementwise(
@@ -234,8 +230,7 @@ Tensor silu(const Tensor& x) {
       }));
 }
 
-// ---- choices
-// ------------------------------------------------------------------------------------------------------------------
+// ---- choices ----
 
 namespace {
 
@@ -317,8 +312,7 @@ Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
   return choose("masked_fill", mask, scalar(value, x.dtype()), x);
 }
 
-// ---- copies
-// -----------------------------------------------------------------------------------------------------------------
+// ---- copies ----
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype)

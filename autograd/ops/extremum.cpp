@@ -13,7 +13,7 @@ namespace xgrad {
 
 using kernels::Axis;
 
-// ---- extrema ------------------------------------------------------------------------------------
+// ---- extrema ----
 
 namespace {
 
@@ -95,7 +95,7 @@ Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
   return extremum_over({"amin", false}, x, dims, keepdim);
 }
 
-// ---- logsumexp and norms ------------------------------------------------------------------------
+// ---- logsumexp and norms ----
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 

@@ -12,7 +12,7 @@ namespace xgrad {
 
 using kernels::Axis;
 
-// ---- checks -------------------------------------------------------------------------------------
+// ---- checks ----
 
 namespace {
 
@@ -71,7 +71,7 @@ void check_fits(const char* op, const Indices& index, const char* name, const Sh
 
 }  // namespace
 
-// ---- rows ---------------------------------------------------------------------------------------
+// ---- rows ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_select");
@@ -158,7 +158,7 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
       });
 }
 
-// ---- elements -----------------------------------------------------------------------------------
+// ---- elements ----
 
 Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "gather");
@@ -217,7 +217,7 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
       });
 }
 
-// ---- scans and selection ------------------------------------------------------------------------
+// ---- scans and selection ----
 
 // The derivative of a running sum from the front is one from the back.
 static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {

@@ -11,8 +11,7 @@
 
 namespace xgrad {
 
-// ---- batches
-// ------------------------------------------------------------------------------------------------------------------
+// ---- batches ----
 
 Shape detail::leading(const Shape& shape, std::size_t n) {
   return Shape(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(n));
@@ -206,8 +205,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       {.broadcasts = true});
 }
 
-// ---- the catalogue's
-// ---------------------------------------------------------------------------------------------------------
+// ---- the catalogue's ----
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.dim() == 0 || b.dim() == 0)

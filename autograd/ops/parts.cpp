@@ -13,7 +13,7 @@ namespace xgrad {
 using detail::pick;
 using detail::Selection;
 
-// ---- parts --------------------------------------------------------------------------------------
+// ---- parts ----
 
 static void check_has_dimensions(const char* op, const Tensor& x) {
   check<ShapeError>(x.dim() > 0, "{}: x is 0-d and has no dimension to work on", op);
@@ -113,7 +113,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim)
   return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
 }
 
-// ---- joining ------------------------------------------------------------------------------------
+// ---- joining ----
 
 namespace {
 

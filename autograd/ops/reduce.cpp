@@ -12,7 +12,7 @@ namespace xgrad {
 
 using kernels::Axis;
 
-// ---- sums and means -----------------------------------------------------------------------------
+// ---- sums and means ----
 
 namespace {
 
@@ -66,7 +66,7 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
       });
 }
 
-// ---- variance -----------------------------------------------------------------------------------
+// ---- variance ----
 
 namespace {
 
@@ -161,7 +161,7 @@ Tensor std(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
       {.saves_output = true});
 }
 
-// ---- products -----------------------------------------------------------------------------------
+// ---- products ----
 
 namespace {
 

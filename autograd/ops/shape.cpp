@@ -14,7 +14,7 @@ namespace xgrad {
 using detail::pick;
 using detail::Selection;
 
-// ---- the same elements in another shape ---------------------------------------------------------
+// ---- the same elements in another shape ----
 
 namespace {
 
@@ -134,7 +134,7 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
                 {.broadcasts = true});
 }
 
-// ---- another order ------------------------------------------------------------------------------
+// ---- another order ----
 
 Tensor permute(const Tensor& x, const Dims& dims) {
   if (dims.size() != x.dim())
@@ -177,7 +177,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   return pick("flip", x, std::move(s));
 }
 
-// ---- triangles ----------------------------------------------------------------------------------
+// ---- triangles ----
 
 namespace {
 
