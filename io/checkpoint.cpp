@@ -62,7 +62,7 @@ std::string optimizer_json(const Checkpoint& checkpoint) {
 
 void read_optimizer_json(const std::string& text, Checkpoint& checkpoint) {
   const Json json = Json::parse(text, nullptr, false);
-  const auto refuse = [&checkpoint] [[noreturn]] (const char* what) {
+  const auto refuse = [&checkpoint](const char* what) {
     fail<FileError>("{}: the metadata's 'optimizer' {}", checkpoint.path, what);
   };
   if (!json.is_object() || !json.contains("parameters") || !json.contains("numbers") ||
