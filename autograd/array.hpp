@@ -105,8 +105,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
 struct Dim {
   std::int64_t value;
   template <class I>
-  requires std::is_integral_v<I>
-  constexpr Dim(I v) : value(static_cast<std::int64_t>(v)) {}
+  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
+      : value(static_cast<std::int64_t>(v)) {}
   constexpr operator std::int64_t() const { return value; }
 };
 
@@ -121,7 +121,7 @@ class Dims : public std::vector<std::int64_t> {
   }
   Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
   template <class I>
-  requires std::is_integral_v<I> Dims(I one)
+  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) Dims(I one)
       : std::vector<std::int64_t>{static_cast<std::int64_t>(one)} {}
 };
 

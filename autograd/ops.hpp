@@ -133,11 +133,11 @@ Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// sum((x - mean)^2) / (n - 1), or / n if not unbiased.
-Tensor var(const Tensor& x, bool unbiased = true);
-Tensor var(const Tensor& x, const Dims& dims, bool unbiased = true, bool keepdim = false);
-Tensor std(const Tensor& x, bool unbiased = true);  ///< sqrt(var)
-Tensor std(const Tensor& x, const Dims& dims, bool unbiased = true, bool keepdim = false);
+/// sum((x - mean)^2) / (n - 1), or / n if not unbiased.  No dims: over all.
+Tensor var(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
+/// sqrt(var).  Write xgrad::std(x) or x.std(dims): after `using namespace xgrad`, std is a
+/// namespace too.
+Tensor std(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 Tensor prod(const Tensor& x);  ///< gradients are right where factors are zero, too
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
 struct Extremum {
@@ -227,7 +227,8 @@ Tensor embedding(const Indices& indices, const Tensor& weight);
 
 Tensor softmax(const Tensor& x,
                std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
-Tensor log_softmax(const Tensor& x, std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
+Tensor log_softmax(const Tensor& x,
+                   std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
 /// dimensions; weight and bias have that shape or are undefined.  Ba, Kiros and Hinton, 2016.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},

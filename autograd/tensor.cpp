@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -45,7 +46,7 @@ Storage& Tensor::writable() {
                     requires_grad() ? impl().node->op : "");
   auto& value = impl_->value;
   if (value.use_count() > 1)
-    value = std::make_shared<const Storage>(*value);
+    value = std::make_shared<Storage>(*value);
   return const_cast<Storage&>(*value);
 }
 
@@ -87,7 +88,8 @@ void Tensor::retain_grad() {
 std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
   check<GraphError>(requires_grad(), "register_hook: this Tensor does not require a gradient");
   auto& hooks = impl_->node->hooks;
-  const std::size_t id = hooks.empty() ? 0 : hooks.back().first + 1;
+  static std::atomic<std::size_t> next_id{0};  // never used twice, so an old id removes nothing
+  const std::size_t id = next_id++;
   hooks.emplace_back(id, std::move(hook));
   return id;
 }

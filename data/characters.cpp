@@ -7,7 +7,7 @@ namespace xgrad::data {
 namespace {
 
 constexpr std::size_t code_points = 0x110000;
-constexpr std::size_t most_named = 10;
+constexpr std::size_t most_named = 100;
 
 /// 'x' (U+0078); for what a terminal cannot show, the code point alone.
 std::string name_of(char32_t c) {

@@ -58,8 +58,7 @@ double unbiased(const Numbers& v) {
 
 using Spread = Tensor (*)(const Tensor&, const Dims&, bool, bool);
 
-Row spread_row(const std::string& op, Spread f, Tensor (*f_total)(const Tensor&, bool),
-               double (*finish)(double)) {
+Row spread_row(const std::string& op, Spread f, double (*finish)(double)) {
   Row row{op, {}, {}};
   for (const bool corrected : {false, true}) {
     const Reduce reduce = [=](const Tensor& x, const Dims& dims, bool keep) {
@@ -74,7 +73,9 @@ Row spread_row(const std::string& op, Spread f, Tensor (*f_total)(const Tensor&,
       row.samples.push_back(
           reduction(prefix + way.name, x, way.dims, way.keepdim, reduce, fold, !single));
     }
-    const Reduce all = [=](const Tensor& x, const Dims&, bool) { return f_total(x, corrected); };
+    const Reduce all = [=](const Tensor& x, const Dims&, bool) {
+      return f(x, {}, corrected, false);
+    };
     row.samples.push_back(reduction(prefix + "total", normal({3, 5}), {}, false, all, fold));
     row.samples.push_back(reduction(prefix + "of nothing", zeros({2, 0}, DType::float64), {1},
                                     false, reduce, fold, false));
@@ -172,8 +173,8 @@ Row sum_to_row() {
 std::vector<Row> reduce_rows() {
   return {sum_row(),
           mean_row(),
-          spread_row("var", var, var, [](double v) { return v; }),
-          spread_row("std", xgrad::std, xgrad::std, [](double v) { return std::sqrt(v); }),
+          spread_row("var", var, [](double v) { return v; }),
+          spread_row("std", xgrad::std, [](double v) { return std::sqrt(v); }),
           prod_row(),
           sum_to_row(),
           max_row(),

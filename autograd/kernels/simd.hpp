@@ -53,6 +53,11 @@ template <Lanes B>
 B minimum(const B& a, const B& b) {
   return xsimd::select(xsimd::isnan(a), a, xsimd::select(xsimd::isnan(b), b, xsimd::min(a, b)));
 }
+// xsimd squares the argument, which overflows; beyond 10, erf is 1 to the last digit.
+template <Lanes B>
+B error_function(const B& x) {
+  return xsimd::erf(minimum(maximum(x, B(-10)), B(10)));
+}
 template <Lanes B>
 B sigmoid(const B& x) {
   return B(1) / (B(1) + xsimd::exp(-x));

@@ -164,9 +164,12 @@ Tensor tanh(const Tensor& x) {
       partial<Y>([](const auto& g, const auto& y) { return g * (c(y, 1) - y * y); }));
 }
 
+static Tensor error_function(const Tensor& x) { return erf(x); }
+
 Tensor erf(const Tensor& x) {
   return elementwise(
-      "erf", x, [](const auto& a) { return erf(a); }, partial<A>([](const auto& g, const auto& a) {
+      "erf", x, [](const auto& a) { return error_function(a); },
+      partial<A>([](const auto& g, const auto& a) {
         return g * (c(a, 2 * std::numbers::inv_sqrtpi) * exp(-(a * a)));
       }));
 }
@@ -193,10 +196,10 @@ static Tensor gelu_erf(const Tensor& x) {
   return elementwise(
       "gelu", x,
       [](const auto& a) {
-        return a * c(a, 0.5) * (c(a, 1) + erf(a * c(a, std::numbers::sqrt2 / 2)));
+        return a * c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
       },
       partial<A>([](const auto& g, const auto& a) {
-        const auto cdf = c(a, 0.5) * (c(a, 1) + erf(a * c(a, std::numbers::sqrt2 / 2)));
+        const auto cdf = c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
         const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
         return g * (cdf + a * pdf);
       }));
@@ -336,7 +339,7 @@ Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},
       [](std::span<const Tensor> in) {
-        return Tensor(std::make_shared<const Storage>(*in[0].impl().value), nullptr);
+        return Tensor(std::make_shared<Storage>(*in[0].impl().value), nullptr);
       },
       [](Sink& sink) { sink.add(0, sink.gradient()); });
 }

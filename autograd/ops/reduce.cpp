@@ -122,8 +122,6 @@ Tensor variance_gradient(const Tensor& g, const Tensor& x, const Dims& dims, con
 
 }  // namespace
 
-Tensor var(const Tensor& x, bool unbiased) { return var(x, Dims(), unbiased); }
-
 Tensor var(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "var");
   return record(
@@ -137,8 +135,6 @@ Tensor var(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
         sink.add(0, variance_gradient(sink.gradient(), saved.tensor(), dims, reduced, unbiased));
       });
 }
-
-Tensor std(const Tensor& x, bool unbiased) { return std(x, Dims(), unbiased); }
 
 Tensor std(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "std");

@@ -63,15 +63,14 @@ Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
   const std::size_t last = normalize_dim(end_dim, x.dim(), "flatten");
   check<ValueError>(first <= last, "flatten: start_dim {} comes after end_dim {}", start_dim,
                     end_dim);
-  Shape shape;
-  for (std::size_t d = 0; d < x.dim(); ++d)
-    if (d <= first || d > last)
-      shape.push_back(x.shape()[d]);
-    else
-      shape.back() *= x.shape()[d];
-  if (shape.empty())
-    shape.push_back(1);
-  return pick("flatten", x, Selection(shape));
+  Dims sizes(x.shape());
+  for (std::size_t d = last; d > first; --d) {
+    sizes[d - 1] *= sizes[d];
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
+  }
+  if (sizes.empty())
+    sizes.push_back(1);
+  return pick("flatten", x, Selection(to_shape(sizes, "flatten")));
 }
 
 Tensor squeeze(const Tensor& x) {
