@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
@@ -61,6 +63,12 @@ struct Allocator {
   void deallocate(T* block, std::size_t n) noexcept { free_bytes(block, n * sizeof(T)); }
   friend bool operator==(const Allocator&, const Allocator&) { return true; }
 };
+
+/// A shared object in a block of allocate_bytes: a graph makes and drops many small ones.
+template <class T, class... Args>
+std::shared_ptr<T> make_pooled(Args&&... args) {
+  return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
+}
 
 /// A row-major xtensor array.
 template <class T>

@@ -170,9 +170,9 @@ Buffer<T> Sink::buffer(std::size_t i) {
   Saved& sum = run_.slot(node_->inputs.at(i));
   const T beta = sum ? 1 : 0;
   if (!sum)
-    sum.value = std::make_shared<Storage>(empty_array<T>(node_->inputs[i]->shape));
+    sum.value = make_pooled<Storage>(empty_array<T>(node_->inputs[i]->shape));
   else if (sum.value.use_count() > 1)
-    sum.value = std::make_shared<Storage>(*sum.value);
+    sum.value = make_pooled<Storage>(*sum.value);
   return {const_cast<Storage&>(*sum.value).get<T>().data(), beta};
 }
 template Buffer<float> Sink::buffer<float>(std::size_t);

@@ -10,12 +10,12 @@ bool any_requires_grad(std::span<const Tensor> inputs) {
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
 
-Tensor attach(const Tensor& value, std::string_view op, const std::vector<Tensor>& inputs,
-              Backward backward, Flags flags) {
-  auto node = std::make_shared<Node>();
+void attach(const Tensor& y, std::string_view op, const std::vector<Tensor>& inputs,
+            Backward backward, Flags flags) {
+  auto node = make_pooled<Node>();
   node->op = op;
-  node->shape = value.shape();
-  node->dtype = value.dtype();
+  node->shape = y.shape();
+  node->dtype = y.dtype();
   node->broadcasts = flags.broadcasts;
   node->backward = std::move(backward);
   node->inputs.reserve(inputs.size());
@@ -25,8 +25,8 @@ Tensor attach(const Tensor& value, std::string_view op, const std::vector<Tensor
       node->sequence = std::max(node->sequence, input->sequence + 1);
   }
   if (flags.saves_output)
-    node->output = value.impl().value;
-  return Tensor(value.impl().value, std::move(node));
+    node->output = y.impl().value;
+  y.handle()->node = std::move(node);
 }
 
 // Releasing a node may drop the last reference to its inputs' nodes, which release theirs, and so

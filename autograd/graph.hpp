@@ -93,9 +93,9 @@ struct Flags {
 
 /// Whether gradients are enabled and one of these requires one.
 bool any_requires_grad(std::span<const Tensor> inputs);
-/// A Tensor with this value and a node of its own; part of record().
-Tensor attach(const Tensor& value, std::string_view op, const std::vector<Tensor>& inputs,
-              Backward backward, Flags flags);
+/// Gives a Tensor that nobody else holds yet a node; part of record().
+void attach(const Tensor& y, std::string_view op, const std::vector<Tensor>& inputs,
+            Backward backward, Flags flags);
 
 /// Throws unless gradients can flow from these outputs; `gradients` as in GradOptions.
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
@@ -113,9 +113,9 @@ Tensor record(std::string_view op, std::vector<Tensor> inputs, F&& forward, B&& 
     const Tensor y = forward(in);
     return y.handle().use_count() == 1 ? y : y.detach();  // not an input itself
   };
-  Tensor y = run(inputs);
+  const Tensor y = run(inputs);
   if (any_requires_grad(inputs))
-    y = attach(y, op, inputs, std::forward<B>(backward), flags);
+    attach(y, op, inputs, std::forward<B>(backward), flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
     observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
                            const ModeGuard inside({false, nullptr});

@@ -46,7 +46,7 @@ Storage& Tensor::writable() {
                     requires_grad() ? impl().node->op : "");
   auto& value = impl_->value;
   if (value.use_count() > 1)
-    value = std::make_shared<Storage>(*value);
+    value = make_pooled<Storage>(*value);
   return const_cast<Storage&>(*value);
 }
 
@@ -62,7 +62,7 @@ Tensor& Tensor::requires_grad_(bool on) {
     return *this;
   impl_->node = nullptr;
   if (on) {
-    impl_->node = std::make_shared<Node>();
+    impl_->node = make_pooled<Node>();
     impl_->node->op = "leaf";
     impl_->node->shape = shape();
     impl_->node->dtype = dtype();

@@ -113,9 +113,9 @@ class Tensor {
   Tensor() = default;  ///< undefined: no value
   template <class T>
   requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T> array)
-      : Tensor(std::make_shared<Storage>(std::move(array)), nullptr) {}
+      : Tensor(make_pooled<Storage>(std::move(array)), nullptr) {}
   Tensor(std::shared_ptr<const Storage> value, std::shared_ptr<Node> node)
-      : impl_(std::make_shared<Impl>(Impl{std::move(value), std::move(node), nullptr})) {}
+      : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr})) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   bool defined() const { return impl_ != nullptr; }

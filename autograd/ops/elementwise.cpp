@@ -339,7 +339,7 @@ Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},
       [](std::span<const Tensor> in) {
-        return Tensor(std::make_shared<Storage>(*in[0].impl().value), nullptr);
+        return Tensor(make_pooled<Storage>(*in[0].impl().value), nullptr);
       },
       [](Sink& sink) { sink.add(0, sink.gradient()); });
 }
