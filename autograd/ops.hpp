@@ -269,6 +269,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 
 // ---- attention (ops/attention.cpp) ----
 
+/// Name the type where one option is set, AttentionOptions{.is_causal = true}: GCC 12 finds such braces
+/// alone ambiguous with a Mask's.
 struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
   double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch

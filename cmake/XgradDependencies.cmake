@@ -34,4 +34,4 @@ endif()
 
 # Libraries that only our sources include, not our headers.
 add_library(xgrad_private INTERFACE)
-target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8cpp nlohmann_json::nlohmann_json)
+target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8::cpp nlohmann_json::nlohmann_json)
