@@ -42,8 +42,9 @@
 //   others.  What is random is drawn before record() and captured.  It may be raw loops over
 //   in[0].data<float>(): dispatch(in[0].dtype(), ...) picks the dtype.
 // - The backward captures Saved, never a Tensor: a Tensor can be updated before the gradient is
-//   wanted.  Where it needs the op's output it asks for it with saves_output, because capturing it
-//   would make a cycle that is never freed.
+//   wanted.  Of Tensors with a graph it captures the op's inputs and no others.  Where it needs the
+//   op's output it asks for it with saves_output, because capturing it would make a cycle that is
+//   never freed.
 // - sink.add(i, gradient) adds to the gradient of input i.  Written with the ops of ops.hpp, as
 //   here, a backward serves both an ordinary run, where it records nothing, and create_graph.
 //   sink.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has

@@ -18,7 +18,10 @@ static void accumulate(Saved& sum, const Tensor& gradient) {
   else if (graph || sum.value.use_count() > 1)
     sum = add(sum.tensor(), gradient);
   else
-    kernels::add_to(const_cast<Storage&>(*sum.value), *gradient.impl().value);
+    dispatch(gradient.dtype(), [&]<class T>() {
+      kernels::add_to(const_cast<Storage&>(*sum.value).get<T>().data(), gradient.data<T>(),
+                      gradient.numel());
+    });
 }
 
 // One call of backward() or grad().  All that is in flight belongs to it and not to the nodes: an
@@ -42,8 +45,8 @@ class Sink::Run {
     return node != nullptr && (results_.empty() || wanted_.contains(node.get()));
   }
 
-  bool wants_any(const std::vector<std::shared_ptr<Node>>& nodes) const {
-    return std::ranges::any_of(nodes, [this](const auto& node) { return wants(node); });
+  bool wants_any(const Edges& edges) const {
+    return std::ranges::any_of(edges, [this](const auto& node) { return wants(node); });
   }
 
   // The gradient gathered so far for a node's output.  With the first one, the node takes its place
@@ -96,21 +99,17 @@ class Sink::Run {
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
-    if (node->backward == nullptr)
-      fail<GraphError>(
-          "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
-          node->op);
     Sink sink(*this, node, std::move(gradient));
-    node->backward(sink);
+    check<GraphError>(
+        node->backward(sink),
+        "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
+        node->op);
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto at = gradients_.find(node->inputs[i].get()); at != gradients_.end())
           observer_->on_backward(*node, i, at->second.tensor());
-    if (!retain_graph_) {  // the edges stay: another run must find its way to the error above
-      node->backward = nullptr;
-      node->output.reset();
-      node->hooks.clear();
-    }
+    if (!retain_graph_)
+      node->free();
   }
 
   static void keep(Tensor::Impl& impl, const Tensor& gradient) {
@@ -151,7 +150,7 @@ class Sink::Run {
   std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> kept_;
 };
 
-bool Sink::needs(std::size_t i) const { return run_.wants(node_->inputs.at(i)); }
+bool Sink::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
 
 bool Sink::create_graph() const { return run_.create_graph(); }
 
@@ -167,7 +166,7 @@ void Sink::add(std::size_t i, const Tensor& gradient) {
 
 template <class T>
 Buffer<T> Sink::buffer(std::size_t i) {
-  Saved& sum = run_.slot(node_->inputs.at(i));
+  Saved& sum = run_.slot(node_->inputs[i]);
   const T beta = sum ? 1 : 0;
   if (!sum)
     sum.value = make_pooled<Storage>(empty_array<T>(node_->inputs[i]->shape));

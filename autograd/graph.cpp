@@ -10,51 +10,60 @@ bool any_requires_grad(std::span<const Tensor> inputs) {
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
 
-void attach(const Tensor& y, std::string_view op, const std::vector<Tensor>& inputs,
-            Backward backward, Flags flags) {
-  auto node = make_pooled<Node>();
+void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
+            std::span<const Tensor> inputs, Flags flags) {
   node->op = op;
   node->shape = y.shape();
   node->dtype = y.dtype();
   node->broadcasts = flags.broadcasts;
-  node->backward = std::move(backward);
-  node->inputs.reserve(inputs.size());
-  for (const Tensor& x : inputs) {
-    node->inputs.push_back(x.defined() ? x.impl().node : nullptr);
-    if (const auto& input = node->inputs.back(); input != nullptr)
+  node->inputs.assign(inputs);
+  for (const auto& input : node->inputs)
+    if (input != nullptr)
       node->sequence = std::max(node->sequence, input->sequence + 1);
-  }
   if (flags.saves_output)
     node->output = y.impl().value;
   y.handle()->node = std::move(node);
 }
 
-// Releasing a node may drop the last reference to its inputs' nodes, which release theirs, and so
-// on along the graph. The first call on a thread collects what the others drop and destroys it one
-// by one.
-void Node::release() noexcept {
-  struct Remains {
-    std::vector<std::shared_ptr<Node>> inputs;
-    Backward backward;
-    std::vector<std::pair<std::size_t, Hook>> hooks;
+void Edges::assign(std::span<const Tensor> inputs) {
+  size_ = inputs.size();
+  if (size_ > few_.size())
+    many_ = std::make_unique<std::shared_ptr<Node>[]>(size_);
+  std::ranges::transform(inputs, begin(),
+                         [](const Tensor& x) { return x.defined() ? x.impl().node : nullptr; });
+}
+
+// The first node that dies on a thread collects the inputs' nodes that die with it, and theirs, and
+// destroys them one by one. Its formula is gone by now: whatever node that held, an edge holds too.
+Node::~Node() {
+  static thread_local constinit std::vector<std::shared_ptr<Node>>* doomed = nullptr;
+  const auto collect = [this] {
+    for (std::shared_ptr<Node>& input : inputs)
+      if (std::shared_ptr<Node> mine = std::move(input); mine.use_count() == 1)
+        doomed->push_back(std::move(mine));
   };
-  static thread_local constinit std::vector<Remains>* doomed = nullptr;
-  output.reset();
-  if (inputs.empty() && backward == nullptr && hooks.empty())
-    return;
-  Remains mine{std::exchange(inputs, {}), std::exchange(backward, nullptr),
-               std::exchange(hooks, {})};
   if (doomed != nullptr) {
-    doomed->push_back(std::move(mine));
+    collect();
     return;
   }
-  std::vector<Remains> list;
+  std::vector<std::shared_ptr<Node>> list;
   doomed = &list;
-  for (list.push_back(std::move(mine)); !list.empty();) {
-    const Remains next = std::move(list.back());
+  for (collect(); !list.empty();) {
+    const std::shared_ptr<Node> next = std::move(list.back());
     list.pop_back();
   }
   doomed = nullptr;
+}
+
+void Node::free() {
+  output.reset();
+  hooks.clear();
+}
+
+const std::shared_ptr<Node>& Node::input(std::size_t i) const {
+  check<ValueError>(i < inputs.size(), "{}: its backward has a gradient for input {} of {}", op, i,
+                    inputs.size());
+  return inputs[i];
 }
 
 void Node::check_gradient(const Tensor& gradient, std::string_view giver, std::size_t i) const {

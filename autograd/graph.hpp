@@ -5,9 +5,12 @@
 // one vertex of the graph, with an edge to the node of each input and the op's backward formula.
 // How gradients flow back: engine.hpp.
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,9 +23,25 @@ namespace xgrad {
 
 class Sink;
 
-/// An op's backward: reads sink.gradient(), the gradient of the op's output, and adds the gradients
-/// of its inputs.
-using Backward = std::function<void(Sink&)>;
+/// The nodes of an op's inputs, in their order; null where no gradient is wanted.  Two fit inside,
+/// for few ops have more and a long chain should not pay for them.
+class Edges {
+ public:
+  void assign(std::span<const Tensor> inputs);
+  std::size_t size() const { return size_; }
+  std::shared_ptr<Node>* begin() { return many_ != nullptr ? many_.get() : few_.data(); }
+  std::shared_ptr<Node>* end() { return begin() + size_; }
+  const std::shared_ptr<Node>* begin() const {
+    return many_ != nullptr ? many_.get() : few_.data();
+  }
+  const std::shared_ptr<Node>* end() const { return begin() + size_; }
+  const std::shared_ptr<Node>& operator[](std::size_t i) const { return begin()[i]; }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<std::shared_ptr<Node>, 2> few_;
+  std::unique_ptr<std::shared_ptr<Node>[]> many_;
+};
 
 /// A vertex of the graph: a leaf, or one use of an op.  It does not own its op's output, only what
 /// its formula captured, so an activation that no formula needs is freed in the forward pass.
@@ -36,10 +55,9 @@ class Node {
   std::uint64_t sequence = 0;
   Shape shape;  ///< of the output
   DType dtype = DType::float32;
-  std::vector<std::shared_ptr<Node>> inputs;  ///< null where no gradient is wanted
-  Backward backward;                          ///< empty in leaves and once freed
-  std::shared_ptr<const Storage> output;      ///< only if the formula asks for it (Flags)
-  bool broadcasts = false;                    ///< gradients are summed to the inputs' shapes
+  bool broadcasts = false;  ///< gradients are summed to the inputs' shapes
+  Edges inputs;
+  std::shared_ptr<const Storage> output;  ///< only if the formula asks for it (Flags)
   /// Whose grad is filled.  Weak, or a gradient that has a graph would keep itself alive.
   std::weak_ptr<Tensor::Impl> keeper;
   std::vector<std::pair<std::size_t, Hook>> hooks;
@@ -47,12 +65,38 @@ class Node {
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  ~Node() { release(); }
-  /// Drops formula, edges and hooks.  What dies with them dies in a loop, not by recursion, however
-  /// long the chain.
-  void release() noexcept;
+  /// The nodes that die with this one die in a loop, not by recursion, however long the chain.
+  virtual ~Node();
+  /// Runs the op's backward: reads sink.gradient(), the gradient of the op's output, and adds the
+  /// gradients of its inputs.  False if there is none: in leaves, and once freed.
+  virtual bool backward(Sink&) { return false; }
+  /// Drops formula, captures and hooks.  The edges stay, so that another run finds its way here.
+  virtual void free();
+  /// The node of input i; ValueError if the op has no such input.
+  const std::shared_ptr<Node>& input(std::size_t i) const;
   /// DTypeError or ShapeError, naming giver and i, unless this gradient fits the output.
   void check_gradient(const Tensor& gradient, std::string_view giver, std::size_t i) const;
+};
+
+/// The node of an op with this backward formula: a callable that takes a Sink&.
+template <class Backward>
+class OpNode final : public Node {
+ public:
+  template <class B>
+  explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
+  bool backward(Sink& sink) override {
+    if (!formula_.has_value())
+      return false;
+    (*formula_)(sink);
+    return true;
+  }
+  void free() override {
+    formula_.reset();
+    Node::free();
+  }
+
+ private:
+  std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
 };
 
 /// Where a kernel writes the gradient of an input: data = gradient + beta * data.
@@ -93,9 +137,9 @@ struct Flags {
 
 /// Whether gradients are enabled and one of these requires one.
 bool any_requires_grad(std::span<const Tensor> inputs);
-/// Gives a Tensor that nobody else holds yet a node; part of record().
-void attach(const Tensor& y, std::string_view op, const std::vector<Tensor>& inputs,
-            Backward backward, Flags flags);
+/// Makes `node` that of y, a Tensor that nobody else holds yet; part of record().
+void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
+            std::span<const Tensor> inputs, Flags flags);
 
 /// Throws unless gradients can flow from these outputs; `gradients` as in GradOptions.
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
@@ -106,7 +150,7 @@ void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>
 /// observer may call it again; what it does inside is neither recorded nor observed.  Undefined
 /// inputs (an absent bias) are allowed.
 template <class F, class B>
-Tensor record(std::string_view op, std::vector<Tensor> inputs, F&& forward, B&& backward,
+Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, B&& backward,
               Flags flags = {}) {
   const auto run = [&forward](std::span<const Tensor> in) {
     const ModeGuard inside({false, nullptr});
@@ -115,13 +159,19 @@ Tensor record(std::string_view op, std::vector<Tensor> inputs, F&& forward, B&& 
   };
   const Tensor y = run(inputs);
   if (any_requires_grad(inputs))
-    attach(y, op, inputs, std::forward<B>(backward), flags);
+    attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
     observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
                            const ModeGuard inside({false, nullptr});
                            return Tensor(forward(in));
                          }));
   return y;
+}
+template <class F, class B>
+Tensor record(std::string_view op, std::initializer_list<Tensor> inputs, F&& forward, B&& backward,
+              Flags flags = {}) {
+  return record(op, std::span(inputs.begin(), inputs.size()), std::forward<F>(forward),
+                std::forward<B>(backward), flags);
 }
 
 }  // namespace xgrad

@@ -20,7 +20,7 @@ std::vector<double> numbers(const Tensor& x) {
 using Numbers = std::vector<double>;
 
 // x, with a backward that throws or gives what it is told to.
-Tensor with_backward(const char* name, const Tensor& x, Backward backward) {
+Tensor with_backward(const char* name, const Tensor& x, std::function<void(Sink&)> backward) {
   return record(
       name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
 }
@@ -76,6 +76,11 @@ TEST_CASE("a gradient that does not fit names the op", "[engine]") {
   CHECK_THROWS_WITH(sum(again).backward(), ContainsSubstring("my_op") &&
                                                ContainsSubstring("(3,)") &&
                                                ContainsSubstring("(2,)"));
+  const Tensor of_another =
+      with_backward("my_op", x, [](Sink& sink) { sink.add(1, sink.gradient()); });
+  CHECK_THROWS_AS(sum(of_another).backward(), ValueError);
+  CHECK_THROWS_WITH(sum(of_another).backward(),
+                    "my_op: its backward has a gradient for input 1 of 1");
   // broadcast gradients are summed only for ops that say so
   const Tensor wide = with_backward("my_op", x, [](Sink& sink) {
     sink.add(0, ones({5, 2}, DType::float64));

@@ -9,12 +9,12 @@
 #include <xgrad/autograd/array.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::kernels {
 
-/// into += from; equal shapes and dtypes.
-void add_to(Storage& into, const Storage& from);
+/// into[i] += from[i], n elements.
+template <class T>
+void add_to(T* into, const T* from, std::size_t n);
 
 /// How N row-major operands broadcast to an output, as rows of equal length.  Neighbouring
 /// dimensions that every operand walks alike are merged, so equal shapes are one row.  step[k] is 1

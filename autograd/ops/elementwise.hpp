@@ -3,6 +3,7 @@
 // simd.hpp for what a formula may use, and custom_op.hpp for an op of your own.
 
 #include <array>
+#include <span>
 #include <tuple>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
@@ -45,8 +46,8 @@ struct Needs<Partial<F, U...>> {
 };
 
 // The second reading: the gradient of operand i as a graph of its own.
-template <std::size_t N, class F, Uses... U>
-Tensor derivative(const Partial<F, U...>& p, const Sink& sink, const std::array<Saved, N>& saved) {
+template <class F, Uses... U>
+Tensor derivative(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
   [[maybe_unused]] const auto get = [&](Uses use) {
     return use == Uses::Y ? sink.output() : saved[static_cast<std::size_t>(use)].tensor();
   };
@@ -54,9 +55,8 @@ Tensor derivative(const Partial<F, U...>& p, const Sink& sink, const std::array<
 }
 
 // The first reading: one loop over arrays.
-template <class T, std::size_t N, class F, Uses... U>
-Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink,
-                        const std::array<Saved, N>& saved) {
+template <class T, class F, Uses... U>
+Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
   const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
   [[maybe_unused]] const auto get = [&](Uses use) {
     return &(use == Uses::Y ? output.array<T>()
@@ -68,19 +68,19 @@ Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink,
   return Tensor(std::move(result));
 }
 
-template <std::size_t N, class P>
-void add_derivative(Sink& sink, std::size_t i, const P& p, const std::array<Saved, N>& saved) {
+template <class P>
+void add_derivative(Sink& sink, std::size_t i, const P& p, std::span<const Saved> saved) {
   if (std::is_same_v<P, NoGradient> || !sink.needs(i))
     return;
   if constexpr (std::is_same_v<P, PassThrough>)
     sink.add(i, sink.gradient());
   else if constexpr (!std::is_same_v<P, NoGradient>) {
     if (sink.create_graph())
-      sink.add(i, derivative<N>(p, sink, saved));
+      sink.add(i, derivative(p, sink, saved));
     else if (sink.gradient().dtype() == DType::float32)
-      sink.add(i, derivative_array<float, N>(p, sink, saved));
+      sink.add(i, derivative_array<float>(p, sink, saved));
     else
-      sink.add(i, derivative_array<double, N>(p, sink, saved));
+      sink.add(i, derivative_array<double>(p, sink, saved));
   }
 }
 
@@ -106,14 +106,19 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
       return Tensor(std::move(y));
     });
   };
-  // An operand is kept if a derivative that is wanted uses it.
-  std::array<Saved, N> saved;
+  // An operand is kept if a derivative that is wanted uses it.  Where none uses any (add), there is
+  // not even room for them.
+  constexpr auto uses = [](std::size_t k) {
+    return (detail::Needs<P>::any(static_cast<Uses>(k)) || ...);
+  };
+  constexpr bool uses_operands = uses(0) || uses(1) || uses(2);
+  std::array<Saved, uses_operands ? N : 0> saved;
   bool saves_output = false;
   std::size_t i = 0;
   (
       [&] {
         if (in[i++].requires_grad()) {
-          for (std::size_t k = 0; k < N; ++k)
+          for (std::size_t k = 0; k < saved.size(); ++k)
             if (detail::Needs<P>::any(static_cast<Uses>(k)) && !saved[k])
               saved[k] = in[k];
           saves_output = saves_output || detail::Needs<P>::any(Uses::Y);
@@ -121,10 +126,10 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
       }(),
       ...);
   const auto formulas = std::make_tuple(partials...);
-  return record(op, {in.begin(), in.end()}, run,
+  return record(op, std::span(in), run,
                 [saved = std::move(saved), formulas](Sink& sink) {
                   [&]<std::size_t... K>(std::index_sequence<K...>) {
-                    (detail::add_derivative<N>(sink, K, std::get<K>(formulas), saved), ...);
+                    (detail::add_derivative(sink, K, std::get<K>(formulas), saved), ...);
                   }
                   (std::make_index_sequence<N>());
                 },
