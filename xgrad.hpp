@@ -14,6 +14,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
+#include <xgrad/io/picture.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/dropout.hpp>
