@@ -19,6 +19,7 @@ namespace xgrad {
 class Node;
 class Tensor;
 struct GradOptions;
+struct Slice;
 
 /// What a Tensor's value is kept in: an array of either dtype.  Shared between handles, and never
 /// changed while shared.
@@ -221,6 +222,7 @@ class Tensor {
   Indices argmax() const;
   Indices argmax(std::int64_t dim, bool keepdim = false) const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
+  Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
 
   const std::shared_ptr<Impl>& handle() const { return impl_; }
   const Impl& impl() const {

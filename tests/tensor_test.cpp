@@ -255,6 +255,10 @@ TEST_CASE("indexing takes integers of any type", "[tensor]") {
   const short j = -1;
   CHECK(index(x, {i, j}).item() == 11);
   CHECK(numbers(index(x, {0, Slice{1, 3}})) == List{1, 2});
+  CHECK(numbers(x[1][Slice{1, 3}]) == numbers(index(x, {1, Slice{1, 3}})));
+  CHECK(x[Slice{0, 1}].shape() == Shape{1, x.size(1)});
+  CHECK(numbers(x[Slice{.start = -1}]) == numbers(x[-1]));
+  CHECK(numbers(x[Slice{.step = 2}]) == numbers(stack({x[0], x[2]})));
   CHECK(numbers(index(x, {Slice{.step = 2}, i})) == List{2, 10});
   CHECK(index(x, {NewAxis{}, Ellipsis{}, 0}).shape() == Shape{1, 3});
   CHECK(numbers(x[1]) == List{4, 5, 6, 7});

@@ -7,6 +7,9 @@ namespace xgrad {
 
 Tensor Tensor::operator-() const { return neg(*this); }
 Tensor Tensor::operator[](std::int64_t index) const { return xgrad::select(*this, 0, index); }
+Tensor Tensor::operator[](const Slice& slice) const {
+  return xgrad::slice(*this, 0, slice.start, slice.end, slice.step);
+}
 Tensor Tensor::clone() const { return xgrad::clone(*this); }
 Tensor Tensor::to(DType dtype) const { return xgrad::to(*this, dtype); }
 
