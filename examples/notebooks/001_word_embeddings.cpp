@@ -10,14 +10,6 @@
 using namespace xgrad;
 using notebook::print;
 
-// The two tables that the notebook shows.
-static const Tensor shown_weights = tensor({{0.1324, 0.1646, 0.7029},  //
-                                            {0.0565, 0.0028, 0.9407},
-                                            {0.3616, 0.0502, 0.5882}});
-static const Tensor shown_output = tensor({{0.7576, -1.8594, 0.2935},  //
-                                           {1.2198, -1.8325, 0.3260},
-                                           {0.6338, -1.7643, 0.4956}});
-
 static void cells() {
   manual_seed(3);  // the notebook has no seed
 
@@ -55,12 +47,17 @@ static void cells() {
 
   // ---- which weights give the notebook's tables? ----
   // The same lines, run until they print the same digits; after each run, W_q, W_k and W_v take a
-  // step downhill on the squared distance from what the notebook shows.
-  for (Tensor* const W : {&W_q, &W_k, &W_v})
-    W->requires_grad_();
+  // step downhill on the squared distance from what the notebook shows:
+  const Tensor shown_weights = tensor({{0.1324, 0.1646, 0.7029},  //
+                                       {0.0565, 0.0028, 0.9407},
+                                       {0.3616, 0.0502, 0.5882}});
+  const Tensor shown_output = tensor({{0.7576, -1.8594, 0.2935},  //
+                                      {1.2198, -1.8325, 0.3260},
+                                      {0.6338, -1.7643, 0.4956}});
+  for (Tensor W : {W_q, W_k, W_v})
+    W.requires_grad_();
   optim::Adam optimizer({W_q, W_k, W_v}, {.betas = {0.9, 0.99}});
-  const optim::Schedule rate =
-      optim::exponential(0.05, 0.999);  // coarse steps first, then fine ones
+  const optim::Schedule rate = optim::exponential(0.05, 0.999);  // coarse steps, then fine ones
   std::size_t step = 0;
   while (true) {
     Q = matmul(embeddings, W_q);
