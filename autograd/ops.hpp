@@ -59,6 +59,15 @@ Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
 Indices randperm(std::size_t n);
 Indices randperm(std::size_t n, Generator& generator);
+/// 1 with probability p, else 0, for each element p (torch.bernoulli): uniforms of p's own type are
+/// compared with it.  ValueError unless all are in [0, 1].
+Tensor bernoulli(const Tensor& p);
+Tensor bernoulli(const Tensor& p, Generator& generator);
+/// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
+/// (B, V) -> (B, n), n above 0.  Without replacement an index comes at most once.  ValueError if a
+/// weight is negative or not finite, or fewer than n (with replacement: 1) of a row are positive.
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement = false);
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator);
 Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
 
 // ---- elementwise (ops/elementwise.cpp): operands broadcast ----

@@ -88,7 +88,8 @@ static double to_uniform(std::uint64_t bits) {
 
 float Generator::uniform_float() { return to_uniform(random()); }
 double Generator::uniform_double() { return to_uniform(random64()); }
-double Generator::exponential() { return -std::log1p(-uniform_double()); }
+// 1 - u is exact, so log1p(-u) would only round differently from PyTorch.
+double Generator::exponential() { return -std::log(1 - uniform_double()); }
 
 double Generator::normal() {
   if (kept_normal_) {
@@ -97,7 +98,7 @@ double Generator::normal() {
     return value;
   }
   const double theta = 2 * std::numbers::pi * uniform_double();
-  const double radius = std::sqrt(-2 * std::log1p(-uniform_double()));
+  const double radius = std::sqrt(-2 * std::log(1 - uniform_double()));
   kept_normal_ = radius * std::sin(theta);
   return radius * std::cos(theta);
 }
@@ -256,7 +257,7 @@ void normals(std::span<T> out, double mean, double std, Generator& generator) {
   const std::size_t n = out.size();
   if (n < normal_block) {
     for (T& x : out)
-      x = static_cast<T>(generator.normal() * std + mean);
+      x = static_cast<T>(std::fma(generator.normal(), std, mean));
     return;
   }
   uniform(out, generator);
@@ -276,6 +277,15 @@ void bernoulli(std::span<T> out, double p, T value, Generator& generator) {
   fill_from_64(out, generator, [bound, value](std::uint64_t bits) {
     return static_cast<std::int64_t>(bits & mask53) < bound ? value : T(0);
   });
+}
+
+template <class T>
+void exponentials(std::span<T> out, double rate, Generator& generator) {
+  check<ValueError>(rate > 0 && std::isfinite(rate),
+                    "fill_exponential: rate {} is not positive and finite", rate);
+  const double scale = -1 / rate;
+  for (T& x : out)
+    x = static_cast<T>(scale * std::log(1 - generator.uniform_double()));
 }
 
 void check_probability(const char* caller, double p) {
@@ -324,6 +334,13 @@ void fill_dropout(std::span<float> out, double p, Generator& generator) {
 }
 void fill_dropout(std::span<double> out, double p, Generator& generator) {
   dropout_scales(out, p, generator);
+}
+
+void fill_exponential(std::span<float> out, double rate, Generator& generator) {
+  exponentials(out, rate, generator);
+}
+void fill_exponential(std::span<double> out, double rate, Generator& generator) {
+  exponentials(out, rate, generator);
 }
 
 std::size_t multinomial(std::span<const float> weights, Generator& generator) {

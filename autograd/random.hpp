@@ -53,7 +53,8 @@ class Generator {
   std::optional<double> kept_normal_;
 };
 
-/// The generator that is used where none is named; seeded with 67280421310721, as PyTorch's, until manual_seed().
+/// The generator that is used where none is named; seeded with 67280421310721, as PyTorch's, until
+/// manual_seed().
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
 
@@ -79,6 +80,9 @@ void fill_bernoulli(std::span<double> out, double p, Generator& generator);
 /// in PyTorch.  ValueError unless 0 <= p <= 1.
 void fill_dropout(std::span<float> out, double p, Generator& generator);
 void fill_dropout(std::span<double> out, double p, Generator& generator);
+/// With mean 1 / rate, as torch.exponential_(rate).  ValueError unless rate is positive and finite.
+void fill_exponential(std::span<float> out, double rate, Generator& generator);
+void fill_exponential(std::span<double> out, double rate, Generator& generator);
 /// One index with these weights, as torch.multinomial(weights, 1): the largest of weight /
 /// exponential.  ValueError if a weight is negative or not finite, or none is positive.
 std::size_t multinomial(std::span<const float> weights, Generator& generator);

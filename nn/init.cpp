@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <span>
 #include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/kernels/erfinv.hpp>
 
 namespace xgrad::nn::init {
 
@@ -41,35 +43,38 @@ Tensor constant_(Tensor x, double value) {
 Tensor zeros_(Tensor x) { return constant_(std::move(x), 0); }
 Tensor ones_(Tensor x) { return constant_(std::move(x), 1); }
 
-// Both transforms are one fused multiply-add in the Tensor's own type, as in PyTorch's kernels:
-// rounding twice would change half of the values in the last bit.
 Tensor uniform_(Tensor x, double low, double high, Generator& generator) {
   check<ValueError>(low <= high && std::isfinite(low) && std::isfinite(high),
                     "uniform_: [{}, {}) is not a range", low, high);
-  x.update([&]<class A>(A& a) {
-    using T = typename A::value_type;
-    const T from = static_cast<T>(low), width = static_cast<T>(high) - from;
-    const std::span<T> values(a.data(), a.size());
-    fill_uniform(values, generator);
-    for (T& v : values)
-      v = std::fma(v, width, from);
-  });
+  x.update([&](auto& a) { fill_uniform(std::span(a.data(), a.size()), low, high, generator); });
   return x;
 }
 
 Tensor normal_(Tensor x, double mean, double std, Generator& generator) {
   check<ValueError>(std >= 0, "normal_: std is {}; it must not be negative", std);
-  x.update([&]<class A>(A& a) {
+  x.update([&](auto& a) { fill_normal(std::span(a.data(), a.size()), mean, std, generator); });
+  return x;
+}
+
+// Uniforms between the ends' values of the distribution function go through its inverse.
+Tensor trunc_normal_(Tensor x, double mean, double std, double a, double b, Generator& generator) {
+  check<ValueError>(
+      std > 0 && a <= b,
+      "trunc_normal_: std is {}, [a, b] is [{}, {}]; std must be positive, a at most b", std, a, b);
+  const auto end = [&](double z) {
+    const double cdf = (1 + std::erf((z - mean) / std / std::numbers::sqrt2)) / 2;
+    return 2 * cdf - 1;
+  };
+  x.update([&]<class A>(A& array) {
     using T = typename A::value_type;
-    const std::span<T> values(a.data(), a.size());
-    if (values.size() < 16) {  // drawn one by one, in double
-      for (T& v : values)
-        v = static_cast<T>(generator.normal() * std + mean);
-      return;
-    }
-    fill_normal(values, generator);
+    const std::span<T> values(array.data(), array.size());
+    fill_uniform(values, end(a), end(b), generator);
+    const T scale = static_cast<T>(std * std::numbers::sqrt2), shift = static_cast<T>(mean);
     for (T& v : values)
-      v = std::fma(v, static_cast<T>(std), static_cast<T>(mean));
+      v = kernels::erfinv(v) * scale;
+    // In a loop of its own: the product is rounded before the sum, as it is in PyTorch.
+    for (T& v : values)
+      v = std::clamp(v + shift, static_cast<T>(a), static_cast<T>(b));
   });
   return x;
 }

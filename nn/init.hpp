@@ -17,6 +17,10 @@ Tensor uniform_(Tensor x, double low = 0, double high = 1,
 /// ValueError if std is negative.
 Tensor normal_(Tensor x, double mean = 0, double std = 1,
                Generator& generator = default_generator());
+/// N(mean, std) as it is within [a, b]; nothing falls outside.  ValueError unless std is positive
+/// and a <= b.
+Tensor trunc_normal_(Tensor x, double mean = 0, double std = 1, double a = -2, double b = 2,
+                     Generator& generator = default_generator());
 
 // fan_in is the size of dimension 1 and fan_out that of dimension 0, each times the sizes of the
 // others; ShapeError for fewer than two dimensions.

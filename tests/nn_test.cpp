@@ -113,6 +113,9 @@ TEST_CASE("Initialisers draw as PyTorch's", "[nn][init]") {
                     ContainsSubstring("xavier_uniform_: shape (3,) has fewer than two"));
   CHECK_THROWS_AS(nn::init::uniform_(x, 2, 1), ValueError);
   CHECK_THROWS_AS(nn::init::normal_(x, 0, -1), ValueError);
+  CHECK_THROWS_WITH(nn::init::trunc_normal_(x, 0, 0),
+                    ContainsSubstring("trunc_normal_: std is 0, [a, b] is [-2, 2]"));
+  CHECK_THROWS_AS(nn::init::trunc_normal_(x, 0, 1, 2, 1), ValueError);
 }
 
 TEST_CASE("Norms and activations as PyTorch's", "[nn]") {

@@ -306,10 +306,23 @@ TEST_CASE("random: arguments out of range are errors", "[random]") {
   CHECK_THROWS_AS(fill_normal(out, 0, nan, g), ValueError);
   CHECK_THROWS_AS(fill_uniform(out, 1, 0, g), ValueError);
   CHECK_THROWS_AS(fill_uniform(out, 0, std::numeric_limits<double>::infinity(), g), ValueError);
+  for (const double rate : {0.0, -1.0, nan})
+    CHECK_THROWS_WITH(fill_exponential(out, rate, g),
+                      ContainsSubstring("is not positive and finite"));
   CHECK_THROWS_AS(g.random_below(0), ValueError);
   const float inf = std::numeric_limits<float>::infinity();
   for (const std::vector<float>& weights :
        {std::vector<float>{}, {0, 0}, {1, -1}, {1, inf}, {std::nanf(""), 1}})
     CHECK_THROWS_AS(multinomial(weights, g), ValueError);
+  CHECK_THROWS_WITH(bernoulli(tensor({0.5, 1.5}), g),
+                    ContainsSubstring("bernoulli: p 1.5 at place 1 is not between 0 and 1"));
+  CHECK_THROWS_WITH(multinomial(tensor({{1, 1}, {2, -1}}), 1, true, g),
+                    ContainsSubstring("multinomial: weight -1 at 1 of row 1 is negative"));
+  CHECK_THROWS_WITH(multinomial(tensor({1, 0, 2}), 3, false, g),
+                    ContainsSubstring("2 of the 3 weights of row 0 are positive; at least 3"));
+  CHECK_THROWS_AS(multinomial(zeros({3}), 1, true, g), ValueError);
+  CHECK_THROWS_AS(multinomial(ones({3}), 0, true, g), ValueError);
+  CHECK_THROWS_AS(multinomial(ones({1, 1, 3}), 1, true, g), ShapeError);
+  CHECK_THROWS_AS(multinomial(zeros({2, 0}), 1, true, g), ValueError);
   CHECK(g.state() == Generator(1).state());  // nothing was drawn
 }

@@ -2,8 +2,11 @@
 
 #include <xgrad/autograd/random.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
+#include <vector>
 #include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -65,6 +68,94 @@ Indices randperm(std::size_t n, Generator& generator) {
   for (std::size_t i = 0; i + 1 < n; ++i)
     std::swap(a.data()[i], a.data()[i + generator.random() % (n - i)]);
   return a;
+}
+
+Tensor bernoulli(const Tensor& p) { return bernoulli(p, default_generator()); }
+
+Tensor bernoulli(const Tensor& p, Generator& generator) {
+  return dispatch(p.dtype(), [&]<class T>() {
+    const T* const data = p.data<T>();
+    for (std::size_t i = 0; i < p.numel(); ++i)
+      check<ValueError>(data[i] >= 0 && data[i] <= 1,
+                        "bernoulli: p {} at place {} is not between 0 and 1", data[i], i);
+    auto a = empty_array<T>(p.shape());
+    fill_uniform(std::span<T>(a.data(), a.size()), generator);
+    std::transform(a.begin(), a.end(), data, a.begin(), [](T u, T limit) { return T(u < limit); });
+    return Tensor(std::move(a));
+  });
+}
+
+namespace {
+
+template <class T>
+void check_weights(std::span<const T> row, std::size_t r, std::size_t needed) {
+  std::size_t positive = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    check<ValueError>(row[i] >= 0 && std::isfinite(row[i]),
+                      "multinomial: weight {} at {} of row {} is negative or not finite", row[i], i,
+                      r);
+    positive += row[i] > 0;
+  }
+  check<ValueError>(positive >= needed,
+                    "multinomial: {} of the {} weights of row {} are positive; at least {} must be",
+                    positive, row.size(), r, needed);
+}
+
+// The n largest of weight / exponential, in falling order.
+template <class T>
+void draw_different(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
+  std::vector<T> ratio(weights.size());
+  fill_exponential(std::span(ratio), 1, generator);
+  std::vector<std::int64_t> order;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    ratio[i] = weights[i] / ratio[i];
+    if (weights[i] > 0)
+      order.push_back(static_cast<std::int64_t>(i));
+  }
+  std::ranges::partial_sort_copy(order, out, [&](std::int64_t i, std::int64_t j) {
+    const T a = ratio[static_cast<std::size_t>(i)], b = ratio[static_cast<std::size_t>(j)];
+    return a > b || (a == b && i < j);
+  });
+}
+
+// Where uniforms fall among the partial sums, which the last one ends at 1.
+template <class T>
+void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
+  std::vector<T> sums(weights.size());
+  std::partial_sum(weights.begin(), weights.end(), sums.begin());
+  const T total = sums.back();
+  for (T& sum : sums)
+    sum /= total;
+  sums.back() = 1;
+  for (std::int64_t& index : out)
+    index = std::ranges::lower_bound(sums, generator.uniform_double()) - sums.begin();
+}
+
+}  // namespace
+
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement) {
+  return multinomial(weights, n, replacement, default_generator());
+}
+
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator) {
+  if (weights.dim() != 1 && weights.dim() != 2)
+    fail<ShapeError>("multinomial: weights are {}; they must be (V,) or (B, V)",
+                     to_string(weights.shape()));
+  check<ValueError>(n > 0, "multinomial: n is 0");
+  Shape shape = weights.shape();
+  const std::size_t V = shape.back(), rows = weights.dim() == 2 ? shape[0] : 1;
+  shape.back() = n;
+  auto drawn = empty_array<std::int64_t>(shape);
+  dispatch(weights.dtype(), [&]<class T>() {
+    const auto row = [&](std::size_t r) { return std::span(weights.data<T>() + r * V, V); };
+    for (std::size_t r = 0; r < rows; ++r)
+      check_weights(row(r), r, replacement ? 1 : n);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const std::span out(drawn.data() + r * n, n);
+      replacement ? draw_again(row(r), out, generator) : draw_different(row(r), out, generator);
+    }
+  });
+  return drawn;
 }
 
 }  // namespace xgrad
