@@ -21,17 +21,32 @@ static void change_gradients(const std::vector<Tensor>& params, const F& f) {
   }
 }
 
+// The p-norm of all gradients as one vector.
+static double norm_of_gradients(const std::vector<Tensor>& params, double p) {
+  double total = 0;
+  for (const Tensor& x : params)
+    if (const Tensor gradient = x.grad(); gradient.defined())
+      dispatch(gradient.dtype(), [&]<class T>() {
+        const T* const data = gradient.data<T>();
+        if (p == 2)
+          total += kernels::sum_of_squares(data, gradient.numel());
+        else if (std::isinf(p))
+          total = kernels::largest_magnitude(data, gradient.numel(), total);
+        else
+          total += kernels::sum_of_powers(data, gradient.numel(), p);
+      });
+  if (p == 2)
+    return std::sqrt(total);
+  return std::isinf(p) ? total : std::pow(total, 1 / p);
+}
+
 double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
                       const ClipOptions& options) {
   check<ValueError>(max_norm >= 0, "clip_grad_norm: max_norm is {}; it must not be negative",
                     max_norm);
-  double sum = 0;
-  for (const Tensor& p : params)
-    if (const Tensor gradient = p.grad(); gradient.defined())
-      sum += dispatch(gradient.dtype(), [&]<class T>() {
-        return kernels::sum_of_squares(gradient.data<T>(), gradient.numel());
-      });
-  const double norm = std::sqrt(sum);
+  check<ValueError>(options.norm_type > 0, "clip_grad_norm: norm_type is {}; it must be above 0",
+                    options.norm_type);
+  const double norm = norm_of_gradients(params, options.norm_type);
   check<ValueError>(std::isfinite(norm) || !options.error_if_nonfinite,
                     "clip_grad_norm: the norm of the gradients is {}", norm);
   const double factor = max_norm / (norm + 1e-6);

@@ -313,6 +313,9 @@ TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
   check_values(b.grad(), {4 / 5.000001}, 1e-7);
   CHECK(optim::clip_grad_norm({unused}, 1) == 0);
   CHECK_THROWS_AS(optim::clip_grad_norm({a}, -1), ValueError);
+  for (const double p : {0.0, -1.0, std::nan("")})
+    CHECK_THROWS_WITH(optim::clip_grad_norm({a}, 1, {.norm_type = p}),
+                      ContainsSubstring("it must be above 0"));
 }
 
 TEST_CASE("clip_grad_norm leaves the gradient's other holders alone", "[optim][clip]") {
@@ -340,7 +343,8 @@ TEST_CASE("A norm that is not finite", "[optim][clip]") {
   CHECK(std::isnan(a.grad().data<float>()[0]));
 
   a.set_grad(tensor({0, 1}) / tensor({0, 1}));
-  CHECK(std::isnan(optim::clip_grad_norm({a}, 1)));
+  for (const double p : {1.0, 2.0, std::numeric_limits<double>::infinity()})
+    CHECK(std::isnan(optim::clip_grad_norm({a, with_grad({1}, {7})}, 1, {.norm_type = p})));
   CHECK(std::isnan(a.grad().data<float>()[1]));  // a bad gradient spreads, and is seen
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 #include <xgrad/autograd/kernels/elementwise.hpp>
@@ -133,6 +134,24 @@ double sum_of_squares(const T* x, std::size_t n) {
 }
 
 template <class T>
+double sum_of_powers(const T* x, std::size_t n, double p) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    sum += std::pow(std::abs(double{x[i]}), p);
+  return sum;
+}
+
+template <class T>
+double largest_magnitude(const T* x, std::size_t n, double least) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double size = std::abs(double{x[i]});
+    if (!(size <= least) && !std::isnan(least))  // NaN stays
+      least = size;
+  }
+  return least;
+}
+
+template <class T>
 void scale(T* x, std::size_t n, T factor) {
   using Lanes = simd::Batch<T>;
   parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
@@ -157,6 +176,10 @@ template void sgd(std::span<const SgdTask<float>>);
 template void sgd(std::span<const SgdTask<double>>);
 template double sum_of_squares(const float*, std::size_t);
 template double sum_of_squares(const double*, std::size_t);
+template double sum_of_powers(const float*, std::size_t, double);
+template double sum_of_powers(const double*, std::size_t, double);
+template double largest_magnitude(const float*, std::size_t, double);
+template double largest_magnitude(const double*, std::size_t, double);
 template void scale(float*, std::size_t, float);
 template void scale(double*, std::size_t, double);
 template void clamp(float*, std::size_t, float);

@@ -48,6 +48,12 @@ void sgd(std::span<const SgdTask<T>> tasks);
 /// The sum of squares, in double.
 template <class T>
 double sum_of_squares(const T* x, std::size_t n);
+/// sum |x|^p, in order.
+template <class T>
+double sum_of_powers(const T* x, std::size_t n, double p);
+/// The largest of |x| and `least`; NaN if there is one.
+template <class T>
+double largest_magnitude(const T* x, std::size_t n, double least);
 
 /// x *= factor.
 template <class T>
