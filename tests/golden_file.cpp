@@ -6,32 +6,31 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <map>
 
 #include "catch.hpp"
 
-using namespace xgrad;
+namespace xgrad::testing {
 
-namespace golden {
-
-File::File(const std::string& name)
+GoldenFile::GoldenFile(const std::string& name)
     : content_(io::load_safetensors(std::string(XGRAD_SOURCE_DIR "/tests/golden/") + name +
                                     ".safetensors")) {}
 
-const Tensor& File::tensor(const std::string& name) const {
+const Tensor& GoldenFile::tensor(const std::string& name) const {
   INFO("golden value " << name);
   REQUIRE(content_.tensors.count(name) == 1);
   used_.insert(name);
   return content_.tensors.at(name);
 }
 
-const Indices& File::indices(const std::string& name) const {
+const Indices& GoldenFile::indices(const std::string& name) const {
   INFO("golden indices " << name);
   REQUIRE(content_.indices.count(name) == 1);
   used_.insert(name);
   return content_.indices.at(name);
 }
 
-std::vector<std::string> File::unused() const {
+std::vector<std::string> GoldenFile::unused() const {
   std::vector<std::string> names;
   const auto add = [&](const auto& values) {
     for (const auto& [name, value] : values)
@@ -43,7 +42,7 @@ std::vector<std::string> File::unused() const {
   return names;
 }
 
-double distance(const Tensor& ours, const Tensor& expected, Unit unit) {
+double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (ours.shape() != expected.shape() || ours.dtype() != expected.dtype())
     return infinity;
@@ -56,74 +55,82 @@ double distance(const Tensor& ours, const Tensor& expected, Unit unit) {
       if (std::isnan(error))
         return infinity;
       const T size = std::abs(b[i]);
-      if (unit == Unit::ulp && error > 0)
+      if (unit == ErrorUnit::ulp && error > 0)
         error /= double{std::nextafter(size, std::numeric_limits<T>::infinity())} - double{size};
       largest = std::max(largest, error);
       if (std::isfinite(size))
         magnitude = std::max(magnitude, double{size});
     }
-    return unit == Unit::relative && largest > 0 ? largest / magnitude : largest;
+    return unit == ErrorUnit::relative && largest > 0 ? largest / magnitude : largest;
   });
 }
 
-Comparison compare(std::string kind, const std::string& name, const Tensor& ours,
-                   const Tensor& expected, Unit unit) {
+Comparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
+                          ErrorUnit unit) {
   const bool is_double = expected.dtype() == DType::float64;
   double limit = 0;
-  if (unit == Unit::relative)
+  if (unit == ErrorUnit::relative)
     limit = is_double ? 1e-12 : 1e-5;
-  else if (unit == Unit::ulp)
+  else if (unit == ErrorUnit::ulp)
     limit = 2;
-  else if (unit == Unit::absolute)
+  else if (unit == ErrorUnit::absolute)
     limit = 1e-6;
-  return {std::move(kind), name, unit, is_double, distance(ours, expected, unit), limit};
+  return {name, unit, is_double, distance(ours, expected, unit), limit};
 }
 
-Comparison compare(std::string kind, const std::string& name, const Indices& ours,
-                   const Indices& expected) {
+Comparison compare_golden(const std::string& name, const Indices& ours, const Indices& expected) {
   const bool same = ours.shape() == expected.shape() &&
                     std::equal(ours.data(), ours.data() + ours.numel(), expected.data());
-  return {std::move(kind),
-          name,
-          Unit::bits,
-          true,
-          same ? 0.0 : std::numeric_limits<double>::infinity(),
-          0};
+  return {name, ErrorUnit::bits, true, same ? 0.0 : std::numeric_limits<double>::infinity(), 0};
 }
 
-void check(const std::vector<Comparison>& comparisons) {
+void check_golden(const std::vector<Comparison>& comparisons) {
   for (const Comparison& c : comparisons) {
-    INFO(c.kind << ": " << c.name);
+    INFO(c.name);
     CHECK(c.error <= c.limit);
   }
 }
 
-void print_summary(const std::string& title, const std::vector<Comparison>& comparisons) {
-  std::cout << fmt::format("{:<32} {:>6} {:>12} {:>12}\n", title, "cases", "f64", "f32");
-  // by kind and unit, in the order in which they come
-  std::vector<std::string> order;
-  struct Line {
-    std::size_t cases = 0;
-    double largest[2] = {-1, -1};
+void print_golden_summary(const std::string& title, const std::vector<Comparison>& comparisons) {
+  const auto head = [](const std::string& name, int slashes) {
+    std::size_t end = 0;
+    while (slashes-- > 0 && end != std::string::npos)
+      end = name.find('/', end + 1);
+    return name.substr(0, end);
   };
+  struct Line {
+    std::set<std::string> cases;
+    std::size_t values = 0;
+    double largest[2] = {-1, -1};  // of doubles, of floats
+    std::string where;
+  };
+  constexpr const char* units[] = {", to the bit", ", ulp", ", absolute", ""};
+  std::vector<std::string> order;  // of lines, as they come
   std::map<std::string, Line> lines;
-  constexpr const char* units[] = {"exact", "ulp", "absolute", "relative"};
+  std::set<std::string> cases;
   for (const Comparison& c : comparisons) {
-    const std::string label = fmt::format("{}, {}", c.kind, units[static_cast<int>(c.unit)]);
+    const std::string label = head(c.name, 1) + units[static_cast<int>(c.unit)];
     if (lines.count(label) == 0)
       order.push_back(label);
     Line& line = lines[label];
-    ++line.cases;
+    line.cases.insert(head(c.name, 2));
+    cases.insert(head(c.name, 2));
+    ++line.values;
     double& largest = line.largest[c.is_double ? 0 : 1];
+    if (c.error > largest && !c.is_double && c.error > 0)
+      line.where = c.name;
     largest = std::max(largest, c.error);
   }
   const auto number = [](double x) { return x < 0 ? std::string("-") : fmt::format("{:.1e}", x); };
+  std::cout << fmt::format("{:<32} {:>5} {:>6} {:>8} {:>8}  of float32\n", title, "cases", "values",
+                           "float64", "float32");
   for (const std::string& label : order) {
     const Line& line = lines[label];
-    std::cout << fmt::format("{:<32} {:>6} {:>12} {:>12}\n", label, line.cases,
-                             number(line.largest[0]), number(line.largest[1]));
+    std::cout << fmt::format("{:<32} {:>5} {:>6} {:>8} {:>8}{}\n", label, line.cases.size(),
+                             line.values, number(line.largest[0]), number(line.largest[1]),
+                             line.where.empty() ? "" : "  " + line.where);
   }
-  std::cout << fmt::format("{:<32} {:>6}\n\n", "all", comparisons.size());
+  std::cout << fmt::format("{:<32} {:>5} {:>6}\n\n", "all", cases.size(), comparisons.size());
 }
 
-}  // namespace golden
+}  // namespace xgrad::testing

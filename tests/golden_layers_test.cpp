@@ -2,7 +2,7 @@
 // cases of golden/layers.py, which says what each name in the file means.
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/activations.hpp>
@@ -23,7 +23,7 @@
 #include "golden_file.hpp"
 
 using namespace xgrad;
-using golden::Unit;
+using namespace xgrad::testing;
 
 namespace {
 
@@ -32,7 +32,7 @@ using Outputs = std::vector<std::pair<std::string, Tensor>>;
 // The inputs of one case in one dtype; a Tensor gathers its gradient.
 class Inputs {
  public:
-  Inputs(const golden::File& file, std::string prefix, DType dtype)
+  Inputs(const GoldenFile& file, std::string prefix, DType dtype)
       : file_(file), prefix_(std::move(prefix)), dtype_(dtype) {}
 
   bool has(const std::string& name) const { return file_.contains(prefix_ + name); }
@@ -53,24 +53,24 @@ class Inputs {
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
 
  private:
-  const golden::File& file_;
+  const GoldenFile& file_;
   std::string prefix_;
   DType dtype_;
   std::map<std::string, Tensor> tensors_;
 };
 
 struct Cases {
-  const golden::File& file;
-  std::vector<golden::Comparison> found = {};
+  const GoldenFile& file;
+  std::vector<Comparison> found = {};
 
   // make() constructs the layer, run(layer, inputs) calls it.  `start` is how near the parameters
   // come to PyTorch's when they are drawn: bits for uniforms, 1e-6 for normals.
   template <class Make, class Run>
-  void add(const std::string& name, const Make& make, const Run& run, Unit start = Unit::bits) {
-    const std::string layer = name.substr(0, name.find('/'));
-    const auto compare = [&](const std::string& value, const Tensor& ours, Unit unit) {
+  void add(const std::string& name, const Make& make, const Run& run,
+           ErrorUnit start = ErrorUnit::bits) {
+    const auto compare = [&](const std::string& value, const Tensor& ours, ErrorUnit unit) {
       const std::string full = name + "/" + value;
-      found.push_back(golden::compare(layer, full, ours, file.tensor(full), unit));
+      found.push_back(compare_golden(full, ours, file.tensor(full), unit));
     };
     manual_seed(1337);
     auto made = make();
@@ -92,13 +92,13 @@ struct Cases {
       const Outputs outputs = run(model, inputs);
       Tensor total = scalar(0, dtype);
       for (const auto& [output, value] : outputs) {
-        compare(label + "/out/" + output, value.detach(), Unit::relative);
+        compare(label + "/out/" + output, value.detach(), ErrorUnit::relative);
         total = total + (value * file.tensor(name + "/up/" + output).to(dtype)).sum();
       }
       total.backward();
       const auto gradient = [&](const std::string& value, const Tensor& of) {
         compare(label + value, of.grad().defined() ? of.grad() : zeros_like(of.detach()),
-                Unit::relative);
+                ErrorUnit::relative);
       };
       for (const auto& [parameter, value] : nn::named_parameters(model))
         gradient("/grad/" + parameter, value);
@@ -130,9 +130,9 @@ void add_plain_layers(Cases& cases) {
     return Outputs{{"y", layer(in.indices("ids"))}};
   };
   cases.add(
-      "Embedding/repeated", [] { return nn::Embedding(7, 5); }, look_up, Unit::absolute);
+      "Embedding/repeated", [] { return nn::Embedding(7, 5); }, look_up, ErrorUnit::absolute);
   cases.add(
-      "Embedding/small", [] { return nn::Embedding(3, 4); }, look_up, Unit::absolute);
+      "Embedding/small", [] { return nn::Embedding(3, 4); }, look_up, ErrorUnit::absolute);
   cases.simple("LayerNorm/bias", [] { return nn::LayerNorm(6); });
   cases.simple("LayerNorm/3d", [] { return nn::LayerNorm(37); });
   cases.simple("LayerNorm/two_dimensions", [] { return nn::LayerNorm({3, 4}); });
@@ -274,20 +274,20 @@ void add_transformer(Cases& cases) {
       [](const nn::GPT& model, Inputs& in) {
         return Outputs{{"logits", model(in.indices("ids"))}};
       },
-      Unit::absolute);
+      ErrorUnit::absolute);
   cases.add(
       "GPT/last_logits", [&] { return evaluating(nn::GPT(one_layer)); },
       [](const nn::GPT& model, Inputs& in) {
         return Outputs{{"logits", model.last_logits(in.indices("ids"))}};
       },
-      Unit::absolute);
+      ErrorUnit::absolute);
   cases.add(
-      "GPT/loss", [&] { return nn::GPT(small); }, loss, Unit::absolute);
+      "GPT/loss", [&] { return nn::GPT(small); }, loss, ErrorUnit::absolute);
   cases.add(
-      "GPT/loss_dropout", [&] { return nn::GPT(dropping); }, loss, Unit::absolute);
+      "GPT/loss_dropout", [&] { return nn::GPT(dropping); }, loss, ErrorUnit::absolute);
 }
 
-std::vector<golden::Comparison> run(const golden::File& file) {
+std::vector<Comparison> run(const GoldenFile& file) {
   Cases cases{file};
   add_plain_layers(cases);
   add_multi_head_attention(cases);
@@ -300,11 +300,11 @@ std::vector<golden::Comparison> run(const golden::File& file) {
 
 TEST_CASE("golden layers: initial parameters, outputs and gradients are PyTorch's",
           "[nn][golden]") {
-  const golden::File file("layers");
-  golden::check(run(file));
+  const GoldenFile file("layers");
+  check_golden(run(file));
   CHECK(file.unused().empty());
 }
 
 TEST_CASE("golden layers: summary", "[.golden-summary]") {
-  golden::print_summary("layers", run(golden::File("layers")));
+  print_golden_summary("layers", run(GoldenFile("layers")));
 }

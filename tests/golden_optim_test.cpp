@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
@@ -16,6 +18,7 @@
 #include "golden_file.hpp"
 
 using namespace xgrad;
+using namespace xgrad::testing;
 using namespace xgrad::optim;
 
 namespace {
@@ -25,11 +28,11 @@ constexpr std::pair<const char*, DType> dtypes[] = {{"f64", DType::float64},
                                                     {"f32", DType::float32}};
 
 struct Cases {
-  const golden::File& file;
-  std::vector<golden::Comparison> found = {};
+  const GoldenFile& file;
+  std::vector<Comparison> found = {};
 
   void compare(const std::string& name, const Tensor& ours) {
-    found.push_back(golden::compare(name.substr(0, name.find('/')), name, ours, file.tensor(name)));
+    found.push_back(compare_golden(name, ours, file.tensor(name)));
   }
 };
 
@@ -201,7 +204,7 @@ void add_clipping(Cases& cases) {
              });
 }
 
-std::vector<golden::Comparison> run(const golden::File& file) {
+std::vector<Comparison> run(const GoldenFile& file) {
   Cases cases{file};
   add_sgd(cases);
   add_adam<Adam, AdamOptions>(cases, "Adam");
@@ -218,11 +221,11 @@ std::vector<golden::Comparison> run(const golden::File& file) {
 
 TEST_CASE("golden optimizers: every step, rate and clipped gradient is PyTorch's",
           "[optim][golden]") {
-  const golden::File file("optimizers");
-  golden::check(run(file));
+  const GoldenFile file("optimizers");
+  check_golden(run(file));
   CHECK(file.unused().empty());
 }
 
 TEST_CASE("golden optimizers: summary", "[.golden-summary]") {
-  golden::print_summary("optimizers", run(golden::File("optimizers")));
+  print_golden_summary("optimizers", run(GoldenFile("optimizers")));
 }

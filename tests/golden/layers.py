@@ -5,14 +5,18 @@
 
 A case has a name and writes
 
-    <case>/init/<parameter>        as manual_seed(1337) and the layer's constructor leave it, float32
-    <case>/given/<parameter>       what replaces it where it starts constant (a bias of zeros shows no error), float32
-    <case>/in/<input>              inputs, float32 or int64
-    <case>/up/<output>             the gradient that backward starts from, float32
-    <case>/f64/out/<output>, <case>/f64/grad/<parameter>, <case>/f64/grad_in/<input>; the same for f32
+    <case>/init/<parameter>         as manual_seed(1337) and the layer's constructor leave it
+    <case>/given/<parameter>        what replaces it where it starts constant, so that it counts
+    <case>/in/<input>               inputs, integers among them
+    <case>/up/<output>              the gradient that backward starts from
+    <case>/f64/out/<output>         results in float64, and so on for f32
+    <case>/f64/grad/<parameter>
+    <case>/f64/grad_in/<input>
 
-Dropout draws from manual_seed(99), set before the call.  Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the
-standard library; the same PyTorch writes the same bytes.
+all float32 but the results.  Dropout draws from manual_seed(99), set before the call.
+
+Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the standard library; the same PyTorch
+writes the same bytes.
 """
 import copy
 import math
@@ -23,7 +27,8 @@ import torch.nn.functional as F
 from golden import Golden
 from torch import nn
 
-golden = Golden(Path(__file__).with_suffix(".safetensors"), {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
+golden = Golden(Path(__file__).with_suffix(".safetensors"),
+                {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
 shared = torch.Generator().manual_seed(7)  # for all that is not drawn by the layers
 
 
@@ -46,7 +51,8 @@ def case(name, make, run, inputs):
     up = {}
     for label, dtype in ("f64", torch.float64), ("f32", torch.float32):
         model = copy.deepcopy(layer).to(dtype)
-        values = {k: v.to(dtype, copy=True).requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()}
+        values = {k: v.to(dtype, copy=True).requires_grad_() if v.is_floating_point() else v
+                  for k, v in inputs.items()}
         torch.manual_seed(99)
         outputs = run(model, **values)
         total = 0
@@ -79,8 +85,9 @@ def plain_layers():
     simple("Linear/1d", lambda: nn.Linear(3, 2), normal(3))
     simple("Linear/wide", lambda: nn.Linear(40, 17), normal(6, 40))
     ids = torch.tensor([[0, 3, 3, 6], [6, 3, 1, 0]])  # 2, 4 and 5 get no gradient
-    case("Embedding/repeated", lambda: nn.Embedding(7, 5), lambda layer, ids: {"y": layer(ids)}, {"ids": ids})
-    case("Embedding/small", lambda: nn.Embedding(3, 4), lambda layer, ids: {"y": layer(ids)}, {"ids": ids[0, :2] // 3})
+    look_up = lambda layer, ids: {"y": layer(ids)}
+    case("Embedding/repeated", lambda: nn.Embedding(7, 5), look_up, {"ids": ids})
+    case("Embedding/small", lambda: nn.Embedding(3, 4), look_up, {"ids": ids[0, :2] // 3})
     simple("LayerNorm/bias", lambda: nn.LayerNorm(6), normal(4, 6) * 3 + 1)
     simple("LayerNorm/3d", lambda: nn.LayerNorm(37), normal(2, 3, 37))
     simple("LayerNorm/two_dimensions", lambda: nn.LayerNorm((3, 4)), normal(2, 3, 4))
@@ -95,14 +102,15 @@ def plain_layers():
     simple("Dropout/1", lambda: nn.Dropout(1), normal(4))
     simple("Dropout/eval", lambda: nn.Dropout(0.3).eval(), normal(5))
     x = torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
-    for name, layer in dict(ReLU=nn.ReLU(), SiLU=nn.SiLU(), Tanh=nn.Tanh(), Sigmoid=nn.Sigmoid()).items():
-        simple(f"{name}/default", lambda: layer, x)
+    for layer in nn.ReLU, nn.SiLU, nn.Tanh, nn.Sigmoid:
+        simple(f"{layer.__name__}/default", layer, x)
     simple("GELU/erf", nn.GELU, x)
     simple("GELU/tanh", lambda: nn.GELU(approximate="tanh"), x)
     for dim in -1, 0, 1:
         simple(f"Softmax/{dim}", lambda: nn.Softmax(dim), normal(3, 4, 5) * 4)
     simple("Sequential/mixed",
-           lambda: nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.4), nn.Linear(6, 3)),
+           lambda: nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.4),
+                                 nn.Linear(6, 3)),
            normal(5, 4))
 
 
@@ -122,11 +130,13 @@ def multi_head_attention():
             mask = future.bool() if causal else attn_mask
             if mask is not None and not mask.is_floating_point():
                 mask = mask.bool()
+            forbidden_keys = None if padding is None else padding.bool()
             y, weights = layer(query, key, key if value is None else value, attn_mask=mask,
-                               key_padding_mask=None if padding is None else padding.bool(), **options)
+                               key_padding_mask=forbidden_keys, **options)
             return {"y": y} if weights is None else {"y": y, "weights": weights}
         case(f"MultiHeadAttention/{name}",
-             lambda: nn.MultiheadAttention(C, H, dropout=dropout, bias=bias, batch_first=True), run, inputs)
+             lambda: nn.MultiheadAttention(C, H, dropout=dropout, bias=bias, batch_first=True),
+             run, inputs)
 
     self_input = {"query": query}
     cross = {"query": query, "key": key, "value": value}
@@ -148,8 +158,10 @@ def multi_head_attention():
     attention("additive_mask_no_weights", cross | {"attn_mask": normal(T, S)}, need_weights=False)
     attention("additive_mask_of_each_head", cross | {"attn_mask": normal(B * H, T, S)})
     attention("padding", cross | {"padding": padding})
-    attention("padding_and_bool_mask_no_weights", cross | {"padding": padding, "attn_mask": bool_mask}, need_weights=False)
-    attention("padding_and_additive_mask", cross | {"padding": padding, "attn_mask": normal(T, S)})
+    padded = cross | {"padding": padding}
+    attention("padding_and_bool_mask_no_weights", padded | {"attn_mask": bool_mask},
+              need_weights=False)
+    attention("padding_and_additive_mask", padded | {"attn_mask": normal(T, S)})
     attention("dropout", self_input, dropout=0.3)
     attention("dropout_no_weights", cross, dropout=0.3, need_weights=False)
     attention("dropout_causal_no_weights", self_input, dropout=0.3, causal=True, need_weights=False)
@@ -207,20 +219,24 @@ def self_attention():
     causal = torch.ones(T, T).tril().bool()
     mask = (torch.rand(B, T, T, generator=shared) < 0.5).long()
     mask[:, :, 0] = 1
-    case("SelfAttention/plain", lambda: SelfAttention(C), lambda layer, x: layer(x), {"x": x})
-    case("SelfAttention/unbatched", lambda: SelfAttention(C), lambda layer, x: layer(x), {"x": x[0]})
-    case("SelfAttention/causal", lambda: SelfAttention(C), lambda layer, x: layer(x, causal), {"x": x})
-    case("SelfAttention/mask", lambda: SelfAttention(C), lambda layer, x, mask: layer(x, mask.bool()), {"x": x, "mask": mask})
-    case("SelfAttention/mask_and_causal", lambda: SelfAttention(C), lambda layer, x, mask: layer(x, mask.bool() & causal),
-         {"x": x, "mask": mask})
-    case("SelfAttention/widths", lambda: SelfAttention(C, d_k=3, d_v=5), lambda layer, x: layer(x), {"x": x})
-    case("SelfAttention/no_output_projection", lambda: SelfAttention(C, 3, 5, False), lambda layer, x: layer(x), {"x": x})
+    masked = {"x": x, "mask": mask}
+    plain = lambda layer, x: layer(x)
+    whole = lambda: SelfAttention(C)
+    case("SelfAttention/plain", whole, plain, {"x": x})
+    case("SelfAttention/unbatched", whole, plain, {"x": x[0]})
+    case("SelfAttention/causal", whole, lambda layer, x: layer(x, causal), {"x": x})
+    case("SelfAttention/mask", whole, lambda layer, x, mask: layer(x, mask.bool()), masked)
+    case("SelfAttention/mask_and_causal", whole,
+         lambda layer, x, mask: layer(x, mask.bool() & causal), masked)
+    case("SelfAttention/widths", lambda: SelfAttention(C, d_k=3, d_v=5), plain, {"x": x})
+    case("SelfAttention/no_output_projection", lambda: SelfAttention(C, 3, 5, False), plain, {"x": x})
 
 
 class CausalSelfAttention(nn.Module):
     def __init__(self, width, heads, dropout, bias):
         super().__init__()
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width, bias=bias)
+        self.c_attn = nn.Linear(width, 3 * width, bias=bias)
+        self.c_proj = nn.Linear(width, width, bias=bias)
         self.heads, self.dropout = heads, dropout
 
     def forward(self, x):
@@ -236,7 +252,8 @@ class CausalSelfAttention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, width, dropout, bias):
         super().__init__()
-        self.c_fc, self.c_proj = nn.Linear(width, 4 * width, bias=bias), nn.Linear(4 * width, width, bias=bias)
+        self.c_fc = nn.Linear(width, 4 * width, bias=bias)
+        self.c_proj = nn.Linear(4 * width, width, bias=bias)
         self.dropout = dropout
 
     def forward(self, x):
@@ -246,8 +263,10 @@ class MLP(nn.Module):
 class TransformerBlock(nn.Module):
     def __init__(self, width, heads, dropout, bias):
         super().__init__()
-        self.ln_1, self.attn = LayerNorm(width, bias), CausalSelfAttention(width, heads, dropout, bias)
-        self.ln_2, self.mlp = LayerNorm(width, bias), MLP(width, dropout, bias)
+        self.ln_1 = LayerNorm(width, bias)
+        self.attn = CausalSelfAttention(width, heads, dropout, bias)
+        self.ln_2 = LayerNorm(width, bias)
+        self.mlp = MLP(width, dropout, bias)
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -267,7 +286,7 @@ class GPT(nn.Module):
         self.lm_head = nn.Linear(width, vocabulary, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
         self.dropout = dropout
-        for module in self.modules():  # children in order: the tied weight is drawn as wte's and as lm_head's
+        for module in self.modules():  # the tied weight is drawn twice, as wte's and as lm_head's
             if isinstance(module, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear) and module.bias is not None:
@@ -298,9 +317,10 @@ def transformer():
         return {"loss": F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())}
 
     both = {"ids": ids, "targets": targets}
-    case("GPT/logits", lambda: GPT(11, 6, 2, 2, 8, 0.0, True), lambda model, ids: {"logits": model(ids)}, {"ids": ids})
-    case("GPT/last_logits", lambda: GPT(11, 8, 1, 4, 8, 0.3, False).eval(), lambda model, ids: {"logits": model(ids)[:, -1]},
-         {"ids": ids})
+    case("GPT/logits", lambda: GPT(11, 6, 2, 2, 8, 0.0, True),
+         lambda model, ids: {"logits": model(ids)}, {"ids": ids})
+    case("GPT/last_logits", lambda: GPT(11, 8, 1, 4, 8, 0.3, False).eval(),
+         lambda model, ids: {"logits": model(ids)[:, -1]}, {"ids": ids})
     case("GPT/loss", lambda: GPT(11, 6, 2, 2, 8, 0.0, True), loss, both)
     case("GPT/loss_dropout", lambda: GPT(11, 6, 2, 2, 8, 0.2, False), loss, both)
 

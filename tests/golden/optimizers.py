@@ -3,11 +3,13 @@
 
     /usr/bin/python3 tests/golden/optimizers.py
 
-An optimizer's case trains two parameters, a (3, 5) and b (4,), for 20 steps.  "start/a" and "start/b" are what they
-start from; the gradient of a in step t is target/a[t] * a - pull/a[t], so that errors feed back.  "<case>/f64/a" is a after
-each step, (20, 3, 5).  Schedules are the rates of 20 steps.  Clipping's gradients are "clip/gradient/<k>".
+An optimizer's case trains two parameters, a (3, 5) and b (4,), for 20 steps.  "start/a" is what a
+starts from; its gradient in step t is target/a[t] * a - pull/a[t], so that errors feed back;
+"<case>/f64/a" is a after each step, (20, 3, 5).  b likewise, and f32.  Schedules are the rates of
+20 steps.  The gradients that are clipped are "clip/gradient/<k>".
 
-Needs PyTorch 1.13 (Debian: python3-torch) and the standard library; the same PyTorch writes the same bytes.
+Needs PyTorch 1.13 (Debian: python3-torch) and the standard library; the same PyTorch writes the
+same bytes.
 """
 import math
 from pathlib import Path
@@ -18,7 +20,8 @@ from torch import optim
 
 STEPS = 20
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
-golden = Golden(Path(__file__).with_suffix(".safetensors"), {"source": f"tests/golden/optimizers.py, PyTorch {torch.__version__}"})
+golden = Golden(Path(__file__).with_suffix(".safetensors"),
+                {"source": f"tests/golden/optimizers.py, PyTorch {torch.__version__}"})
 draws = torch.Generator().manual_seed(11)
 start, target, pull = {}, {}, {}
 for key, sizes in dict(a=(3, 5), b=(4,)).items():
@@ -31,7 +34,8 @@ for key, sizes in dict(a=(3, 5), b=(4,)).items():
 
 
 def case(name, make, change=lambda optimizer, t: None, without_b=()):
-    """make(a, b) returns the optimizer; change(optimizer, t) comes before step t; b has no gradient in the steps without_b."""
+    """make(a, b) returns the optimizer, which change(optimizer, t) may alter before step t.  In the
+    steps without_b, b has no gradient."""
     for label, dtype in DTYPES.items():
         parameters = {k: torch.nn.Parameter(v.to(dtype, copy=True)) for k, v in start.items()}
         optimizer = make(*parameters.values())
@@ -49,22 +53,25 @@ def case(name, make, change=lambda optimizer, t: None, without_b=()):
             golden.add(f"{name}/{label}/{k}", torch.stack(after[k]))
 
 
-def rate(optimizer, lr):
+def on_schedule(optimizer, t):
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = nanogpt(t, 0.1, 0.01, 4, 16)
 
 
 def optimizers():
     case("SGD/plain", lambda *p: optim.SGD(p, lr=0.1))
     case("SGD/weight_decay", lambda *p: optim.SGD(p, lr=0.1, weight_decay=0.3))
     case("SGD/momentum", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9))
-    case("SGD/momentum_weight_decay", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.1))
+    case("SGD/momentum_weight_decay",
+         lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.1))
     case("SGD/dampening", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.4))
     case("SGD/nesterov", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True))
-    case("SGD/nesterov_weight_decay", lambda *p: optim.SGD(p, lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.1))
+    case("SGD/nesterov_weight_decay",
+         lambda *p: optim.SGD(p, lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.1))
     case("SGD/groups", lambda a, b: optim.SGD([{"params": [a], "lr": 0.1, "weight_decay": 0.2},
                                               {"params": [b], "momentum": 0.5}], lr=0.03))
-    case("SGD/missing_gradients", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.2), without_b=(0, 1, 7))
+    case("SGD/missing_gradients", lambda *p: optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.2),
+         without_b=(0, 1, 7))
     for name, kind in dict(Adam=optim.Adam, AdamW=optim.AdamW).items():
         case(f"{name}/defaults", lambda *p: kind(p))
         case(f"{name}/rate", lambda *p: kind(p, lr=0.1))
@@ -73,11 +80,12 @@ def optimizers():
         case(f"{name}/eps", lambda *p: kind(p, lr=0.05, eps=0.1))
         case(f"{name}/weight_decay", lambda *p: kind(p, lr=0.05, weight_decay=0.3))
         case(f"{name}/groups", lambda a, b: kind([{"params": [a], "weight_decay": 0.2},
-                                                  {"params": [b], "lr": 0.2, "betas": (0.5, 0.9), "weight_decay": 0}], lr=0.03))
+                                                  {"params": [b], "lr": 0.2, "betas": (0.5, 0.9),
+                                                   "weight_decay": 0}], lr=0.03))
         case(f"{name}/missing_gradients", lambda *p: kind(p, lr=0.05), without_b=(0, 1, 7))
-        case(f"{name}/schedule", lambda *p: kind(p, lr=1, weight_decay=0.1), lambda o, t: rate(o, nanogpt(t, 0.1, 0.01, 4, 16)))
+        case(f"{name}/schedule", lambda *p: kind(p, lr=1, weight_decay=0.1), on_schedule)
     case("AdamW/no_decay", lambda *p: optim.AdamW(p, lr=0.05, weight_decay=0))
-    case("SGD/schedule", lambda *p: optim.SGD(p, lr=1, momentum=0.9), lambda o, t: rate(o, nanogpt(t, 0.1, 0.01, 4, 16)))
+    case("SGD/schedule", lambda *p: optim.SGD(p, lr=1, momentum=0.9), on_schedule)
 
 
 def nanogpt(step, learning_rate, min_lr, warmup_iters, lr_decay_iters):
@@ -114,7 +122,8 @@ def schedules():
 
 
 def clipping():
-    gradients = [torch.randn(3, 5, generator=draws) * 4, torch.randn(4, generator=draws), torch.randn((), generator=draws)]
+    gradients = [torch.randn(sizes, generator=draws) for sizes in ((3, 5), (4,), ())]
+    gradients[0] *= 4
     for k, gradient in enumerate(gradients):
         golden.add(f"clip/gradient/{k}", gradient)
 
@@ -123,7 +132,7 @@ def clipping():
             parameters = [torch.nn.Parameter(torch.zeros(g.shape, dtype=dtype)) for g in gradients]
             for parameter, gradient in zip(parameters, gradients):
                 parameter.grad = gradient.to(dtype, copy=True)
-            parameters.append(torch.nn.Parameter(torch.zeros(2, dtype=dtype)))  # without a gradient
+            parameters.append(torch.nn.Parameter(torch.zeros(2, dtype=dtype)))  # has no gradient
             norm = clip(parameters)
             if norm is not None:
                 golden.add(f"{name}/{label}/norm", norm)
