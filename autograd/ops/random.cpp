@@ -118,7 +118,8 @@ void draw_different(std::span<const T> weights, std::span<std::int64_t> out, Gen
   });
 }
 
-// Where uniforms fall among the partial sums, which the last one ends at 1.
+// Where uniforms fall among the partial sums, the last of which is 1.  As in PyTorch 1.13, also for
+// one index alone, which other versions draw as draw_different does.
 template <class T>
 void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
   std::vector<T> sums(weights.size());
