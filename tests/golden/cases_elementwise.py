@@ -1,0 +1,200 @@
+"""Golden cases of elementwise ops and comparisons."""
+
+import operator
+
+import torch
+import torch.nn.functional as F
+
+from cases import distinct, mask, randn, uniform, values
+
+UNARY_SHAPES = {"3-d": (2, 3, 4), "0-d": (), "size 1": (1, 1), "zero-size": (2, 0)}
+BINARY_SHAPES = {
+    "same shape": ((3, 4), (3, 4)),
+    "row": ((2, 3, 4), (4,)),
+    "row on the left": ((4,), (2, 3, 4)),
+    "column and row": ((3, 1), (1, 4)),
+    "0-d": ((), ()),
+    "0-d and 2-d": ((), (2, 3)),
+    "size 1": ((1, 1), (3,)),
+    "zero-size": ((0, 3), (3,)),
+    "zero-size and size 1": ((2, 0), (2, 1)),
+}
+
+
+def positive(*shape):
+    return uniform(0.25, 3, *shape)
+
+
+def away_from_zero(*shape):
+    """Of either sign."""
+
+    def draw(generator):
+        x = uniform(-2, 2, *shape)(generator)
+        return torch.where(x < 0, x - 0.25, x + 0.25)
+
+    return draw
+
+
+def add_binary(cases):
+    ops = {
+        "add": (torch.add, randn, randn),
+        "sub": (torch.sub, randn, randn),
+        "mul": (torch.mul, randn, randn),
+        "div": (torch.div, randn, away_from_zero),
+        "pow": (torch.pow, positive, randn),
+        "maximum": (torch.maximum, randn, randn),
+        "minimum": (torch.minimum, randn, randn),
+    }
+    for op, (f, left, right) in ops.items():
+        for sample, (a, b) in BINARY_SHAPES.items():
+            cases.add(f"{op}/{sample}", f, left(*a), right(*b))
+    for op, f in (
+        ("add", operator.add),
+        ("sub", operator.sub),
+        ("mul", operator.mul),
+        ("div", operator.truediv),
+    ):
+        cases.add(f"{op}/number on the right", lambda x: f(x, 2.5), away_from_zero(2, 3))
+        cases.add(f"{op}/number on the left", lambda x: f(-1.5, x), away_from_zero(2, 3))
+        if op != "div":  # whose gradient is 0, and in floating point what rounding leaves
+            cases.add(f"{op}/of itself", lambda x: f(x, x), away_from_zero(2, 3))
+    for op in ("maximum", "minimum"):
+        some = values([1, 2, -3, 0]), values([1, 5, -3, 0])
+        cases.add(f"{op}/ties", getattr(torch, op), *some)
+
+
+def add_unary(cases):
+    ops = {
+        "neg": (torch.neg, randn),
+        "exp": (torch.exp, randn),
+        "log": (torch.log, positive),
+        "sqrt": (torch.sqrt, positive),
+        "rsqrt": (torch.rsqrt, positive),
+        "abs": (torch.abs, away_from_zero),
+        "sin": (torch.sin, randn),
+        "cos": (torch.cos, randn),
+        "tanh": (torch.tanh, randn),
+        "erf": (torch.erf, randn),
+        "sigmoid": (torch.sigmoid, randn),
+        "relu": (torch.relu, away_from_zero),
+        "gelu": (F.gelu, randn),
+        "silu": (F.silu, randn),
+        "clone": (torch.clone, randn),
+    }
+    for op, (f, inputs) in ops.items():
+        for sample, shape in UNARY_SHAPES.items():
+            cases.add(f"{op}/{sample}", f, inputs(*shape))
+    wide = values(
+        [-40, -20, -9, -4, -2.5, -1.5, -1, -0.5, -0.0625, 0, 0.03125, 0.75, 1.25, 2, 6, 11, 30, 60]
+    )
+    for op in ("sin", "cos", "tanh", "erf", "sigmoid", "gelu", "silu"):
+        cases.add(f"{op}/small and large", ops[op][0], wide)
+    for sample, shape in UNARY_SHAPES.items():
+        cases.add(f"gelu/tanh, {sample}", lambda x: F.gelu(x, approximate="tanh"), randn(*shape))
+    cases.add("gelu/tanh, small and large", lambda x: F.gelu(x, approximate="tanh"), wide)
+    for op in ("abs", "relu"):
+        cases.add(f"{op}/at 0", ops[op][0], values([-1, 0, 2, 0.5]))
+    for exponent in (2, 3, 0.5, -1, 0, 1, -2.5):
+        cases.add(f"pow/exponent {exponent}", lambda x: torch.pow(x, exponent), positive(2, 3))
+    for exponent in (2, 3, -1, -2):
+        cases.add(
+            f"pow/of either sign, exponent {exponent}",
+            lambda x: torch.pow(x, exponent),
+            away_from_zero(2, 3),
+        )
+    for exponent in (0, 1, 2, 3):
+        cases.add(
+            f"pow/base 0, exponent {exponent}", lambda x: torch.pow(x, exponent), values([0, 1, -2])
+        )
+    for base in (2, 0.5, 1):
+        cases.add(f"pow/number {base} as base", lambda x: torch.pow(base, x), randn(2, 3))
+    cases.add(
+        "pow/base 0, Tensor exponent",
+        torch.pow,
+        values([0, 0, 0, 2]),
+        values([1, 2, 3, 1.5]),
+        second=False,
+    )
+    cases.add("to/float64", lambda x: x.to(torch.float64), randn(2, 3))
+    cases.add("to/float32", lambda x: x.to(torch.float32), randn(2, 3))
+    cases.add(
+        "to/float32, squared, and back",
+        lambda x: (x.to(torch.float32) * x.to(torch.float32)).to(torch.float64),
+        values([0.5, -1.25, 3, 0.125]),
+    )
+    cases.add("to/zero-size", lambda x: x.to(torch.float32), randn(0, 2))
+
+
+def add_choices(cases):
+    for sample, low, high in (
+        ("both", -0.5, 0.75),
+        ("min", -0.5, None),
+        ("max", None, 0.75),
+        ("min above max", 0.75, -0.5),
+    ):
+        cases.add(f"clamp/{sample}", lambda x: torch.clamp(x, low, high), randn(3, 4))
+        cases.add(
+            f"clamp/{sample}, at the bounds",
+            lambda x: torch.clamp(x, low, high),
+            values([-2, -0.5, 0, 0.75, 3]),
+        )
+    cases.add("clamp/0-d", lambda x: torch.clamp(x, -0.5, 0.75), values(0.25))
+    cases.add("clamp/zero-size", lambda x: torch.clamp(x, -0.5, 0.75), randn(0, 2))
+
+    row, column = mask([True, False, False, True]), mask([[True], [False], [True]])
+    cases.add("where/condition row", torch.where, row, randn(3, 4), randn(3, 4))
+    cases.add("where/condition column", torch.where, column, randn(3, 4), randn(4))
+    cases.add("where/condition the largest", torch.where, row, randn(1), randn())
+    cases.add("where/0-d", torch.where, mask(True), randn(), randn())
+    cases.add("where/zero-size", torch.where, mask([[], []]), randn(2, 1), randn(2, 0))
+    cases.add(
+        "where/number on the right",
+        lambda m, x: torch.where(m, x, torch.tensor(0.5).double()),
+        row,
+        randn(3, 4),
+    )
+    cases.add(
+        "where/number on the left",
+        lambda m, x: torch.where(m, torch.tensor(0.5).double(), x),
+        column,
+        randn(3, 4),
+    )
+    fill = lambda x, m: x.masked_fill(m, 0.5)
+    cases.add("masked_fill/row", fill, randn(3, 4), row)
+    cases.add("masked_fill/column", fill, randn(2, 3, 4), column)
+    cases.add("masked_fill/0-d", fill, randn(), mask(True))
+    cases.add("masked_fill/mask 0-d", fill, randn(2, 3), mask(False))
+    cases.add("masked_fill/zero-size", fill, randn(2, 0), mask([[], []]))
+    cases.add(
+        "masked_fill/minus infinity",
+        lambda x, m: x.masked_fill(m, float("-inf")),
+        randn(3, 4),
+        row,
+        finite=False,
+    )
+
+
+def add_comparisons(cases):
+    """Not differentiable."""
+    a, b = values([[1, 2, 3], [-1, 0, 2]]), values([1, 0, 3])
+    for op in ("eq", "ne", "lt", "le", "gt", "ge"):
+        cases.add(f"{op}/row", getattr(operator, op), a, b)
+        cases.add(f"{op}/number", lambda x: getattr(operator, op)(x, 2), a)
+    inf = float("inf")
+    cases.add("isfinite/1-d", torch.isfinite, values([1, inf, -inf, float("nan"), 0]))
+    ties = values([[1, 5, 5], [-2, -7, -7], [5, 0, -7]])
+    for op in ("argmax", "argmin"):
+        f = getattr(torch, op)
+        cases.add(f"{op}/all", f, distinct(3, 4))
+        cases.add(f"{op}/dim 0", lambda x: f(x, 0), distinct(3, 4))
+        cases.add(f"{op}/dim -1, keepdim", lambda x: f(x, -1, True), distinct(2, 3, 4))
+        cases.add(f"{op}/0-d", f, randn())
+        cases.add(f"{op}/ties", f, ties)
+        cases.add(f"{op}/ties, dim 1", lambda x: f(x, 1), ties)
+
+
+def add(cases):
+    add_binary(cases)
+    add_unary(cases)
+    add_choices(cases)
+    add_comparisons(cases)
