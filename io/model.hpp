@@ -2,6 +2,7 @@
 // Saving and loading a model: its state dict as a safetensors file, which PyTorch users open as it
 // is.
 
+#include <set>
 #include <string>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/module.hpp>
@@ -19,8 +20,15 @@ void load_state(M& model, const nn::StateDict& state, const std::string& path) {
   }
 }
 
-/// The state dict in a safetensors file.
-nn::StateDict read_state_dict(const std::string& path);
+namespace detail {
+struct Converted {
+  nn::StateDict state;
+  std::string what;  ///< was converted, for people; empty if nothing was
+};
+/// The state dict in a file in the dtypes of the model that is to have it.
+Converted read_for(const nn::detail::Members& members, const SafetensorsFile& file,
+                   const std::set<std::string>& ignored);
+}  // namespace detail
 
 /// Writes parameters and buffers; a tied weight once.  Throws FileError for what cannot be written.
 template <nn::Layer M>
@@ -31,10 +39,20 @@ void save(const M& model, const std::string& path) {
   save_safetensors(path, content);
 }
 
-/// Reads them back, strictly: see load_state().
+/// Gives a model the values in a file.  F16, BF16, F32 and F64 become the model's dtype, see
+/// SafetensorsFile::tensor(); returns what was converted, as "F16 -> float32 (28 tensors)", or
+/// nothing.  A tied weight may come under any of its names.  Throws one FileError that lists all
+/// that is missing, unexpected, misshapen, or of another dtype; then nothing has changed.  Tensors
+/// in `ignored` are not looked at.
 template <nn::Layer M>
-void load(M& model, const std::string& path) {
-  load_state(model, read_state_dict(path), path);
+std::string load(M& model, const SafetensorsFile& file, const std::set<std::string>& ignored = {}) {
+  const detail::Converted read = detail::read_for(nn::detail::members(model), file, ignored);
+  load_state(model, read.state, file.path());
+  return read.what;
+}
+template <nn::Layer M>
+std::string load(M& model, const std::string& path) {
+  return load(model, SafetensorsFile(path));
 }
 
 }  // namespace xgrad::io

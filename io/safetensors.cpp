@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <variant>
@@ -58,6 +59,32 @@ Described describe(const TensorFile& content) {
   return described;
 }
 
+/// IEEE 754 half precision: a sign, 5 bits of exponent, 10 of fraction.
+float from_f16(std::uint16_t half) {
+  const int exponent = half >> 10 & 0x1F;
+  const std::uint32_t sign = std::uint32_t{half} >> 15 << 31;
+  const std::uint32_t fraction = half & 0x3FF;
+  if (exponent == 0) {  // zero and subnormals
+    const float magnitude = std::ldexp(static_cast<float>(fraction), -24);
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 0x1F ? 0xFF : static_cast<std::uint32_t>(exponent + 112);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+/// The upper half of a float32.
+float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16); }
+
+/// Throws FileError if a finite value has no finite float32.
+void check_range(const Tensor& x, const std::string& path, const std::string& name) {
+  const double* const values = x.data<double>();
+  for (std::size_t i = 0; i < x.numel(); ++i) {
+    if (std::isfinite(values[i]) && !std::isfinite(static_cast<float>(values[i])))
+      fail<FileError>("{}: tensor '{}' (F64) holds {} at place {}, which float32 cannot hold", path,
+                      name, values[i], i);
+  }
+}
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
@@ -104,6 +131,28 @@ Tensor SafetensorsFile::tensor(const std::string& name) const {
     return Tensor(read<double>(stored));
   fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), name,
                   stored.dtype);
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name, DType dtype) const {
+  const StoredTensor& stored = find(name);
+  const auto convert_from = [&]<class Stored, class Convert>(Convert convert) {
+    std::vector<Stored> values(stored.bytes / sizeof(Stored));
+    file_.read(values.data(), stored.bytes, stored.offset);
+    return dispatch(dtype, [&]<class T>() {
+      Array<T> array = empty_array<T>(stored.shape);
+      std::transform(values.begin(), values.end(), array.data(),
+                     [&](Stored x) { return static_cast<T>(convert(x)); });
+      return Tensor(std::move(array));
+    });
+  };
+  if (stored.dtype == "F16")
+    return convert_from.template operator()<std::uint16_t>(from_f16);
+  if (stored.dtype == "BF16")
+    return convert_from.template operator()<std::uint16_t>(from_bf16);
+  const Tensor x = tensor(name);
+  if (x.dtype() == DType::float64 && dtype == DType::float32)
+    check_range(x, path(), name);
+  return x.dtype() == dtype ? x : x.to(dtype);
 }
 
 Indices SafetensorsFile::indices(const std::string& name) const {

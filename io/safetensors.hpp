@@ -38,7 +38,11 @@ class SafetensorsFile {
 
   /// Reads an F32 or F64 tensor.  Throws FileError for a name that is not there, or another dtype.
   Tensor tensor(const std::string& name) const;
-  /// Reads an I64 tensor, likewise.
+  /// Reads an F16, BF16, F32 or F64 tensor as the dtype asked for.  F64 as float32 rounds to the
+  /// nearest, ties to even; all other conversions are exact.  Throws FileError for a name that is
+  /// not there, another dtype, and a finite value that rounds to infinity, naming it.
+  Tensor tensor(const std::string& name, DType dtype) const;
+  /// Reads an I64 tensor.  Throws FileError for a name that is not there, or another dtype.
   Indices indices(const std::string& name) const;
 
  private:

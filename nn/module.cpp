@@ -104,50 +104,73 @@ StateDict state_dict(const Members& members) {
   return list;
 }
 
-void load_state_dict(const Members& members, const StateDict& state) {
+static void report(std::string& problems, const char* what, const std::vector<std::string>& list) {
+  if (!list.empty())
+    problems += fmt::format("\n  {}: {}", what, join(list));
+}
+
+// The name under which a member counts.
+static std::string key_of(const Members& members, const Member& m) {
+  return m.is_alias ? tied_target(members.aliases, m.name) : m.name;
+}
+
+std::string mismatches(const Members& members, const std::vector<StateEntry>& state) {
   std::map<std::string, const Member*> expected;
   for (const Member& m : members.tensors)
     expected.emplace(m.name, &m);
 
-  // The values by the name under which a Tensor counts, and all that is wrong.
-  std::map<std::string, std::pair<std::string, const Tensor*>> values;
-  std::set<std::string> seen;
-  std::vector<std::string> missing, unexpected, repeated, shapes, dtypes, conflicts;
-  for (const auto& [name, tensor] : state) {
+  std::set<std::string> seen, covered;
+  std::vector<std::string> missing, unexpected, repeated, shapes, dtypes;
+  for (const auto& [name, shape, dtype] : state) {
     const auto at = expected.find(name);
+    if (at != expected.end())
+      covered.insert(key_of(members, *at->second));
     if (!seen.insert(name).second) {
       repeated.push_back(name);
     } else if (at == expected.end()) {
       unexpected.push_back(name);
-    } else if (const Tensor& own = at->second->tensor; tensor.shape() != own.shape()) {
-      shapes.push_back(fmt::format("{} is {} here and {} in the model", name,
-                                   to_string(tensor.shape()), to_string(own.shape())));
-    } else if (tensor.dtype() != own.dtype()) {
-      dtypes.push_back(fmt::format("{} is {} here and {} in the model", name,
-                                   to_string(tensor.dtype()), to_string(own.dtype())));
+    } else if (const Tensor& own = at->second->tensor; shape != own.shape()) {
+      shapes.push_back(fmt::format("{} is {} here and {} in the model", name, to_string(shape),
+                                   to_string(own.shape())));
+    } else if (dtype.value_or(own.dtype()) != own.dtype()) {
+      dtypes.push_back(fmt::format("{} is {} here and {} in the model", name, to_string(*dtype),
+                                   to_string(own.dtype())));
     }
-    if (at == expected.end())
-      continue;
-    const std::string key = at->second->is_alias ? tied_target(members.aliases, name) : name;
-    const auto [value, is_new] = values.try_emplace(key, name, &tensor);
-    if (!is_new && value->second.first != name && !same_values(*value->second.second, tensor))
-      conflicts.push_back(fmt::format("{} and {}", value->second.first, name));
   }
   for (const Member& m : members.tensors)
-    if (!m.is_alias && !values.contains(m.name))
+    if (!m.is_alias && !covered.contains(m.name))
       missing.push_back(m.name);
 
   std::string problems;
-  const auto report = [&](const char* what, const std::vector<std::string>& list) {
-    if (!list.empty())
-      problems += fmt::format("\n  {}: {}", what, join(list));
-  };
-  report("missing", missing);
-  report("unexpected", unexpected);
-  report("given twice", repeated);
-  report("wrong shape", shapes);
-  report("wrong dtype", dtypes);
-  report("tied in the model but different here", conflicts);
+  report(problems, "missing", missing);
+  report(problems, "unexpected", unexpected);
+  report(problems, "given twice", repeated);
+  report(problems, "wrong shape", shapes);
+  report(problems, "wrong dtype", dtypes);
+  return problems;
+}
+
+void load_state_dict(const Members& members, const StateDict& state) {
+  std::vector<StateEntry> entries;
+  for (const auto& [name, tensor] : state)
+    entries.push_back({name, tensor.shape(), tensor.dtype()});
+  std::string problems = mismatches(members, entries);
+
+  // The values by the name under which a Tensor counts.
+  std::map<std::string, const Member*> expected;
+  for (const Member& m : members.tensors)
+    expected.emplace(m.name, &m);
+  std::map<std::string, std::pair<std::string, const Tensor*>> values;
+  std::vector<std::string> conflicts;
+  for (const auto& [name, tensor] : state) {
+    const auto at = expected.find(name);
+    if (at == expected.end())
+      continue;
+    const auto [value, is_new] = values.try_emplace(key_of(members, *at->second), name, &tensor);
+    if (!is_new && value->second.first != name && !same_values(*value->second.second, tensor))
+      conflicts.push_back(fmt::format("{} and {}", value->second.first, name));
+  }
+  report(problems, "tied in the model but different here", conflicts);
   if (!problems.empty())
     fail<ValueError>("load_state_dict: the state does not fit the model{}", problems);
 

@@ -189,6 +189,14 @@ StateDict named_parameters(const Members& members);
 StateDict named_buffers(const Members& members);
 StateDict state_dict(const Members& members);
 void load_state_dict(const Members& members, const StateDict& state);
+/// What is known of a state's Tensor without its values.
+struct StateEntry {
+  std::string name;
+  Shape shape;
+  std::optional<DType> dtype;  ///< none: one that will be converted
+};
+/// A line for each kind of mismatch between a state and a model, listing names; empty if it fits.
+std::string mismatches(const Members& members, const std::vector<StateEntry>& state);
 void convert(const Members& members, DType dtype);
 void make_own(const Members& members);
 std::string summary(const Members& members);
