@@ -28,7 +28,7 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   const auto refused = [&](const Arguments& arguments, const std::vector<std::string>& fragments) {
     check_refused(folder, arguments, 2, fragments);
   };
-  refused({}, {"a command is needed: train, eval or sample"});
+  refused({}, {"a command is needed: train, eval, sample, export, import or corpus"});
   refused({"trian"}, {"unknown command 'trian'", "did you mean train?"});
   refused({"--version"}, {"unknown flag --version"});
   refused({"train", "--n-layers", "3"},
@@ -43,6 +43,8 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"train", "--data", ""}, {"--data"});
   refused({"eval"}, {"--checkpoint FILE is needed"});
   refused({"sample", "--tokens", "5"}, {"--checkpoint FILE is needed"});
+  refused({"export", "--out", "x"}, {"export: --checkpoint FILE is needed"});
+  refused({"import", "--n-head", "2"}, {"import: --state FILE is needed"});
 
   const auto out_of_range = [&](const std::string& flag, const std::string& value,
                                 const std::string& range) {

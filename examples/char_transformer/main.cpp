@@ -6,8 +6,11 @@
 #include <exception>
 #include <new>
 #include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/text.hpp>
 
 #include "evaluate.hpp"
+#include "exchange.hpp"
 #include "options.hpp"
 #include "sample.hpp"
 #include "train.hpp"
@@ -37,6 +40,19 @@ struct Run {
   int operator()(const SampleOptions& options) const {
     use_threads(options.threads);
     sample(options);
+    return 0;
+  }
+  int operator()(const ExportOptions& options) const {
+    export_model(options);
+    return 0;
+  }
+  int operator()(const ImportOptions& options) const {
+    import_model(options);
+    return 0;
+  }
+  int operator()(const CorpusOptions&) const {
+    const std::string text = xgrad::data::encode_utf8(xgrad::data::embedded_corpus().text);
+    std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
   }
 };

@@ -180,12 +180,38 @@ Command parse_command(int argc, const char* const* argv) {
   add_seed(sample_flags, sample.seed);
   add_threads(sample_flags, sample.threads);
 
+  ExportOptions exported;
+  CLI::App& export_app =
+      *app.add_subcommand("export", "write a model's weights to a file that PyTorch users open");
+  Flags export_flags(export_app);
+  export_flags.group("Flags");
+  export_flags.path("--checkpoint", exported.checkpoint, "FILE",
+                    "a checkpoint.safetensors (needed)");
+  export_flags.path("--out", exported.out, "FILE", fmt::format("where to [{}]", exported.out));
+
+  ImportOptions imported;
+  CLI::App& import_app =
+      *app.add_subcommand("import", "make a checkpoint of a state dict that PyTorch users saved");
+  Flags import_flags(import_app);
+  import_flags.group("Flags");
+  import_flags.path("--state", imported.state, "FILE",
+                    "a safetensors file with nanoGPT's names (needed)");
+  import_flags.path("--out", imported.out, "FILE", fmt::format("where to [{}]", imported.out));
+  import_flags.path("--data", imported.data, "FILE",
+                    "the text that it was trained on, for its characters [the file's metadata]");
+  import_flags.number("--n-head", imported.n_head, {1, 1024},
+                      "attention heads of a block [the file's metadata]");
+
+  app.add_subcommand("corpus",
+                     "print the scenes that are trained on "
+                     "without --data");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return Help{app.help()};
   } catch (const CLI::RequiredError&) {
-    refuse(app, "a command is needed: train, eval or sample");
+    refuse(app, "a command is needed: train, eval, sample, export, import or corpus");
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();  // begins with the flag's name
     refuse(app, message.substr(0, message.find(':')) + " needs a value");
@@ -200,12 +226,27 @@ Command parse_command(int argc, const char* const* argv) {
                               train.recipe.n_head));
     return train;
   }
-  const std::string& checkpoint = eval_app.parsed() ? eval.checkpoint : sample.checkpoint;
-  if (checkpoint.empty())
-    refuse(app, "--checkpoint FILE is needed");
-  if (eval_app.parsed())
+  const auto need = [&app](const char* flag, const std::string& value) {
+    if (value.empty())
+      refuse(app, fmt::format("{} FILE is needed", flag));
+  };
+  if (eval_app.parsed()) {
+    need("--checkpoint", eval.checkpoint);
     return eval;
-  return sample;
+  }
+  if (sample_app.parsed()) {
+    need("--checkpoint", sample.checkpoint);
+    return sample;
+  }
+  if (export_app.parsed()) {
+    need("--checkpoint", exported.checkpoint);
+    return exported;
+  }
+  if (import_app.parsed()) {
+    need("--state", imported.state);
+    return imported;
+  }
+  return CorpusOptions();
 }
 
 }  // namespace char_transformer

@@ -73,12 +73,27 @@ struct SampleOptions {
   std::size_t threads = 0;
 };
 
+struct ExportOptions {
+  std::string checkpoint;
+  std::string out = "model.safetensors";
+};
+
+struct ImportOptions {
+  std::string state;
+  std::string out = "checkpoint.safetensors";
+  std::string data;                   ///< empty: the characters are the file's
+  std::optional<std::size_t> n_head;  ///< none: what the file says
+};
+
+struct CorpusOptions {};
+
 /// A request for help: the text to print.
 struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions>;
+using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExportOptions,
+                             ImportOptions, CorpusOptions>;
 
 /// A command line that cannot be followed; the message says why, and what to ask for help.
 struct UsageError : std::runtime_error {

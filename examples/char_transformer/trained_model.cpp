@@ -69,37 +69,68 @@ void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint
                                 checkpoint.path, config.vocab_size, checkpoint.characters.size()));
 }
 
+/// Absolute, so that the model can be evaluated from any folder; null is the embedded corpus.
+Json data_entry(const std::string& path) {
+  return path.empty() ? Json() : Json(std::filesystem::absolute(path).string());
+}
+
+std::string dump(const Json& config) {
+  return config.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   const Recipe& r = options.recipe;
-  Json config = {{"preset", options.preset},
-                 {"data", nullptr},
-                 {"vocab_size", vocab_size},
-                 {"block_size", r.block_size},
-                 {"n_layer", r.n_layer},
-                 {"n_head", r.n_head},
-                 {"n_embd", r.n_embd},
-                 {"dropout", r.dropout},
-                 {"bias", r.bias},
-                 {"batch_size", r.batch_size},
-                 {"max_iters", r.max_iters},
-                 {"learning_rate", r.learning_rate},
-                 {"min_lr", r.min_lr},
-                 {"warmup_iters", r.warmup_iters},
-                 {"lr_decay_iters", r.lr_decay_iters},
-                 {"gradient_accumulation_steps", r.gradient_accumulation_steps},
-                 {"weight_decay", r.weight_decay},
-                 {"beta1", r.beta1},
-                 {"beta2", r.beta2},
-                 {"grad_clip", r.grad_clip},
-                 {"eval_interval", r.eval_interval},
-                 {"eval_iters", r.eval_iters},
-                 {"seed", options.seed}};
-  // Absolute, so that the run can be evaluated from any folder; null is the embedded corpus.
-  if (!options.data.empty())
-    config["data"] = std::filesystem::absolute(options.data).string();
-  return config.dump(2, ' ', false, Json::error_handler_t::replace);
+  return dump({{"preset", options.preset},
+               {"data", data_entry(options.data)},
+               {"vocab_size", vocab_size},
+               {"block_size", r.block_size},
+               {"n_layer", r.n_layer},
+               {"n_head", r.n_head},
+               {"n_embd", r.n_embd},
+               {"dropout", r.dropout},
+               {"bias", r.bias},
+               {"batch_size", r.batch_size},
+               {"max_iters", r.max_iters},
+               {"learning_rate", r.learning_rate},
+               {"min_lr", r.min_lr},
+               {"warmup_iters", r.warmup_iters},
+               {"lr_decay_iters", r.lr_decay_iters},
+               {"gradient_accumulation_steps", r.gradient_accumulation_steps},
+               {"weight_decay", r.weight_decay},
+               {"beta1", r.beta1},
+               {"beta2", r.beta2},
+               {"grad_clip", r.grad_clip},
+               {"eval_interval", r.eval_interval},
+               {"eval_iters", r.eval_iters},
+               {"seed", options.seed}});
+}
+
+std::string format_config(const xgrad::nn::GPTConfig& config, const std::string& data) {
+  return dump({{"data", data_entry(data)},
+               {"vocab_size", config.vocab_size},
+               {"block_size", config.block_size},
+               {"n_layer", config.n_layer},
+               {"n_head", config.n_head},
+               {"n_embd", config.n_embd},
+               {"dropout", config.dropout},
+               {"bias", config.bias}});
+}
+
+ModelNotes read_notes(const std::string& text) {
+  ModelNotes notes;
+  const Json config = Json::parse(text, nullptr, false);
+  if (!config.is_object())
+    return notes;
+  if (const auto found = config.find("n_head");
+      found != config.end() && found->is_number_unsigned())
+    notes.n_head = found->get<std::size_t>();
+  if (const auto found = config.find("dropout"); found != config.end() && found->is_number())
+    notes.dropout = found->get<double>();
+  if (const auto found = config.find("data"); found != config.end() && found->is_string())
+    notes.data = found->get<std::string>();
+  return notes;
 }
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {

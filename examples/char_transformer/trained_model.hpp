@@ -1,6 +1,7 @@
 #pragma once
 // Configurations as JSON, and models read back from a checkpoint.
 
+#include <optional>
 #include <string>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/nn/gpt.hpp>
@@ -12,6 +13,18 @@ namespace char_transformer {
 /// What config.json says, and the checkpoint's metadata: all options, under nanoGPT's names, and
 /// the size of the vocabulary.  A flat object, so that any language reads it in a line.
 std::string format_config(const TrainOptions& options, std::size_t vocab_size);
+
+/// The same of a model of which only this is known.
+std::string format_config(const xgrad::nn::GPTConfig& config, const std::string& data);
+
+/// What a configuration says that a model's tensors do not.
+struct ModelNotes {
+  std::optional<std::size_t> n_head;
+  double dropout = 0;
+  std::string data;  ///< a path; empty: the embedded corpus, or nobody knows
+};
+/// Reads it; what is not there, or makes no sense, is as above.
+ModelNotes read_notes(const std::string& config);
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 

@@ -1,0 +1,141 @@
+#include "exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+using xgrad::FileError;
+using xgrad::Shape;
+using xgrad::data::Characters;
+using xgrad::io::SafetensorsFile;
+
+constexpr std::string_view layer_prefix = "transformer.h.";
+
+const Shape& shape_of(const SafetensorsFile& file, const std::string& name, std::size_t rank) {
+  const auto found = file.tensors().find(name);
+  if (found == file.tensors().end() || found->second.shape.size() != rank)
+    throw FileError(fmt::format("{}: a state dict of another model: it has no {} of rank {}",
+                                file.path(), name, rank));
+  return found->second.shape;
+}
+
+/// nanoGPT keeps the causal mask as a buffer of every block where PyTorch has no fused attention.
+std::set<std::string> causal_masks(const SafetensorsFile& file) {
+  std::set<std::string> masks;
+  for (const auto& [name, stored] : file.tensors()) {
+    const Shape& s = stored.shape;
+    if (name.starts_with(layer_prefix) && name.ends_with(".attn.bias") && s.size() == 4 &&
+        s[0] == 1 && s[1] == 1 && s[2] == s[3])
+      masks.insert(name);
+  }
+  return masks;
+}
+
+/// What the shapes say.  A model is made of it, so it must not be larger than the file.
+xgrad::nn::GPTConfig sizes_of(const SafetensorsFile& file, std::size_t n_head, double dropout) {
+  const char* const tied = "lm_head.weight";
+  const Shape& wte = shape_of(file, file.contains(tied) ? tied : "transformer.wte.weight", 2);
+  const Shape& wpe = shape_of(file, "transformer.wpe.weight", 2);
+  std::set<std::string> layers;
+  for (const auto& [name, stored] : file.tensors()) {
+    if (name.starts_with(layer_prefix))
+      layers.insert(name.substr(0, name.find('.', layer_prefix.size())));
+  }
+  const std::size_t width = wte[1];
+  for (const std::string& layer : layers) {
+    const std::string name = layer + ".attn.c_attn.weight";
+    if (const Shape& found = shape_of(file, name, 2); found != Shape{3 * width, width})
+      throw FileError(fmt::format(
+          "{}: the embeddings have width {}, so {} should be {}, but it is {}", file.path(), width,
+          name, xgrad::to_string(Shape{3 * width, width}), xgrad::to_string(found)));
+  }
+  return {.block_size = wpe[0],
+          .vocab_size = wte[0],
+          .n_layer = layers.size(),
+          .n_head = n_head,
+          .n_embd = width,
+          .dropout = dropout,
+          .bias = file.contains("transformer.ln_f.bias")};
+}
+
+/// The characters of a text, or those that the file's metadata lists.
+Characters characters_of(const SafetensorsFile& file, const std::string& data) {
+  if (!data.empty())
+    return Characters::of(xgrad::data::read_text(data));
+  const auto found = file.metadata().find("characters");
+  if (found == file.metadata().end())
+    throw FileError(
+        fmt::format("{}: its metadata has no 'characters'; --data FILE says which text's they are",
+                    file.path()));
+  try {
+    return Characters::from_list(xgrad::data::decode_utf8(found->second, "characters"));
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(fmt::format("{}: the metadata's 'characters': {}", file.path(), error.what()));
+  }
+}
+
+}  // namespace
+
+void export_model(const ExportOptions& options) {
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.checkpoint);
+  xgrad::io::TensorFile file;
+  for (const auto& [name, x] : checkpoint.model)
+    file.tensors.emplace(name, x);
+  file.metadata = {{"format", "pt"},
+                   {"config", checkpoint.config},
+                   {"characters", xgrad::data::encode_utf8(checkpoint.characters.list())}};
+  xgrad::io::save_safetensors(options.out, file);
+  fmt::print("{} tensors are in {}.\n", file.tensors.size(), options.out);
+}
+
+void import_model(const ImportOptions& options) {
+  const SafetensorsFile file(options.state);
+  const auto config_text = file.metadata().find("config");
+  const ModelNotes notes =
+      config_text == file.metadata().end() ? ModelNotes() : read_notes(config_text->second);
+  const std::optional<std::size_t> n_head = options.n_head ? options.n_head : notes.n_head;
+  if (!n_head)
+    throw FileError(
+        fmt::format("{}: no shape shows the number of heads, and its metadata has no 'config' with "
+                    "'n_head'; --n-head N says it",
+                    file.path()));
+  const xgrad::nn::GPTConfig config = sizes_of(file, *n_head, notes.dropout);
+  const Characters characters = characters_of(file, options.data);
+  if (characters.size() != config.vocab_size)
+    throw FileError(fmt::format(
+        "{}: its model has {} characters, but {} has {}", file.path(), config.vocab_size,
+        options.data.empty() ? "its metadata" : options.data, characters.size()));
+  try {
+    xgrad::nn::GPT model(config);
+    const std::string converted = xgrad::io::load(model, file, causal_masks(file));
+    const xgrad::optim::AdamW optimizer(
+        xgrad::optim::decay_matrices(xgrad::nn::parameters(model), {}));
+    xgrad::io::Checkpoint checkpoint =
+        xgrad::io::take_checkpoint(model, optimizer, 0, xgrad::Generator());
+    checkpoint.config = format_config(config, options.data.empty() ? notes.data : options.data);
+    checkpoint.characters = characters;
+    xgrad::io::save_checkpoint(options.out, checkpoint);
+    if (!converted.empty())
+      fmt::print("Converted: {}.\n", converted);
+  } catch (const xgrad::ValueError& error) {  // the sizes
+    throw FileError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+  fmt::print("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
+             config.n_head, config.n_embd, options.out);
+}
+
+}  // namespace char_transformer
