@@ -51,7 +51,8 @@ double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit) {
     const T* const b = expected.data<T>();
     double largest = 0, magnitude = 0;
     for (std::size_t i = 0; i < expected.numel(); ++i) {
-      double error = a[i] == b[i] ? 0 : std::abs(double{a[i]} - double{b[i]});
+      const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
+      double error = same ? 0 : std::abs(double{a[i]} - double{b[i]});
       if (std::isnan(error))
         return infinity;
       const T size = std::abs(b[i]);

@@ -43,7 +43,8 @@ struct Comparison {
   double limit = 0;
 };
 
-/// How far ours is from the golden value; infinite if shapes or dtypes differ, or one has a NaN.
+/// How far ours is from the golden value; infinite if shapes or dtypes differ, or only one
+/// has a NaN.
 double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit);
 
 /// Compares, and looks the limit up: 1e-12 relative for doubles and 1e-5 for floats, 2 ulp, 1e-6
