@@ -2,7 +2,11 @@
 // Everything a program needs, in one header.  Ops of your own: <xgrad/autograd/custom_op.hpp>, which is not among these
 // because it takes longer to compile.
 
+#include <xgrad/autograd/anomaly.hpp>
+#include <xgrad/autograd/compare.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/function_checks.hpp>
 #include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>

@@ -32,6 +32,11 @@ struct GraphError : Error {
   using Error::Error;
 };
 
+/// A value or a gradient that is not finite, under DetectAnomaly (anomaly.hpp).
+struct AnomalyError : Error {
+  using Error::Error;
+};
+
 /// A file, or a text, that cannot be read or written, or does not hold what it should.
 struct FileError : Error {
   using Error::Error;

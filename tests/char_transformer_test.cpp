@@ -278,15 +278,39 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved") {
 
 TEST_CASE("char_transformer: a loss that is not a number ends the run") {
   const TinyFolder folder;
-  const Arguments wild = {"--out",          "run", "--learning-rate", "10", "--min-lr",    "10",
-                          "--weight-decay", "10",  "--warmup-iters",  "0",  "--grad-clip", "0",
-                          "--max-iters",    "1000"};
+  const Arguments wild = {"--out",          "run",  "--learning-rate", "10", "--min-lr",    "10",
+                          "--weight-decay", "10",   "--warmup-iters",  "0",  "--grad-clip", "0",
+                          "--max-iters",    "1000", "--eval-interval", "5",  "--dropout",   "0.1"};
   const Result result = run(folder, tiny_train(wild));
   INFO(result.out << result.err);
-  CHECK(result.code == 1);
-  CHECK_THAT(result.err, ContainsSubstring("training stops before this step's update"));
+  CHECK(result.code == 3);
+  // The op is named, with its layer and its values.
+  CHECK_THAT(result.err, ContainsSubstring("anomaly in the ") && ContainsSubstring(" of op ") &&
+                             ContainsSubstring(", in ") && ContainsSubstring("  input 0: ("));
+  // The checkpoint is from before, and is good.
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  CHECK_THAT(result.err, ContainsSubstring("The last good checkpoint, after " +
+                                           std::to_string(checkpoint.step) + " steps, is run/"));
+  CHECK(checkpoint.step % 5 == 0);
+  CHECK(checkpoint.step > 0);
+  for (const auto& [name, tensor] : checkpoint.model)
+    CHECK(xgrad::all(xgrad::isfinite(tensor)));
   const std::size_t steps = metrics_of(folder / "run").size();
   CHECK_THAT(result.err, ContainsSubstring("step " + std::to_string(steps) + ": "));
+  CHECK(checkpoint.step <= steps);
+}
+
+TEST_CASE("char_transformer: broken before there is a checkpoint") {
+  const TinyFolder folder;
+  const Result result =
+      run(folder, tiny_train({"--out", "run", "--learning-rate", "10", "--min-lr", "10",
+                              "--weight-decay", "10", "--warmup-iters", "0", "--grad-clip", "0",
+                              "--max-iters", "1000", "--eval-interval", "1000"}));
+  INFO(result.out << result.err);
+  CHECK(result.code == 3);
+  CHECK_THAT(result.err, ContainsSubstring("training stops before this step's update") &&
+                             ContainsSubstring("There is no checkpoint yet."));
+  CHECK_FALSE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
 }
 
 TEST_CASE("char_transformer: the embedded corpus comes with its entropy") {

@@ -63,6 +63,10 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
+  } catch (const NotFinite& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "char_transformer: {}\n", error.what());
+    return 3;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "char_transformer: not enough memory\n");
     return 1;

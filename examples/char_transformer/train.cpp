@@ -7,10 +7,13 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
+#include <xgrad/autograd/anomaly.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -35,6 +38,18 @@ namespace {
 
 using xgrad::Generator;
 using xgrad::Tensor;
+
+/// Runs a computation again that gave something that is not finite, and says which op began it.
+/// The computation must draw the same numbers again.
+std::string first_anomaly(const std::function<void()>& again) {
+  try {
+    const xgrad::DetectAnomaly guard;
+    again();
+  } catch (const xgrad::AnomalyError& error) {
+    return error.what();
+  }
+  return "run again with anomaly detection, every op's values and gradients are finite";
+}
 
 double milliseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -63,9 +78,10 @@ class Training {
 
  private:
   StepRecord make_step(std::size_t step);
+  [[noreturn]] void stop_before_update(const std::string& what, const Generator& generator);
   double add_gradients();
   std::optional<double> evaluate_after(std::size_t step, const Stop& stop) const;
-  void save(const RunDir& run_dir, std::size_t steps) const;
+  void save(const RunDir& run_dir, std::size_t steps);
   int make_steps(RunDir& run_dir);
 
   std::size_t tokens_per_step() const {
@@ -80,6 +96,7 @@ class Training {
   std::vector<Tensor> parameters_;
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
+  std::size_t saved_steps_ = 0;     ///< that the checkpoint has made
   std::optional<double> val_loss_;  ///< over the whole validation split, in the end
 };
 
@@ -145,35 +162,46 @@ double Training::add_gradients() {
   return loss;
 }
 
+/// Throws NotFinite; `generator` is that of the moment before the step.
+void Training::stop_before_update(const std::string& what, const Generator& generator) {
+  const std::string reason = first_anomaly([&] {
+    xgrad::default_generator() = generator;
+    optimizer_.zero_grad();
+    add_gradients();
+  });
+  throw NotFinite(fmt::format(
+      "{}; training stops before this step's update (a lower --learning-rate or a lower "
+      "--grad-clip may help)\n{}",
+      what, reason));
+}
+
 StepRecord Training::make_step(std::size_t step) {
   const auto begin = std::chrono::steady_clock::now();
+  const Generator generator = xgrad::default_generator();
   StepRecord record{.step = step, .lr = rate_(step)};
   optimizer_.set_learning_rate(record.lr);
   optimizer_.zero_grad();
   record.loss = add_gradients();
   if (!std::isfinite(record.loss))
-    throw xgrad::ValueError(
-        fmt::format("step {}: the loss is {}; training stops before this step's update (a lower "
-                    "--learning-rate or a lower --grad-clip may help)",
-                    step, record.loss));
+    stop_before_update(fmt::format("step {}: the loss is {}", step, record.loss), generator);
   const double limit =
       recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
   record.grad_norm = xgrad::optim::clip_grad_norm(parameters_, limit);
   if (!std::isfinite(record.grad_norm))
-    throw xgrad::ValueError(
-        fmt::format("step {}: the gradient's norm is {}; training stops before this step's update",
-                    step, record.grad_norm));
+    stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
+                       generator);
   optimizer_.step();
   record.ms = milliseconds(std::chrono::steady_clock::now() - begin);
   return record;
 }
 
-void Training::save(const RunDir& run_dir, std::size_t steps) const {
+void Training::save(const RunDir& run_dir, std::size_t steps) {
   xgrad::io::Checkpoint checkpoint =
       xgrad::io::take_checkpoint(model_, optimizer_, steps, xgrad::default_generator());
   checkpoint.config = format_config(options_, source_.characters.size());
   checkpoint.characters = source_.characters;
   xgrad::io::save_checkpoint(run_dir.checkpoint(), checkpoint);
+  saved_steps_ = steps;
 }
 
 /// The whole validation split after the last step, an estimate after every eval_interval steps.
@@ -186,7 +214,8 @@ std::optional<double> Training::evaluate_after(std::size_t step, const Stop& sto
   return std::nullopt;
 }
 
-/// Returns the signal that ended it early, or 0.  In any case the model is saved.
+/// Returns the signal that ended it early, or 0; in either case the model is saved.  Where
+/// something is not finite, it is not: what is in the folder is from before.
 int Training::make_steps(RunDir& run_dir) {
   const StopSignals signals;
   Progress progress(recipe_.max_iters, tokens_per_step());
@@ -194,7 +223,13 @@ int Training::make_steps(RunDir& run_dir) {
   while (step < recipe_.max_iters && signals.received() == 0) {
     StepRecord record = make_step(step);
     progress.step(record);
-    record.val_loss = evaluate_after(step, [&] { return signals.received() != 0; });
+    const auto evaluate = [&] {
+      return evaluate_after(step, [&] { return signals.received() != 0; });
+    };
+    record.val_loss = evaluate();
+    if (record.val_loss && !std::isfinite(*record.val_loss))
+      throw NotFinite(fmt::format("step {}: after its update the validation loss is {}\n{}", step,
+                                  *record.val_loss, first_anomaly(evaluate)));
     run_dir.log(record);
     if (is_last(step)) {
       val_loss_ = record.val_loss;
@@ -214,8 +249,17 @@ int Training::make_steps(RunDir& run_dir) {
 }
 
 int Training::run(RunDir& run_dir) {
-  if (const int signal = make_steps(run_dir); signal != 0)
-    return 128 + signal;
+  try {
+    if (const int signal = make_steps(run_dir); signal != 0)
+      return 128 + signal;
+  } catch (const NotFinite& error) {
+    const bool saved = std::filesystem::exists(run_dir.checkpoint());
+    throw NotFinite(
+        fmt::format("{}\n{}", error.what(),
+                    saved ? fmt::format("The last good checkpoint, after {} steps, is {}.",
+                                        format_count(saved_steps_), run_dir.checkpoint())
+                          : "There is no checkpoint yet."));
+  }
   if (!val_loss_)  // there was no step
     val_loss_ = validation_loss(model_, source_.ids.validation);
   print_validation_loss(*val_loss_, source_, recipe_.block_size);

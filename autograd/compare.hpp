@@ -1,0 +1,57 @@
+#pragma once
+// Where two functions that should be the same part ways.
+//
+// A mistake in the forward (a forgotten 1 / sqrt(d), a mask after the softmax) has the right
+// gradient of the wrong function, so gradcheck() is silent, and rightly.  What finds it is a second
+// implementation that is trusted, or written more plainly:
+//
+//   std::cout << compare(my_attention, plain_attention, {x}).message << '\n';
+//
+//   the results differ, by at most 0.31 at (0, 3, 1)
+//     the reference's op 5, mul, is the first to yield what yours has nowhere: (1, 4, 4) float64,
+//     ... yours differs first at op 5, softmax: (1, 4, 4) float64, ... what yours gives to softmax
+//     is 2.82843 (sqrt(8)) times what the reference gives to it
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// |mine - reference| <= atol + rtol * max |reference|, with the maximum over the whole Tensor.
+struct CompareOptions {
+  double rtol = 1e-5;
+  double atol = 1e-8;
+};
+
+/// An op of one of two functions.
+struct ComparedOp {
+  std::size_t number = 0;  ///< from 1, in the order in which they ran
+  std::string op, scope;
+  Tensor value;  ///< its output
+};
+
+/// What was found.  Converts to true if the results agree.
+struct Comparison {
+  bool ok = true;
+  std::size_t matched = 0, ops = 0;     ///< of the reference's ops, those whose value mine has too
+  std::optional<ComparedOp> reference;  ///< the first whose value mine does not have
+  std::optional<ComparedOp> mine;       ///< the first whose value the reference does not have
+  std::string hint;                     ///< how they differ, if that can be said; may be empty
+  std::string message;                  ///< says all this
+  explicit operator bool() const { return ok; }
+};
+
+/// Runs both functions on the same inputs and, if their results differ, looks for the first
+/// intermediate of the reference that mine does not have.  Ops are aligned by their values, in any
+/// order and under any name, also where axes are permuted or merged: only what is computed counts,
+/// not how.  A value that only one of them has is no difference if both have what is made of it.
+/// Both draw the same numbers from default_generator(), which is set back afterwards.
+Comparison compare(const std::function<Tensor(const std::vector<Tensor>&)>& mine,
+                   const std::function<Tensor(const std::vector<Tensor>&)>& reference,
+                   const std::vector<Tensor>& inputs, const CompareOptions& options = {});
+
+}  // namespace xgrad

@@ -1,0 +1,63 @@
+#pragma once
+// Checks of what a function computes, where its gradient may be right and the function wrong.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+struct CausalOptions {
+  std::int64_t seq_dim = -2;  ///< the dimension of time, T, of input and output
+  std::uint64_t seed = 0;     ///< of the random cotangents and of the values that are put in
+};
+
+/// What was found.  Converts to true if nothing comes from the future.
+struct CausalReport {
+  bool ok = true;
+  bool by_value = false;         ///< a value leaked; else, a gradient
+  std::size_t output = 0;        ///< position t ...
+  std::size_t input = 0;         ///< ... that depends on position s > t
+  double leak = 0;               ///< d out / d in, or the change of the value
+  bool past_is_missing = false;  ///< some position does not depend on one that it may see
+  std::string message;           ///< says all this
+  explicit operator bool() const { return ok; }
+};
+
+/// Checks that position t of f(x) depends on positions 0 ... t of x only: the Jacobian
+/// d f(x)[t] / d x[s] is exactly zero where s > t, and f(x)[t] keeps its bits when x[s] is
+/// replaced. x is (B, T, ...) or (T, ...), f(x) has the same T at seq_dim.  The earliest leak is
+/// named: the smallest t, and for it the smallest s.  f draws the same numbers from
+/// default_generator() in each call.
+CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                          const CausalOptions& options = {});
+
+struct DropoutOptions {
+  std::size_t samples = 1000;
+  std::uint64_t seed = 0;  ///< of default_generator() while f is sampled; it is set back afterwards
+  double limit = 5;        ///< of standard errors that the mean may be off
+};
+
+/// What was found.  Converts to true if the mean is right.
+struct DropoutReport {
+  bool ok = true;
+  double ratio = 1;            ///< of the mean to what is expected, by least squares
+  double standard_error = 0;   ///< of the ratio
+  double standard_errors = 0;  ///< by how many the mean is off, in the worst direction looked at
+  double zeros = 0;            ///< the fraction of elements that were dropped
+  std::string message;         ///< says all this
+  explicit operator bool() const { return ok; }
+};
+
+/// Checks that dropout keeps the mean: E[dropped()] = expected, within statistical error.
+///
+///   check_dropout_mean([&] { return my_dropout(x, 0.2); }, x)
+///
+/// The mean of many samples is held to `expected` along three directions: `expected` itself, all
+/// ones, and a random one.
+DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
+                                 const DropoutOptions& options = {});
+
+}  // namespace xgrad

@@ -1,0 +1,41 @@
+#pragma once
+// One recorded op, cut out of its graph: its forward at other places, and its own backward alone.
+// explain.cpp holds one against the other.
+
+#include <cstddef>
+#include <vector>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad::detail {
+
+class IsolatedOp {
+ public:
+  /// The op of an event that has a graph.  The event must outlive this.
+  explicit IsolatedOp(const Trace::Event& event);
+
+  /// The Tensors that the op can be differentiated by, each once: of mul(x, x) there is one.
+  std::size_t sources() const { return sources_.size(); }
+  const Tensor& source(std::size_t k) const { return event_.inputs[sources_[k][0]]; }
+  std::size_t input(std::size_t k) const { return sources_[k][0]; }  ///< its place among the inputs
+
+  struct Gradients {
+    std::vector<Tensor> of_sources;  ///< undefined where the backward adds none
+    bool hooked = false;             ///< a hook on the output changes the gradient; undone here
+  };
+  /// What the op's own backward makes of a gradient of its output.  With create_graph the result
+  /// has a graph, which leads to the sources and to the cotangent.
+  Gradients gradients(const Tensor& cotangent, bool create_graph) const;
+  /// The gradient of a number that gradients() led to, by each source and, last, by the cotangent;
+  /// not along paths through earlier ops.  Undefined where there is none.
+  std::vector<Tensor> second_gradients(const Tensor& number, const Tensor& cotangent) const;
+
+  /// The output's elements with each source moved by this much: one vector for each source, empty
+  /// where it stays.
+  std::vector<double> forward(const std::vector<std::vector<double>>& moves) const;
+
+ private:
+  const Trace::Event& event_;
+  std::vector<std::vector<std::size_t>> sources_;  // the inputs that are this source
+};
+
+}  // namespace xgrad::detail

@@ -1,0 +1,57 @@
+#pragma once
+// Saying in few words what a Tensor holds, and how two of them are related.  Messages of
+// anomaly.cpp, explain.cpp, compare.cpp and function_checks.cpp are made of these.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// What a Tensor holds, in few numbers.
+struct ValueSummary {
+  bool defined = false;
+  Shape shape;
+  DType dtype = DType::float32;
+  double min = 0, max = 0;  ///< of the finite elements; 0 if there are none
+  std::size_t finite = 0, nan = 0, inf = 0, minus_inf = 0;  ///< how many elements
+  bool all_finite() const { return nan + inf + minus_inf == 0; }
+};
+
+ValueSummary summarize(const Tensor& x);
+/// "(2, 3) float32, -1 ... 4, 2 NaN, 1 -inf"; "undefined" of an undefined Tensor.
+std::string to_string(const ValueSummary& summary);
+
+namespace detail {
+
+/// The elements of a Tensor of either dtype.
+std::vector<double> elements(const Tensor& x);
+/// The position of the flat-th element of this shape.
+std::vector<std::size_t> position(std::size_t flat, const Shape& shape);
+/// The same as "(0, 1, 2)".
+std::string place(std::size_t flat, const Shape& shape);
+/// The largest magnitude among the finite elements.
+double scale_of(std::span<const double> a);
+/// |a - b| <= tolerance for all elements; equal infinities, and two NaN, agree.
+bool close(std::span<const double> a, std::span<const double> b, double tolerance);
+/// "0.125 (1/8)", "2.82843 (sqrt(8))", "1.5".
+std::string factor(double ratio);
+/// a's dimensions in this order.
+std::vector<double> permuted(std::span<const double> a, const Shape& shape,
+                             const std::vector<std::size_t>& order);
+/// All orders in which this many dimensions can stand, the given one first.
+std::vector<std::vector<std::size_t>> orders(std::size_t rank);
+/// The c with a = c b, up to rtol of the largest element; none if there is none, or it is 1.
+std::optional<double> ratio(std::span<const double> a, std::span<const double> b,
+                            double rtol = 1e-4);
+/// How a differs from b, both of this shape, if that can be said in few words: "is 0.5 (1/2) times
+/// the other", "has the other sign", "is zero", "is the other transposed", "holds the same numbers
+/// in another order: ...".  Empty if it cannot, or they agree.
+std::string relation(std::span<const double> a, std::span<const double> b, const Shape& shape,
+                     double rtol = 1e-4);
+
+}  // namespace detail
+}  // namespace xgrad
