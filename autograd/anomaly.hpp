@@ -15,7 +15,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/values.hpp>
 

@@ -52,13 +52,17 @@ struct OpCheck {
   Shape output;
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
-  std::size_t kinks =
-      0;  ///< elements where the slopes from both sides differ: all between is right
-  double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
-  std::size_t input = 0;             ///< where the worst element is
+  std::size_t kinks = 0;   ///< elements with two slopes, one from each side: all between is right
+  double worst_error = 0;  ///< largest |analytic - numeric| / max(1, |numeric|)
+  std::size_t input = 0;   ///< where the worst element is
   std::vector<std::size_t> index;    ///< its position in that input
   double analytic = 0, numeric = 0;  ///< for a random cotangent
   std::string message;               ///< one line; empty if there is nothing to say
+  /// The op as a function of the inputs that it can be differentiated by, with its own backward
+  /// (first derivatives only), and these inputs as they were: gradcheck(op.alone, op.leaves) tells
+  /// more of a wrong one.  Empty in a constant.
+  std::function<Tensor(const std::vector<Tensor>&)> alone;
+  std::vector<Tensor> leaves;
 };
 
 /// What was found.  Converts to true if the gradient is right.

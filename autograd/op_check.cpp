@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/own_backward.hpp>
@@ -356,6 +357,10 @@ OpCheck detail::check_op(const Event& event, std::size_t number, const ExplainOp
     return check;
   }
   OpChecker(event, check, options).run();
+  const auto op = std::make_shared<const IsolatedOp>(event);
+  check.alone = [op](const std::vector<Tensor>& in) { return op->replay(in); };
+  for (std::size_t k = 0; k < op->sources(); ++k)
+    check.leaves.push_back(op->source(k).detach().requires_grad_());
   return check;
 }
 

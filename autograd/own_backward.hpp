@@ -10,7 +10,7 @@ namespace xgrad::detail {
 
 class IsolatedOp {
  public:
-  /// The op of an event that has a graph.  The event must outlive this.
+  /// The op of an event that has a graph.
   explicit IsolatedOp(const Trace::Event& event);
 
   /// The Tensors that the op can be differentiated by, each once: of mul(x, x) there is one.
@@ -33,8 +33,15 @@ class IsolatedOp {
   /// where it stays.
   std::vector<double> forward(const std::vector<std::vector<double>>& moves) const;
 
+  /// An op of its own that is this one as a function of its sources: the same forward, and the
+  /// backward at the place where it ran.  Infinities that the output had there are given as 0, so
+  /// that differences can be taken.
+  Tensor replay(const std::vector<Tensor>& sources) const;
+
  private:
-  const Trace::Event& event_;
+  Tensor run(const std::vector<Tensor>& sources) const;
+
+  Trace::Event event_;
   std::vector<std::vector<std::size_t>> sources_;  // the inputs that are this source
 };
 

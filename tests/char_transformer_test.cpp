@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>

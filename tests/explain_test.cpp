@@ -211,7 +211,8 @@ TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[exp
 TEST_CASE("explain_gradient: a reading of its own under create_graph, and second derivatives",
           "[explain]") {
   const Tensor x = leaf({1, -2});
-  const auto cube = [](bool recorded_wrong, bool second_wrong) {
+  // takes its input for a constant; under create_graph, if told to, with a wrong factor
+  const auto cube = [](bool recorded_wrong) {
     return [=](const Inputs& in) {
       return record(
           "cube", {exp(in[0])}, [](std::span<const Tensor> v) { return v[0] * v[0] * v[0]; },
@@ -219,15 +220,13 @@ TEST_CASE("explain_gradient: a reading of its own under create_graph, and second
             const Tensor a = value.tensor();
             const double factor = recorded_wrong && sink.create_graph() ? 2 : 3;
             sink.add(0, sink.gradient() * a * a * factor);
-            (void)second_wrong;
           });
     };
   };
-  const auto recorded = explain_gradient(cube(true, false), {x});
+  const auto recorded = explain_gradient(cube(true), {x});
   REQUIRE(recorded.first_wrong.has_value());
   CHECK_THAT(recorded.message, StartsWith("op 3 of 3, cube: its backward under create_graph"));
-  // its formula takes the input for a constant
-  const auto constant = cube(false, true);
+  const auto constant = cube(false);
   CHECK(explain_gradient(constant, {x}));
   const auto second = explain_gradient(constant, {x}, {.second_order = true});
   REQUIRE(second.first_wrong.has_value());
@@ -297,6 +296,18 @@ TEST_CASE("explain_gradient: a graph that is cut", "[explain]") {
                return sin(y);
              }),
              ContainsSubstring("op 1, exp: a hook on its output changes the gradient"));
+}
+
+TEST_CASE("explain_gradient: an op alone can be given to gradcheck", "[explain]") {
+  const auto found = explain({.k_transposed = true, .mask = true});
+  for (const OpCheck& op : found.ops) {
+    INFO(op.number << " " << op.op);
+    CHECK(gradcheck(op.alone, op.leaves).ok == (op.verdict == Verdict::right));
+  }
+  const Tensor x = leaf({1, 2});  // mul(x, x): one input
+  const auto square = explain_gradient([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  CHECK(square.ops[0].leaves.size() == 1);
+  CHECK(gradcheck(square.ops[0].alone, square.ops[0].leaves));
 }
 
 TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
