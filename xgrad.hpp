@@ -24,6 +24,7 @@
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>

@@ -184,7 +184,6 @@ void check_derivatives(const Sample& sample, const std::set<std::size_t>& chosen
   if (elements > most_checked)
     return;
   const auto first = gradcheck(sample.f, in), second = gradgradcheck(sample.f, in);
-  CHECK(first.checked == elements);
   CHECK((first.ok ? "" : first.message) == "");
   CHECK((second.ok ? "" : second.message) == "");
 }
