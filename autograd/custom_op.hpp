@@ -56,6 +56,9 @@
 //   const auto f = [](const std::vector<Tensor>& in) { return unit_rows(in[0]); };
 //   const Tensor x = randn({2, 5}, DType::float64).requires_grad_();
 //   assert(gradcheck(f, {x}) && gradgradcheck(f, {x}));
+//
+// Where they do not agree, gradcheck(f, {x}).message says where and why: a missing factor, a wrong
+// sign, a transposed Jacobian, ...
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/error.hpp>

@@ -35,7 +35,8 @@ std::string name_of(double c) {
       if (std::gcd(p, q) != 1 || (p > 8 && q > 8) || !is(static_cast<double>(p) / q))
         continue;
       if (q == 1)
-        return fmt::format("{}{}", sign, p);
+        return p < 4 ? fmt::format("{}{}", sign, p)
+                     : fmt::format("{0}{1} = {0}√{2}", sign, p, p * p);
       return p == 1 ? fmt::format("{0}1/{1} = {0}1/√{2}", sign, q, q * q)
                     : fmt::format("{}{}/{}", sign, p, q);
     }
@@ -74,9 +75,7 @@ std::string counts_like(double c, const GradcheckPair& pair) {
   const auto compare = [&](const std::string& what, std::size_t size) {
     const double s = static_cast<double>(size), r = std::abs(c);
     const auto is = [](double a, double b) { return std::abs(a - b) <= 1e-5 * b; };
-    if (size > 1 && (is(r, s) || is(1 / r, s)))
-      found.push_back(fmt::format("{} is {}", what, size));
-    else if (size > 1 && (is(r * r, s) || is(1 / (r * r), s)))
+    if (size > 1 && (is(r, s) || is(1 / r, s) || is(r * r, s) || is(1 / (r * r), s)))
       found.push_back(fmt::format("{} is {}", what, size));
   };
   const auto shape = [&](const std::string& name, const Shape& sizes) {
@@ -397,15 +396,16 @@ Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere)
   const std::string name = name_of(r->c);
   if (r->elements < 2 && (name.empty() || !everywhere))
     return {};  // one number is always a multiple of another
-  const std::string inverse = name_of(1 / r->c);
-  return Finding{
-      GradcheckReason::wrong_factor,
-      fmt::format("a missing factor: analytic = {:.6g} × numeric{}{}{}: multiply the "
-                  "gradient by {}",
-                  r->c, where, name.empty() ? "" : fmt::format("; {:.6g} = {}", r->c, name),
-                  counts_like(r->c, pair),
-                  inverse.empty() ? fmt::format("{:.6g}", 1 / r->c)
-                                  : inverse.substr(0, inverse.find(' ')))};
+  const std::string number = fmt::format("{:.6g}", r->c), inverse = name_of(1 / r->c);
+  std::string named;
+  if (!name.empty() && name != number)
+    named = name.starts_with(number + " = ") ? "; " + name : fmt::format("; {} = {}", number, name);
+  return Finding{GradcheckReason::wrong_factor,
+                 fmt::format("a missing factor: analytic = {} × numeric{}{}{}: multiply the "
+                             "gradient by {}",
+                             number, where, named, counts_like(r->c, pair),
+                             inverse.empty() ? fmt::format("{:.6g}", 1 / r->c)
+                                             : inverse.substr(0, inverse.find(' ')))};
 }
 
 // Where element `flat` of a shape goes if its last two dimensions are taken for swapped: memory

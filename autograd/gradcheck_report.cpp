@@ -94,7 +94,6 @@ std::string GradcheckReport::table() const {
     }
     text += line.back() + "\n";
   }
-  std::string last;
   for (const GradcheckPair& p : pairs)
     if (p.disagree > 0)
       text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);

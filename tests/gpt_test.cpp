@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
 
@@ -230,11 +230,10 @@ TEST_CASE("The gradient of a whole GPT is right", "[gpt][gradcheck]") {
   nn::to(model, DType::float64);
   for (Tensor p : nn::parameters(model))
     p.update([](auto& a) { a *= 5; });
-  const auto report = gradcheck(
-      [&](const auto&) {
-        return model.loss({{0, 3, 1}, {2, 2, 0}}, {{3, 1, -100}, {2, 0, 1}});
-      },
-      nn::parameters(model));
+  const auto loss = [&](const std::vector<Tensor>&) {
+    return model.loss({{0, 3, 1}, {2, 2, 0}}, {{3, 1, -100}, {2, 0, 1}});
+  };
+  const auto report = nn::gradcheck(model, loss, {});
   INFO(report.message);
   CHECK(report.ok);
 }

@@ -2,12 +2,12 @@
 
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
@@ -43,14 +43,11 @@ void check_gradients(M& model, Tensor x, const F& f) {
   nn::to(model, DType::float64);
   x = x.detach().to(DType::float64);
   CHECK(nn::unvisited_leaves(model, f(x)).empty());
-  x.requires_grad_();
-  auto inputs = nn::parameters(model);
-  inputs.push_back(x);
-  const auto call = [&](const std::vector<Tensor>& in) { return f(in.back()); };
-  const auto first = gradcheck(call, inputs);
+  const auto call = [&](const std::vector<Tensor>& in) { return f(in[0]); };
+  const auto first = nn::gradcheck(model, call, {x});
   INFO(first.message);
   CHECK(first.ok);
-  const auto second = gradgradcheck(call, inputs);
+  const auto second = nn::gradgradcheck(model, call, {x});
   INFO(second.message);
   CHECK(second.ok);
 }
