@@ -79,13 +79,6 @@ Tensor random_signed(const Shape& shape, Generator& generator) {
   return Tensor(std::move(v));
 }
 
-std::vector<std::size_t> position(std::size_t flat, const Shape& shape) {
-  std::vector<std::size_t> index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-    index[d] = flat % shape[d];
-  return index;
-}
-
 // ---- moving a leaf ----
 
 // Calls f with the elements of a float64 leaf, to change them.

@@ -8,6 +8,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/values.hpp>
 
 namespace xgrad::detail {
 
@@ -34,9 +35,6 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vec
 
 /// Magnitudes in [0.5, 1.5), so that no element counts for nothing, with random signs.
 Tensor random_signed(const Shape& shape, Generator& generator);
-
-/// A row-major index.
-std::vector<std::size_t> position(std::size_t flat, const Shape& shape);
 
 /// Sets elements of a leaf, and sets the whole back in the end, whatever happens.
 class Nudge {
