@@ -10,7 +10,7 @@
 //   the results differ, by at most 0.31 at (0, 3, 1)
 //     the reference's op 5, mul, is the first to yield what yours has nowhere: (1, 4, 4) float64,
 //     ... yours differs first at op 5, softmax: (1, 4, 4) float64, ... what yours gives to softmax
-//     is 2.82843 (sqrt(8)) times what the reference gives to it
+//     is 2.82843 (√8) times what the reference gives to it
 
 #include <cstddef>
 #include <functional>

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
-#include <numeric>
 #include <optional>
 #include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/gradcheck_function.hpp>
@@ -21,53 +19,6 @@ struct Finding {
 using Maybe = std::optional<Finding>;
 
 constexpr std::size_t most_named = 4;  // elements in a list
-
-// ---- names for numbers ----
-
-// "1/8 = 1/√64", "√(2/3)"; empty for a number without such a name.
-std::string name_of(double c) {
-  const double size = std::abs(c);
-  const char* const sign = c < 0 ? "-" : "";
-  const auto is = [&](double x) { return std::abs(size - x) <= 1e-5 * x; };
-  constexpr int most = 64;
-  for (int q = 1; q <= most; ++q)
-    for (int p = 1; p <= most; ++p) {
-      if (std::gcd(p, q) != 1 || (p > 8 && q > 8) || !is(static_cast<double>(p) / q))
-        continue;
-      if (q == 1)
-        return p < 4 ? fmt::format("{}{}", sign, p)
-                     : fmt::format("{0}{1} = {0}√{2}", sign, p, p * p);
-      return p == 1 ? fmt::format("{0}1/{1} = {0}1/√{2}", sign, q, q * q)
-                    : fmt::format("{}{}/{}", sign, p, q);
-    }
-  for (int q = 1; q <= 16 * most; ++q)
-    for (int p = 1; p <= 16 * most; ++p) {
-      if (std::gcd(p, q) != 1 || (p > 3 && q > 3) || !is(std::sqrt(static_cast<double>(p) / q)))
-        continue;
-      if (q == 1)
-        return fmt::format("{}√{}", sign, p);
-      return p == 1 ? fmt::format("{}1/√{}", sign, q) : fmt::format("{}√({}/{})", sign, p, q);
-    }
-  struct Named {
-    double value;
-    const char* name;
-  };
-  constexpr double pi = std::numbers::pi;
-  for (const Named& n : {Named{pi, "π"}, Named{1 / pi, "1/π"}, Named{2 * pi, "2π"},
-                         Named{std::sqrt(2 / pi), "√(2/π)"}, Named{std::sqrt(pi), "√π"},
-                         Named{2 / std::sqrt(pi), "2/√π"}, Named{1 / std::sqrt(2 * pi), "1/√(2π)"},
-                         Named{std::numbers::ln2, "ln 2"}, Named{1 / std::numbers::ln2, "1/ln 2"},
-                         Named{std::numbers::ln10, "ln 10"}})
-    if (is(n.value))
-      return fmt::format("{}{}", sign, n.name);
-  // one over, or a multiple of, a count: a mean taken for a sum
-  for (const double count : {std::round(size), std::round(1 / size)})
-    if (count > most && count < 1e7 && is(count))
-      return fmt::format("{}{}", sign, count);
-    else if (count > most && count < 1e7 && is(1 / count))
-      return fmt::format("{}1/{}", sign, count);
-  return {};
-}
 
 // What in the shapes has the size that a factor, its inverse or their squares name.
 std::string counts_like(double c, const GradcheckPair& pair) {
@@ -393,10 +344,10 @@ Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere)
                ? Maybe(Finding{GradcheckReason::wrong_sign,
                                fmt::format("wrong sign: analytic = -numeric{}", where)})
                : std::nullopt;
-  const std::string name = name_of(r->c);
+  const std::string name = number_name(r->c);
   if (r->elements < 2 && (name.empty() || !everywhere))
     return {};  // one number is always a multiple of another
-  const std::string number = fmt::format("{:.6g}", r->c), inverse = name_of(1 / r->c);
+  const std::string number = fmt::format("{:.6g}", r->c), inverse = number_name(1 / r->c);
   std::string named;
   if (!name.empty() && name != number)
     named = name.starts_with(number + " = ") ? "; " + name : fmt::format("; {} = {}", number, name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <xgrad/autograd/check.hpp>
 
@@ -75,21 +76,53 @@ bool close(std::span<const double> a, std::span<const double> b, double toleranc
   });
 }
 
-std::string factor(double ratio) {
-  const auto whole = [](double v) {
-    return v >= 1.5 && v <= 1e6 && std::abs(v - std::round(v)) <= 1e-4 * v;
+std::string number_name(double c) {
+  const double size = std::abs(c);
+  const char* const sign = c < 0 ? "-" : "";
+  const auto is = [&](double x) { return std::abs(size - x) <= 1e-5 * x; };
+  constexpr int most = 64;
+  for (int q = 1; q <= most; ++q)
+    for (int p = 1; p <= most; ++p) {
+      if (std::gcd(p, q) != 1 || (p > 8 && q > 8) || !is(static_cast<double>(p) / q))
+        continue;
+      if (q == 1)
+        return p < 4 ? fmt::format("{}{}", sign, p)
+                     : fmt::format("{0}{1} = {0}√{2}", sign, p, p * p);
+      return p == 1 ? fmt::format("{0}1/{1} = {0}1/√{2}", sign, q, q * q)
+                    : fmt::format("{}{}/{}", sign, p, q);
+    }
+  for (int q = 1; q <= 16 * most; ++q)
+    for (int p = 1; p <= 16 * most; ++p) {
+      if (std::gcd(p, q) != 1 || (p > 3 && q > 3) || !is(std::sqrt(static_cast<double>(p) / q)))
+        continue;
+      if (q == 1)
+        return fmt::format("{}√{}", sign, p);
+      return p == 1 ? fmt::format("{}1/√{}", sign, q) : fmt::format("{}√({}/{})", sign, p, q);
+    }
+  struct Named {
+    double value;
+    const char* name;
   };
-  const std::string sign = ratio < 0 ? "-" : "";
-  const double size = std::abs(ratio);
-  std::string name;
-  if (whole(1 / size))
-    name = fmt::format("1/{:.0f}", 1 / size);
-  else if (whole(size * size) && !whole(size))
-    name = fmt::format("sqrt({:.0f})", size * size);
-  else if (whole(1 / (size * size)))
-    name = fmt::format("1/sqrt({:.0f})", 1 / (size * size));
-  const std::string digits = fmt::format("{:.6g}", whole(size) ? std::round(ratio) : ratio);
-  return name.empty() ? digits : fmt::format("{} ({}{})", digits, sign, name);
+  constexpr double pi = std::numbers::pi;
+  for (const Named& n : {Named{pi, "π"}, Named{1 / pi, "1/π"}, Named{2 * pi, "2π"},
+                         Named{std::sqrt(2 / pi), "√(2/π)"}, Named{std::sqrt(pi), "√π"},
+                         Named{2 / std::sqrt(pi), "2/√π"}, Named{1 / std::sqrt(2 * pi), "1/√(2π)"},
+                         Named{std::numbers::ln2, "ln 2"}, Named{1 / std::numbers::ln2, "1/ln 2"},
+                         Named{std::numbers::ln10, "ln 10"}})
+    if (is(n.value))
+      return fmt::format("{}{}", sign, n.name);
+  // one over, or a multiple of, a count: a mean taken for a sum
+  for (const double count : {std::round(size), std::round(1 / size)})
+    if (count > most && count < 1e7 && is(count))
+      return fmt::format("{}{}", sign, count);
+    else if (count > most && count < 1e7 && is(1 / count))
+      return fmt::format("{}1/{}", sign, count);
+  return {};
+}
+
+std::string factor(double ratio) {
+  const std::string name = number_name(ratio), digits = fmt::format("{:.6g}", ratio);
+  return name.empty() || name == digits ? digits : fmt::format("{} ({})", digits, name);
 }
 
 std::vector<double> permuted(std::span<const double> a, const Shape& shape,

@@ -37,7 +37,10 @@ std::string place(std::size_t flat, const Shape& shape);
 double scale_of(std::span<const double> a);
 /// |a - b| <= tolerance for all elements; equal infinities, and two NaN, agree.
 bool close(std::span<const double> a, std::span<const double> b, double tolerance);
-/// "0.125 (1/8)", "2.82843 (sqrt(8))", "1.5".
+/// "1/8 = 1/√64", "√8", "√(2/π)": the name of a number that a formula may have lost or gained;
+/// empty for one without such a name.
+std::string number_name(double c);
+/// "0.125 (1/8 = 1/√64)", "2.82843 (√8)", "1.5 (3/2)", "1.2345".
 std::string factor(double ratio);
 /// a's dimensions in this order.
 std::vector<double> permuted(std::span<const double> a, const Shape& shape,

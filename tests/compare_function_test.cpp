@@ -142,7 +142,7 @@ TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {
                                "other transposed"));
   CHECK_THAT(hint([&](const Tensor& a) { return exp(a) * std::sqrt(1.0 / 3); },
                   [&](const Tensor& a) { return exp(a) * 1.0; }),
-             ContainsSubstring("0.57735 (1/sqrt(3)) times"));
+             ContainsSubstring("0.57735 (1/√3) times"));
   CHECK_THAT(hint([&](const Tensor& a) { return a; }, [&](const Tensor& a) { return sum(a, {0}); }),
              ContainsSubstring("the results differ: yours is (3, 4), the reference's (4,)"));
   CHECK_THAT(

@@ -158,9 +158,9 @@ TEST_CASE("explain_gradient names the op with the planted bug", "[explain]") {
   };
   named({.softmax_term = true}, "my_softmax", 0, "analytic");
   named({.k_transposed = true}, "my_scores", 1, "the analytic one is the other transposed");
-  named({.scale = true}, "my_scores", 1, "the analytic one is 1.73205 (sqrt(3)) times the other");
+  named({.scale = true}, "my_scores", 1, "the analytic one is 1.73205 (√3) times the other");
   named({.mask = true}, "my_mask", 0, "numeric 0;");
-  named({.bias_averaged = true}, "my_bias", 1, "0.166667 (1/6) times the other");
+  named({.bias_averaged = true}, "my_bias", 1, "0.166667 (1/6 = 1/√36) times the other");
   named({.head_order = true}, "my_merge", 0, "the same numbers in another order");
 }
 
