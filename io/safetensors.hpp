@@ -57,9 +57,9 @@ class SafetensorsFile {
 
 /// What a safetensors file holds.
 struct TensorFile {
-  std::map<std::string, Tensor> tensors;   ///< F32 and F64
-  std::map<std::string, Indices> indices;  ///< I64
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, Tensor> tensors = {};   ///< F32 and F64
+  std::map<std::string, Indices> indices = {};  ///< I64
+  std::map<std::string, std::string> metadata = {};
 };
 
 /// Reads a whole file.  Throws FileError for what is not a safetensors file, and one that lists all
