@@ -70,6 +70,14 @@ TEST_CASE("pow at its edges", "[elementwise]") {
   const auto g = slopes(pow(base, exponent), {base, exponent});
   CHECK(g[0] == Numbers{0, 0, 0, 1});
   CHECK(g[1] == Numbers{0, 0, std::log(2.0), 0});
+  // 0^e is 0 for all e > 0, so it has no slope in e, nor that a slope
+  const Tensor e2 = leaf({2, 3});
+  const Tensor first =
+      grad({sum(pow(tensor({0, 2}, DType::float64), e2))}, {e2}, {.create_graph = true})[0];
+  const double log2 = std::log(2.0);
+  const Numbers second = slope(first, e2);
+  CHECK(second[0] == 0);
+  CHECK(std::abs(second[1] - 8 * log2 * log2) < 1e-12);
   const Tensor negative = leaf({-2}), three = leaf({3});
   const Tensor y = pow(negative, three);
   CHECK(numbers(y) == Numbers{-8});
@@ -91,6 +99,10 @@ TEST_CASE("what where and masked_fill do not choose has gradient 0, even if it i
   const Tensor v = tensor({inf, not_a_number, 1}, DType::float64);
   const auto g = grad({masked_fill(x, Mask({1, 1, 0}), -inf)}, {x}, {.grad_outputs = {v}});
   CHECK(numbers(g[0]) == Numbers{0, 0, 1});
+  // abs multiplies by the sign, as in PyTorch
+  const Tensor kink = leaf({0});
+  CHECK(std::isnan(
+      grad({abs(kink)}, {kink}, {.grad_outputs = {full({1}, inf, DType::float64)}})[0].item()));
   const Tensor s = leaf({-1, 2});
   CHECK(numbers(grad({relu(s)}, {s}, {.grad_outputs = {tensor({inf, 3}, DType::float64)}})[0]) ==
         Numbers{0, 3});

@@ -100,11 +100,11 @@ Tensor pow(const Tensor& x, const Tensor& exponent) {
   return elementwise(
       "pow", x, exponent, [](const auto& a, const auto& e) { return raise(a, e); },
       partial<A, B>([](const auto& g, const auto& a, const auto& e) {
-        return where(e == c(e, 0), g * c(g, 0), g * (e * raise(a, e - c(e, 1))));
+        return where(e == c(e, 0), c(g, 0), g * (e * raise(a, e - c(e, 1))));
       }),
       // 0^e does not change with e where e > 0; there log would make it NaN
       partial<A, B, Y>([](const auto& g, const auto& a, const auto& e, const auto& y) {
-        return where((a == c(a, 0)) & (e >= c(e, 0)), g * c(g, 0),
+        return where((a == c(a, 0)) & (e >= c(e, 0)), c(g, 0),
                      g * (y * log(where((a == c(a, 0)) & (e >= c(e, 0)), c(a, 1) + a, a))));
       }));
 }
