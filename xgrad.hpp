@@ -7,6 +7,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/explain.hpp>
 #include <xgrad/autograd/function_checks.hpp>
+#include <xgrad/autograd/functional.hpp>
 #include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
