@@ -6,7 +6,12 @@
 //   model's width) H heads   D channels of one head   V vocabulary
 //
 // All tensors of one op have the same dtype, else DTypeError.  "Broadcast" means NumPy's rules.
-// Dimensions may be negative, counted from the end.  Every op can be differentiated twice.
+// Dimensions may be negative, counted from the end.
+//
+// Every op can be differentiated again and again: under create_graph its gradient is made of ops.
+// Where an op has a kink or a pole, its comment says what gradient it gives there: PyTorch's,
+// unless it says so.  The choice made at a kink is a constant: higher derivatives are of the chosen
+// piece.
 
 #include <cstdint>
 #include <limits>
@@ -75,15 +80,19 @@ Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... en
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& a, const Tensor& b);
+Tensor div(const Tensor& a, const Tensor& b);  ///< gradients infinite or NaN where b is 0
 Tensor neg(const Tensor& x);
+/// x^exponent.  At x = 0 the derivative is that of the formula, exponent * x^(exponent - 1):
+/// infinite for exponents below 1; for exponent 0 it is 0 everywhere.  In a Tensor exponent the
+/// derivative is y log(x): 0 where x is 0 and the exponent is not negative, NaN where x is
+/// negative.
 Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
 Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);  ///< natural
-Tensor sqrt(const Tensor& x);
-Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x)
+Tensor log(const Tensor& x);    ///< natural; derivative infinite at 0
+Tensor sqrt(const Tensor& x);   ///< derivative infinite at 0
+Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x); derivative -infinity at 0
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
@@ -100,11 +109,11 @@ Tensor maximum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gra
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 /// x limited to [min, max]; either may be absent.  The gradient passes where min <= x <= max.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
-Tensor where(const Mask& condition, const Tensor& a,
-             const Tensor& b);  ///< elementwise condition ? a : b
+/// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
+Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Mask& condition, const Tensor& a, double b);
 Tensor where(const Mask& condition, double a, const Tensor& b);
-/// x where the mask is false, else value; the mask broadcasts to x's shape.
+/// x where the mask is false, else value, with gradient 0; the mask broadcasts to x's shape.
 Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
@@ -144,8 +153,8 @@ Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// sum((x - mean)^2) / (n - 1), or / n if not unbiased.  No dims: over all.
 Tensor var(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
-/// sqrt(var).  Write xgrad::std(x) or x.std(dims): after `using namespace xgrad`, std is a
-/// namespace too.
+/// sqrt(var); gradient 0 where it is 0.  Write xgrad::std(x) or x.std(dims): after `using namespace
+/// xgrad`, std is a namespace too.
 Tensor std(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 Tensor prod(const Tensor& x);  ///< gradients are right where factors are zero, too
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
@@ -161,9 +170,12 @@ Extremum min(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Tensor amax(const Tensor& x, const Dims& dims,
             bool keepdim = false);  ///< gradient shared evenly among equals
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
+/// log(sum(exp(x))); gradient 0 where all of x are -inf, and in PyTorch NaN.
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
-/// non-zeros.  Gradient 0 at 0.
+/// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
+/// norm); for ord infinity or minus infinity shared evenly among equals, for ord 0 it is 0
+/// everywhere.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
@@ -226,7 +238,8 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor cumsum(const Tensor& x, std::int64_t dim);
-/// The k largest (or smallest) along dim, in falling (rising) order; gradient to their places.
+/// The k largest (or smallest) along dim, in falling (rising) order; the gradient goes to the
+/// indices returned, of equals the first.
 Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool largest = true);
 /// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an id outside 0 ... V - 1
 /// and its place.
@@ -278,8 +291,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 
 // ---- attention (ops/attention.cpp) ----
 
-/// Name the type where one option is set, AttentionOptions{.is_causal = true}: GCC 12 finds such braces
-/// alone ambiguous with a Mask's.
+/// Name the type where one option is set, AttentionOptions{.is_causal = true}: GCC 12 finds such
+/// braces alone ambiguous with a Mask's.
 struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
   double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
