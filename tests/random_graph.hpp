@@ -1,0 +1,179 @@
+#pragma once
+// Random programs to attack the engine with.
+//
+// A Program is a list of steps over a file of registers: the inputs come first, then the result of
+// each step.  It is read twice: by run(), with Tensors and the ops of the catalogue, and by
+// reference_*(), with plain loops over vectors of dual numbers (forward mode), which know nothing
+// of Tensors, graphs or backward formulas.
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::testing {
+
+/// Random choices: the same for a seed with every standard library.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(engine_() % n); }
+  double uniform(double low, double high) {
+    return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
+  }
+  bool chance(double p) { return uniform(0, 1) < p; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+enum class Op {
+  // of one operand, elementwise
+  neg,
+  tanh,
+  sin,
+  cos,
+  sigmoid,
+  erf,
+  gelu,
+  gelu_tanh,
+  silu,
+  relu,
+  abs,
+  clamp,
+  masked_fill,
+  affine,
+  exp_minus_square,
+  log_one_plus_square,
+  sqrt_one_plus_square,
+  rsqrt_one_plus_square,
+  pow_one_plus_square,
+  clone,
+  view,
+  // of two, which broadcast
+  add,
+  sub,
+  mul,
+  div_one_plus_square,
+  maximum,
+  minimum,
+  where,
+  // along dimensions
+  sum,
+  mean,
+  var,
+  logsumexp,
+  vector_norm,
+  amax,
+  prod,
+  softmax,
+  log_softmax,
+  cumsum,
+  layer_norm,
+  // moving elements
+  reshape,
+  permute,
+  flip,
+  expand,
+  slice,
+  select,
+  index_select,
+  tril,
+  split,
+  cat,
+  stack,
+  // products
+  matmul,
+  linear,
+  count
+};
+const char* to_string(Op op);
+
+/// How gradients go through a step.
+enum class Flow {
+  differentiable,
+  detached,  ///< the result is detached
+  no_grad    ///< the op runs under NoGrad
+};
+
+/// One use of an op.  What `numbers`, `mask` and `factor` mean depends on the op.
+struct Step {
+  Op op;
+  std::vector<std::size_t> in = {};  ///< registers
+  std::vector<std::int64_t> numbers = {};
+  bool keepdim = false;
+  std::vector<bool> mask = {};
+  double factor = 0;
+  Flow flow = Flow::differentiable;
+  double gradient_scale = 1;  ///< of a hook on the result
+  Shape shape = {};           ///< of the result
+};
+
+struct Input {
+  Shape shape;
+  std::vector<double> values;
+  bool requires_grad;
+};
+
+struct Root {
+  std::size_t at;  ///< register
+  std::vector<double> cotangent;
+};
+
+struct Program {
+  std::vector<Input> inputs;
+  std::vector<Step> steps;
+  std::vector<Root> roots;  ///< a register may be root more than once
+
+  std::size_t registers() const { return inputs.size() + steps.size(); }
+  const Shape& shape(std::size_t at) const;
+};
+
+struct ProgramOptions {
+  std::size_t most_steps = 24;
+  double constants = 0;  ///< probability that a step is detached or runs under NoGrad
+};
+/// Smooth at its inputs: no value is near a kink of the op that uses it.  At least one root is the
+/// result of a step that an input with requires_grad leads to.
+Program random_program(std::uint64_t seed, const ProgramOptions& options = {});
+/// One line for each input, step and root.
+std::string to_string(const Program& program);
+
+/// Which registers require a gradient, and at which of these one of the roots arrives: by the
+/// program's structure alone.
+std::vector<bool> differentiable(const Program& program);
+std::vector<bool> reached(const Program& program);
+
+// ---- with Tensors (random_graph.cpp) ----
+
+/// The inputs; those with requires_grad as leaves.
+std::vector<Tensor> tensors(const Program& program);
+/// All registers.  What `after` returns for the result of a step takes its place.
+using After = std::function<Tensor(std::size_t at, const Tensor& result)>;
+std::vector<Tensor> run(const Program& program, const std::vector<Tensor>& inputs,
+                        const After& after = {});
+/// One step, given all registers before it.
+Tensor run_step(const Step& step, const std::vector<Tensor>& registers);
+
+// ---- by plain loops (random_graph_reference.cpp) ----
+
+using Numbers = std::vector<double>;
+/// The shape and the values of all registers.
+struct Plane {
+  Shape shape;
+  Numbers values;
+};
+std::vector<Plane> reference_values(const Program& program);
+/// The same for one step, given all registers before it.
+Plane reference_step(const Step& step, const std::vector<Plane>& registers);
+/// d L / d register, where L = sum over the roots of <cotangent, root>: one run of the program for
+/// each element of the register.
+Numbers reference_gradient(const Program& program, std::size_t at);
+/// d² L / d input d direction: how the gradient of the input changes along a direction in the space
+/// of all inputs, one vector for each.
+Numbers reference_second(const Program& program, std::size_t input,
+                         const std::vector<Numbers>& direction);
+
+}  // namespace xgrad::testing
