@@ -146,7 +146,7 @@ std::string to_string(const Program& program);
 std::vector<bool> differentiable(const Program& program);
 std::vector<bool> reached(const Program& program);
 
-// ---- with Tensors (random_graph.cpp) ----
+// ---- with Tensors (random_graph_run.cpp) ----
 
 /// The inputs; those with requires_grad as leaves.
 std::vector<Tensor> tensors(const Program& program);
