@@ -1,0 +1,48 @@
+// Solution 04: the backward forgot the mask.
+//
+//   y_ts = -inf where key s is later than query t, else x_ts.
+//
+// It said: my_mask in attn: its backward is wrong: d / d input 0
+// It said: numeric 0
+
+#include <span>
+#include <xgrad/autograd/explain.hpp>
+
+#include "../exercises/exercise.hpp"
+
+using namespace exercise;
+
+namespace {
+
+// (..., T, S) -> (..., T, S)
+Tensor my_mask(const Tensor& x) {
+  const Mask hidden = nn::future(x.size(-2), x.size(-1));  // (T, S)
+  const auto forward = [hidden](std::span<const Tensor> in) {
+    return masked_fill(in[0], hidden, -INFINITY);
+  };
+  const auto backward = [hidden](Sink& sink) {
+    sink.add(0, masked_fill(sink.gradient(), hidden, 0));  // (..., T, S)
+  };
+  return record("my_mask", {x}, forward, backward);
+}
+
+// x (B, T, C), weight (3C, C), bias (C,) -> (B, T, C)
+Tensor attention(const Inputs& in) {
+  const Scope scope("attn");
+  const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)
+  const Tensor q = split_heads(parts[0]);                 // (B, H, T, D)
+  const Tensor k = split_heads(parts[1]);                 // (B, H, S, D), S = T
+  const Tensor v = split_heads(parts[2]);                 // (B, H, S, D)
+  const Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D});  // (B, H, T, S)
+  const Tensor weights = softmax(my_mask(scores), -1);                           // (B, H, T, S)
+  return merge_heads(matmul(weights, v)) + in[2];                                // (B, T, C)
+}
+
+}  // namespace
+
+int main() { return report(explain_gradient(attention, inputs())); }
+
+// hint 1: Does y_ts depend on x_ts where it is hidden?
+//
+// hint 2: Softmax gives nothing back to a weight of 0, so the gradient of the whole is right by
+// luck, and gradcheck() is silent.  In front of another function it would be wrong.

@@ -1,0 +1,34 @@
+// Solution 07: 1 / √D was missing.
+//
+//   softmax(q kᵀ / √D, the future hidden) v + bias
+//
+// It said: the reference's op
+// It said: is 1.73205 (√3) times what the reference gives to it
+
+#include <xgrad/autograd/compare.hpp>
+
+#include "../exercises/exercise.hpp"
+
+using namespace exercise;
+
+namespace {
+
+// x (B, T, C), weight (3C, C), bias (C,) -> (B, T, C)
+Tensor attention(const Inputs& in) {
+  const Scope scope("attn");
+  const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)
+  const Tensor q = split_heads(parts[0]);                 // (B, H, T, D)
+  const Tensor k = split_heads(parts[1]);                 // (B, H, S, D), S = T
+  const Tensor v = split_heads(parts[2]);                 // (B, H, S, D)
+  const Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D});  // (B, H, T, S)
+  const Tensor weights = softmax(hide_future(scores), -1);                       // (B, H, T, S)
+  return merge_heads(matmul(weights, v)) + in[2];                                // (B, T, C)
+}
+
+}  // namespace
+
+int main() { return report(compare(attention, reference, inputs())); }
+
+// hint 1: gradcheck() finds nothing: this is the right gradient of another function.
+//
+// hint 2: The message names a factor.  Which size here is its square?

@@ -1,0 +1,35 @@
+// Solution 09: the heads were merged in the wrong order.
+//
+//   softmax(q kᵀ / √D, the future hidden) v + bias, with channel h D + d that of head h
+//
+// It said: the same numbers in another order
+
+#include <xgrad/autograd/compare.hpp>
+
+#include "../exercises/exercise.hpp"
+
+using namespace exercise;
+
+namespace {
+
+// x (B, T, C), weight (3C, C), bias (C,) -> (B, T, C)
+Tensor attention(const Inputs& in) {
+  const Scope scope("attn");
+  const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)
+  const Tensor q = split_heads(parts[0]);                 // (B, H, T, D)
+  const Tensor k = split_heads(parts[1]);                 // (B, H, S, D), S = T
+  const Tensor v = split_heads(parts[2]);                 // (B, H, S, D)
+  const Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D});  // (B, H, T, S)
+  const Tensor weights = softmax(hide_future(scores), -1);                       // (B, H, T, S)
+  const Tensor y = matmul(weights, v);                                           // (B, H, T, D)
+  const Tensor merged = reshape(permute(y, {0, 2, 1, 3}), {B, T, C});            // (B, T, C)
+  return merged + in[2];                                                         // (B, T, C)
+}
+
+}  // namespace
+
+int main() { return report(compare(attention, reference, inputs())); }
+
+// hint 1: The numbers are right, and in the wrong channels.
+//
+// hint 2: reshape counts the last dimension fastest: which letter must be last before it, H or D?
