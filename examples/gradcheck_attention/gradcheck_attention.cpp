@@ -52,12 +52,25 @@ Mask padded(const Dims& sizes) {  // the last two keys are padding
   return allowed(sizes, [keys](std::size_t, std::size_t key) { return key + 2 < keys; });
 }
 
+// Each head has its own, (B * H, T, T)
+Mask per_head(const Sizes& s) {
+  return allowed({s.batch * s.heads, s.length, s.length}, [](std::size_t row, std::size_t key) {
+    return row % 3 == key % 2 || (row + key) % 4 == 1;
+  });
+}
+// To be added to scores: -inf where a mask forbids, for the third query everywhere.
+Tensor infinite(const Dims& sizes) {
+  return masked_fill(normal(sizes), ~without_row(sizes), -INFINITY);
+}
+
 // ---- the layers ----
 
 template <nn::Layer M>
 Case of_layer(const std::string& name, const std::string& mask, M model, const Inputs& inputs,
               const std::function<std::vector<Tensor>(const M&, const Inputs&)>& call) {
   nn::to(model, DType::float64);
+  for (const Tensor& p : nn::parameters(model))  // biases that are zero would hide mistakes
+    nn::init::normal_(p, 0, 0.4);
   const auto check = [model, inputs, call](bool second_order, const GradcheckOptions& options) {
     const TensorFunction f([&](const Inputs& in) { return call(model, in); });
     return second_order ? nn::gradgradcheck(model, f, inputs, options)
@@ -92,30 +105,50 @@ void add_self_attention(std::vector<Case>& cases, const Sizes& s) {
   add("none", {});
   add("causal", {.is_causal = true});
   add("boolean", {.mask = scattered({s.length, s.length})});
+  add("boolean, causal", {.mask = scattered({s.length, s.length}), .is_causal = true});
   add("padding", {.mask = padded({s.batch, 1, s.length})});
   add("a row of nothing", {.mask = without_row({s.length, s.length})});
 }
 
+// Of three inputs ("cross"), and of one, which takes other paths.
 void add_multi_head_attention(std::vector<Case>& cases, const Sizes& s) {
   using Layer = nn::MultiHeadAttention;
-  const auto add = [&](const std::string& mask, const Layer::Call& call) {
-    const Dims size = {s.batch, s.length, s.width};
-    cases.push_back(of_layer<Layer>(
-        "MultiHeadAttention", mask, Layer(s.width, s.heads),
-        {normal(size), normal(size), normal(size)}, [call](const Layer& layer, const Inputs& in) {
-          const nn::Attended y = layer(in[0], in[1], in[2], call);
-          return call.need_weights ? both(y) : std::vector<Tensor>{y.output};
-        }));
+  const Dims size = {s.batch, s.length, s.width}, square = {s.length, s.length};
+  const auto add = [&](const std::string& mask, Layer::Call call) {
+    for (const bool fused : {false, true}) {
+      call.need_weights = !fused;
+      const auto result = [call](const nn::Attended& y) {
+        return call.need_weights ? both(y) : Inputs{y.output};
+      };
+      const std::string ending = fused ? ", fused" : "";
+      cases.push_back(of_layer<Layer>("MultiHeadAttention", mask + ending, Layer(s.width, s.heads),
+                                      {normal(size)},
+                                      [call, result](const Layer& layer, const Inputs& in) {
+                                        return result(layer(in[0], in[0], in[0], call));
+                                      }));
+      cases.push_back(of_layer<Layer>("MultiHeadAttention", mask + ", cross" + ending,
+                                      Layer(s.width, s.heads),
+                                      {normal(size), normal(size), normal(size)},
+                                      [call, result](const Layer& layer, const Inputs& in) {
+                                        return result(layer(in[0], in[1], in[2], call));
+                                      }));
+    }
   };
-  const Dims square = {s.length, s.length};
   add("none", {});
-  add("none, fused", {.need_weights = false});
   add("causal", {.is_causal = true, .average_attn_weights = false});
   add("boolean", {.attn_mask = ~scattered(square)});
-  add("boolean, fused", {.attn_mask = ~scattered(square), .need_weights = false});
-  add("additive", {.attn_mask = normal(square)});
+  add("boolean per head", {.attn_mask = ~per_head(s)});
+  add("additive with -inf", {.attn_mask = infinite(square)});
   add("padding", {.key_padding_mask = ~padded({s.batch, s.length})});
+  add("padding, causal", {.key_padding_mask = ~padded({s.batch, s.length}), .is_causal = true});
   add("a row of nothing", {.attn_mask = ~without_row(square)});
+  for (const bool fused : {false, true})  // the mask is an input, too
+    cases.push_back(of_layer<Layer>(
+        "MultiHeadAttention", fused ? "additive, fused" : "additive", Layer(s.width, s.heads),
+        {normal(size), normal(square)}, [fused](const Layer& layer, const Inputs& in) {
+          return Inputs{
+              layer(in[0], in[0], in[0], {.attn_mask = in[1], .need_weights = !fused}).output};
+        }));
 }
 
 void add_fused(std::vector<Case>& cases, const Sizes& s) {
@@ -148,8 +181,16 @@ void add_fused(std::vector<Case>& cases, const Sizes& s) {
   add("additive",
       [](const Inputs& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
       {normal({s.heads, s.length, s.length})});
+  add("additive with -inf", [mask = infinite(square)](const Inputs& in) {
+    return scaled_dot_product_attention(in[0], in[1], in[2], mask);
+  });
   add("padding", with(padded({s.batch, 1, 1, s.length})));
   add("a row of nothing", with(without_row(square)));
+  add("causal, dropout", [](const Inputs& in) {
+    manual_seed(1);  // the same draws in every call
+    return scaled_dot_product_attention(in[0], in[1], in[2],
+                                        AttentionOptions{.is_causal = true, .dropout_p = 0.3});
+  });
 }
 
 std::vector<Case> all_cases(const Sizes& s) {
@@ -161,11 +202,26 @@ std::vector<Case> all_cases(const Sizes& s) {
       "CausalHead", "causal", CausalHead(s.width, 3), {normal(size)},
       [](const CausalHead& head, const Inputs& in) { return std::vector<Tensor>{head(in[0])}; }));
   add_fused(cases, s);
-  cases.push_back(of_layer<nn::TransformerBlock>(
-      "TransformerBlock", "causal", nn::TransformerBlock(s.width, s.heads), {normal(size)},
-      [](const nn::TransformerBlock& block, const Inputs& in) {
-        return std::vector<Tensor>{block(in[0])};
-      }));
+  const Tensor qkv = normal({s.batch, s.length, 3 * s.width}).requires_grad_();
+  cases.push_back({"causal_self_attention", "causal",
+                   [qkv, heads = s.heads](bool second_order, GradcheckOptions options) {
+                     options.names = {"qkv"};
+                     const TensorFunction f(
+                         [heads](const Inputs& in) { return causal_self_attention(in[0], heads); });
+                     return second_order ? gradgradcheck(f, {qkv}, options)
+                                         : gradcheck(f, {qkv}, options);
+                   }});
+  cases.push_back(of_layer<nn::CausalSelfAttention>(
+      "CausalSelfAttention", "causal", nn::CausalSelfAttention(s.width, s.heads), {normal(size)},
+      [](const nn::CausalSelfAttention& layer, const Inputs& in) { return Inputs{layer(in[0])}; }));
+  for (const double dropout : {0.0, 0.3})
+    cases.push_back(of_layer<nn::TransformerBlock>(
+        "TransformerBlock", dropout > 0 ? "causal, dropout" : "causal",
+        nn::TransformerBlock(s.width, s.heads, dropout), {normal(size)},
+        [](const nn::TransformerBlock& block, const Inputs& in) {
+          manual_seed(1);  // dropout draws the same in every call
+          return Inputs{block(in[0])};
+        }));
   return cases;
 }
 
@@ -181,11 +237,12 @@ struct Options {
   Sizes sizes;
   std::string layer;
   bool fast = false, first_order = false, time = false;
+  double eps = 1e-6;
 };
 
 // The number of checks that failed.
 std::size_t print_table(const std::vector<Case>& cases, const Options& options) {
-  std::cout << fmt::format("{:<29} {:<17} {:>5} {:>9} {:>9} {:>8}  {}\n", "layer", "mask", "order",
+  std::cout << fmt::format("{:<29} {:<32} {:>5} {:>9} {:>9} {:>8}  {}\n", "layer", "mask", "order",
                            options.fast ? "products" : "elements", "worst", "seconds", "verdict");
   std::size_t failed = 0, checks = 0, compared = 0;
   double worst = 0;
@@ -194,9 +251,10 @@ std::size_t print_table(const std::vector<Case>& cases, const Options& options) 
       if (order == 2 && options.first_order)
         continue;
       GradcheckReport report;
-      const double seconds =
-          seconds_of([&] { report = c.check(order == 2, {.fast_mode = options.fast, .seed = 1}); });
-      std::cout << fmt::format("{:<29} {:<17} {:>5} {:>9} {:>9.1e} {:>8.2f}  {}\n", c.layer, c.mask,
+      const double seconds = seconds_of([&] {
+        report = c.check(order == 2, {.eps = options.eps, .fast_mode = options.fast, .seed = 1});
+      });
+      std::cout << fmt::format("{:<29} {:<32} {:>5} {:>9} {:>9.1e} {:>8.2f}  {}\n", c.layer, c.mask,
                                order, report.checked, report.worst_error, seconds,
                                report ? "right" : report.message)
                 << std::flush;
@@ -239,6 +297,9 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(3, 256));
   app.add_flag("--fast", options.fast, "random products instead of whole Jacobians");
+  app.add_option("--eps", options.eps, "of the central differences")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_flag("--first-order", options.first_order, "no second derivatives");
   app.add_flag("--time", options.time, "only what a check of a TransformerBlock of width 32 costs");
   try {
@@ -260,7 +321,8 @@ int run(int argc, char** argv) {
   if (cases.empty()) {
     std::cerr << fmt::format(
         "gradcheck_attention: no layer's name contains '{}'; there are SelfAttention, "
-        "MultiHeadAttention, CausalHead, scaled_dot_product_attention and TransformerBlock\n",
+        "MultiHeadAttention, CausalHead, scaled_dot_product_attention, causal_self_attention, "
+        "CausalSelfAttention and TransformerBlock\n",
         options.layer);
     return 2;
   }
