@@ -1,7 +1,8 @@
-// An op of your own, wrong at first: what the checks say, and the op once it is mended.
+// Two ops of your own, wrong at first: what the checks say, and the ops once they are mended.
 
 #include <functional>
 #include <iostream>
+#include <span>
 #include <vector>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/explain.hpp>
@@ -31,6 +32,28 @@ Tensor wrong_squareplus(const Tensor& x) {
       "wrong_squareplus", x, [](const auto& a) { return (a + sqrt(a * a + c(a, 4))) * c(a, 0.5); },
       partial<Uses::A>(
           [](const auto& g, const auto& a) { return g * (c(a, 1) + a / sqrt(a * a + c(a, 4))); }));
+}
+
+// softmax(x / 2) along the last dimension, by record(): a forward and a backward in ordinary ops,
+// which are read twice, too.  The output comes from the sink, with its graph.
+Tensor soft_softmax(const Tensor& x) {
+  const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
+  const auto backward = [](Sink& sink) {
+    const Tensor g = sink.gradient(), y = sink.output();
+    sink.add(0, y * (g - sum(y * g, {-1}, true)) / 2);
+  };
+  return record("soft_softmax", {x}, forward, backward, {.saves_output = true});
+}
+
+// The same with a mistake: it keeps the numbers of the output, which have no graph.  As good in the
+// first reading, a constant in the second.
+Tensor wrong_soft_softmax(const Tensor& x) {
+  const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
+  const auto backward = [y = Saved(softmax(x.detach() / 2, -1))](Sink& sink) {
+    const Tensor g = sink.gradient();
+    sink.add(0, y.tensor() * (g - sum(y.tensor() * g, {-1}, true)) / 2);
+  };
+  return record("wrong_soft_softmax", {x}, forward, backward);
 }
 
 using Op = std::function<Tensor(const Tensor&)>;
@@ -71,5 +94,7 @@ bool check(const char* name, const Op& op) {
 
 int main() {
   const bool found = !check("wrong_squareplus", wrong_squareplus);
-  return check("squareplus", squareplus) && found ? 0 : 1;
+  const bool right = check("squareplus", squareplus);
+  const bool also_found = !check("wrong_soft_softmax", wrong_soft_softmax);
+  return check("soft_softmax", soft_softmax) && right && found && also_found ? 0 : 1;
 }
