@@ -48,8 +48,8 @@ std::set<std::string> causal_masks(const SafetensorsFile& file) {
 /// What the shapes say.  A model is made of it, so it must not be larger than the file.
 xgrad::nn::GPTConfig sizes_of(const SafetensorsFile& file, std::size_t n_head, double dropout) {
   const char* const tied = "lm_head.weight";
-  const Shape& wte = shape_of(file, file.contains(tied) ? tied : "transformer.wte.weight", 2);
-  const Shape& wpe = shape_of(file, "transformer.wpe.weight", 2);
+  const Shape wte = shape_of(file, file.contains(tied) ? tied : "transformer.wte.weight", 2);
+  const Shape wpe = shape_of(file, "transformer.wpe.weight", 2);
   std::set<std::string> layers;
   for (const auto& [name, stored] : file.tensors()) {
     if (name.starts_with(layer_prefix))
