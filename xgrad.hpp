@@ -1,21 +1,21 @@
 #pragma once
-// Everything a program needs, in one header.  Ops of your own: <xgrad/autograd/custom_op.hpp>, which is not among these
-// because it takes longer to compile.
+// Everything a program needs, in one header.  Ops of your own: <xgrad/autograd/custom_op.hpp>,
+// which is not among these because it takes longer to compile.
 
-#include <xgrad/autograd/anomaly.hpp>
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/anomaly.hpp>
+#include <xgrad/autograd/check/compare.hpp>
+#include <xgrad/autograd/check/explain.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
+#include <xgrad/autograd/check/functional.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/explain.hpp>
-#include <xgrad/autograd/function_checks.hpp>
-#include <xgrad/autograd/functional.hpp>
-#include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>

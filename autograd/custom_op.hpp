@@ -60,8 +60,8 @@
 // Where they do not agree, gradcheck(f, {x}).message says where and why: a missing factor, a wrong
 // sign, a transposed Jacobian, ...
 
+#include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/ops.hpp>
 

@@ -1,7 +1,7 @@
 #include <xgrad/autograd/graph.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <ostream>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {

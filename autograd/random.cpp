@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numbers>
 #include <string_view>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad {

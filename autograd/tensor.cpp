@@ -6,8 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
 #include <xgrad/autograd/ops.hpp>
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/batches.hpp>
 
 namespace xgrad::data {

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 
 namespace xgrad::data {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/canvas.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/font.hpp>

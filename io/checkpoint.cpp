@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 

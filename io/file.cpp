@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
 
 namespace xgrad::io {

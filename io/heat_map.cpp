@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/font.hpp>
 #include <xgrad/io/picture.hpp>

@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/font.hpp>
 #include <xgrad/io/picture.hpp>
 #include <xgrad/io/ticks.hpp>

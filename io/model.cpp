@@ -1,6 +1,6 @@
 #include <map>
 #include <optional>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/model.hpp>
 
 namespace xgrad::io::detail {

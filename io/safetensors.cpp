@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/safetensors_header.hpp>
 

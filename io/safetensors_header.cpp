@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/safetensors_header.hpp>
 
 namespace xgrad::io {

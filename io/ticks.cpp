@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/ticks.hpp>
 
 namespace xgrad::io {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>

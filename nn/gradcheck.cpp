@@ -1,7 +1,7 @@
 #include <xgrad/nn/gradcheck.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 
 namespace xgrad::nn::detail {

@@ -7,7 +7,7 @@
 
 #include <type_traits>
 #include <vector>
-#include <xgrad/autograd/gradcheck.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/nn/module.hpp>
 
 namespace xgrad::nn {

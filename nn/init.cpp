@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <span>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erfinv.hpp>
 
 namespace xgrad::nn::init {

@@ -1,7 +1,7 @@
 // The layers that are little more than their parameters and one op.
 
 #include <cmath>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>

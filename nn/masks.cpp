@@ -1,7 +1,7 @@
 #include <xgrad/nn/masks.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad::nn {
 

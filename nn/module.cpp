@@ -6,8 +6,8 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::nn::detail {

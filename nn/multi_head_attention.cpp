@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/masks.hpp>

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/masks.hpp>
 

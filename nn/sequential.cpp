@@ -3,7 +3,7 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad::nn {
 

@@ -1,6 +1,6 @@
 #include <xgrad/nn/transformer_block.hpp>
 
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
 

@@ -1,7 +1,7 @@
 #include <xgrad/optim/adam.hpp>
 
 #include <cmath>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/optim.hpp>
 
 namespace xgrad::optim {

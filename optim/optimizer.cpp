@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::optim {

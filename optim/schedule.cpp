@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include <tuple>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad::optim {
 

@@ -1,6 +1,6 @@
 #include <xgrad/optim/sgd.hpp>
 
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/optim.hpp>
 
 namespace xgrad::optim {

@@ -7,7 +7,7 @@
 // (kept apart from its neighbours so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
 // (as above)
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 

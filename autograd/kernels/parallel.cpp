@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 #include <vector>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
 namespace {

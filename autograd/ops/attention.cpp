@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
 #include <xgrad/autograd/random.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>

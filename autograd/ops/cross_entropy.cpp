@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
 

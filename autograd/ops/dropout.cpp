@@ -1,5 +1,5 @@
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 

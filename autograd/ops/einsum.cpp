@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
 #include <xgrad/autograd/ops/selection.hpp>

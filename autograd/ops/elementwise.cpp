@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <numbers>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
 

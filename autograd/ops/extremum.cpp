@@ -3,8 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>

@@ -1,7 +1,7 @@
 // Basic indexing, as in Python: x[0, 1:3, ..., None].
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/selection.hpp>
 

@@ -1,7 +1,7 @@
 // The linear layer's op.
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>

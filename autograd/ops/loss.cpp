@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
 #include <xgrad/autograd/ops/targets.hpp>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>

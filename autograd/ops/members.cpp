@@ -1,6 +1,6 @@
 // The ops that are members of Tensor, by the functions of ops.hpp.
 
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/ops/attention.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>

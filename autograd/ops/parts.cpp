@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/selection.hpp>

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {

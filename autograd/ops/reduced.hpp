@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdint>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
 #include <xgrad/autograd/ops.hpp>
 

@@ -1,8 +1,8 @@
 #include <xgrad/autograd/ops/selection.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/check.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
 
 namespace xgrad::detail {

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <numeric>
-#include <xgrad/autograd/check.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <new>
 #include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 
 #include "evaluate.hpp"

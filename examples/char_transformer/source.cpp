@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/data/corpus.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 
 namespace char_transformer {

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/anomaly.hpp>
+#include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>

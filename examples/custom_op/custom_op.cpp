@@ -4,8 +4,8 @@
 #include <iostream>
 #include <span>
 #include <vector>
+#include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/custom_op.hpp>
-#include <xgrad/autograd/explain.hpp>
 #include <xgrad/autograd/random.hpp>
 
 using namespace xgrad;

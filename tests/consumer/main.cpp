@@ -1,4 +1,5 @@
-// What a user of the installed package writes: the umbrella header, a layer of their own, an op of their own.
+// What a user of the installed package writes: the umbrella header, a layer of their own, an op of
+// their own.
 #include <cstdio>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/xgrad.hpp>
@@ -35,13 +36,15 @@ int main() {
     loss.backward();
     optimizer.step();
   }
-  // The array crosses the boundary between differently compiled code: allocator, alignment and layout must agree.
+  // The array crosses the boundary between differently compiled code: allocator, alignment and
+  // layout must agree.
   Tensor a = randn({64, 33});
   a.update([](auto& array) { array.data()[0] = 2; });
   a.requires_grad_();
   const Tensor b = cube(a).sum();
   b.backward();
   const Tensor g = a.grad();
-  std::printf("loss %.4f -> %.4f, d cube at 2: %g\n", first, last, static_cast<double>(g.array<float>()(0, 0)));
+  std::printf("loss %.4f -> %.4f, d cube at 2: %g\n", first, last,
+              static_cast<double>(g.array<float>()(0, 0)));
   return last < 0.01 && g.array<float>()(0, 0) == 12.0F ? 0 : 1;
 }

@@ -3,7 +3,7 @@
 //   y_i = exp(x_i) / Σ_j exp(x_j) along the last dimension; every y_i depends on every x_j.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

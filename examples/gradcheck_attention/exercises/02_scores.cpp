@@ -3,7 +3,7 @@
 //   scores_ts = Σ_d q_td k_sd, the product of q with k transposed.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

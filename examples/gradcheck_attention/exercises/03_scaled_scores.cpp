@@ -3,7 +3,7 @@
 //   scores_ts = Σ_d q_td k_sd / √D, so that their variance does not grow with D.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

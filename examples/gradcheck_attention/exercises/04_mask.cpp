@@ -3,7 +3,7 @@
 //   y_ts = -inf where key s is later than query t, else x_ts.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

@@ -3,7 +3,7 @@
 //   y_btc = x_btc + bias_c: one bias for all positions of all sequences.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

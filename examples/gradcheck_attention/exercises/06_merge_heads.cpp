@@ -3,7 +3,7 @@
 //   y_b,t,hD+d = x_bhtd: the heads side by side.
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "exercise.hpp"
 

@@ -2,7 +2,7 @@
 //
 //   softmax(q kᵀ / √D, the future hidden) v + bias
 
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/compare.hpp>
 
 #include "exercise.hpp"
 

@@ -2,7 +2,7 @@
 //
 //   softmax(q kᵀ / √D, the future hidden) v + bias, with channel h D + d that of head h
 
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/compare.hpp>
 
 #include "exercise.hpp"
 

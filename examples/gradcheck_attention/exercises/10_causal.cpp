@@ -2,7 +2,7 @@
 //
 //   Position t of the output depends on positions 0 ... t of x, and on no later one.
 
-#include <xgrad/autograd/function_checks.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 
 #include "exercise.hpp"
 

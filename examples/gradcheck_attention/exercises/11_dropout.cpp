@@ -2,7 +2,7 @@
 //
 //   Each weight is 0 with probability p; its mean over many runs is what it is without dropout.
 
-#include <xgrad/autograd/function_checks.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 
 #include "exercise.hpp"
 

@@ -5,7 +5,7 @@
 // It said: my_softmax in attn: its backward is wrong: d / d input 0
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -6,7 +6,7 @@
 // It said: the analytic one is the other transposed
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -6,7 +6,7 @@
 // It said: 1.73205 (√3) times the other
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

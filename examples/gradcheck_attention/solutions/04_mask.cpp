@@ -6,7 +6,7 @@
 // It said: numeric 0
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

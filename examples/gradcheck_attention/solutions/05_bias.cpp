@@ -6,7 +6,7 @@
 // It said: 0.0833333 (1/12
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -6,7 +6,7 @@
 // It said: the same numbers in another order
 
 #include <span>
-#include <xgrad/autograd/explain.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -5,7 +5,7 @@
 // It said: the reference's op
 // It said: is 1.73205 (√3) times what the reference gives to it
 
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/compare.hpp>
 
 #include "../exercises/exercise.hpp"
 

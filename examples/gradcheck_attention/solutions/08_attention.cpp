@@ -4,7 +4,7 @@
 //
 // It said: the reference does masked_fill before softmax, yours does it after
 
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/compare.hpp>
 
 #include "../exercises/exercise.hpp"
 

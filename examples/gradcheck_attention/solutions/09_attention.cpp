@@ -4,7 +4,7 @@
 //
 // It said: the same numbers in another order
 
-#include <xgrad/autograd/compare.hpp>
+#include <xgrad/autograd/check/compare.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -4,7 +4,7 @@
 //
 // It said: check_causal: position 0 sees position 1
 
-#include <xgrad/autograd/function_checks.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 
 #include "../exercises/exercise.hpp"
 

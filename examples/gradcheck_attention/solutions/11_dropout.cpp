@@ -4,7 +4,7 @@
 //
 // It said: the factor 1 / (1 - p) is missing
 
-#include <xgrad/autograd/function_checks.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 
 #include "../exercises/exercise.hpp"
 

@@ -1,0 +1,121 @@
+#include <xgrad/autograd/check/anomaly.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad {
+namespace {
+
+std::string in_scope(const std::string& scope) { return scope.empty() ? scope : ", in " + scope; }
+
+std::string kinds(const ValueSummary& s) { return s.nan > 0 ? "NaN" : s.inf > 0 ? "inf" : "-inf"; }
+
+// Where the first element stands that is not finite: of those, NaN if there is one.
+std::string first_place(const Tensor& x, const ValueSummary& summary) {
+  const std::vector<double> values = detail::elements(x);
+  const auto bad = std::ranges::find_if(
+      values, [&](double v) { return summary.nan > 0 ? std::isnan(v) : std::isinf(v); });
+  return x.dim() == 0
+             ? ""
+             : ", first at " +
+                   detail::place(static_cast<std::size_t>(bad - values.begin()), x.shape());
+}
+
+std::string lines(const std::vector<ValueSummary>& inputs, const ValueSummary& output) {
+  std::string text;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    text += fmt::format("\n  input {}: {}", i, to_string(inputs[i]));
+  return text + "\n  output:  " + to_string(output);
+}
+
+bool is_parameter(const Tensor& x) { return x.requires_grad() && x.is_leaf(); }
+
+// Whether the op makes these infinities of any inputs: then it was told to.  It is run on inputs of
+// 0.5 and of 1.5, which no op makes infinite by itself.
+bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& output,
+                    const Forward& forward) {
+  for (const double value : {0.5, 1.5}) {
+    std::vector<Tensor> others;
+    for (const Tensor& x : inputs)
+      others.push_back(x.defined() ? full_like(x, value) : x);
+    std::vector<double> again;
+    try {
+      again = detail::elements(forward(others));
+    } catch (const std::exception&) {
+      return false;  // it does not take these
+    }
+    for (std::size_t i = 0; i < output.size(); ++i)
+      if (std::isinf(output[i]) && !(i < again.size() && again[i] == output[i]))
+        return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inputs,
+                               const Tensor& output, const Forward& forward) {
+  if (before_ != nullptr)
+    before_->on_forward(op, inputs, output, forward);
+  Place place{++ops_, Scope::current(), {}, summarize(output)};
+  for (const Tensor& x : inputs)
+    place.inputs.push_back(summarize(x));
+  if (!place.output.all_finite()) {
+    // An infinity may stand: see the rules in the header.
+    bool allowed = place.output.nan == 0 && output.numel() > 1;
+    bool from_inputs = false;
+    std::string cause;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!place.inputs[i].all_finite()) {
+        from_inputs = true;
+        if (is_parameter(inputs[i]) || place.inputs[i].nan > 0) {
+          allowed = false;
+          cause += fmt::format("\n  input {} held {} before: it is {}", i, kinds(place.inputs[i]),
+                               is_parameter(inputs[i])     ? "a parameter"
+                               : inputs[i].requires_grad() ? "the result of an earlier op"
+                                                           : "a constant");
+        }
+      }
+    if (allowed && !from_inputs)
+      allowed = put_on_purpose(inputs, detail::elements(output), forward);
+    if (!allowed)
+      fail<AnomalyError>("anomaly in the forward of op {}, {}{}: the output holds {}{}{}{}",
+                         place.number, op, in_scope(place.scope), kinds(place.output),
+                         first_place(output, place.output), lines(place.inputs, place.output),
+                         cause);
+  }
+  if (output.requires_grad())
+    places_.insert_or_assign(output.impl().node.get(), std::move(place));
+}
+
+void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
+  if (before_ != nullptr)
+    before_->on_backward(node, input, gradient);
+  if (running_ != &node) {  // what arrived at the one before has been used
+    gradients_.erase(running_);
+    running_ = &node;
+  }
+  const ValueSummary summary = summarize(gradient);
+  if (!summary.all_finite()) {
+    const auto place = places_.find(&node);
+    const auto given = gradients_.find(&node);
+    const bool known = place != places_.end();
+    fail<AnomalyError>(
+        "anomaly in the backward of {}{}{}: the gradient of input {} holds {}{}{}{}\n  gradient of "
+        "input {}: {}",
+        known ? fmt::format("op {}, ", place->second.number) : "", node.op,
+        known ? in_scope(place->second.scope) : "", input, kinds(summary),
+        first_place(gradient, summary),
+        known ? lines(place->second.inputs, place->second.output) : "",
+        given != gradients_.end() ? "\n  gradient of the output:  " + to_string(given->second) : "",
+        input, to_string(summary));
+  }
+  gradients_.insert_or_assign(node.inputs[input].get(), summary);
+}
+
+}  // namespace xgrad

@@ -1,0 +1,356 @@
+#include <xgrad/autograd/check/compare.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad {
+namespace {
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+
+struct Value {
+  Tensor tensor;
+  std::vector<double> numbers;
+  double sum = 0, squares = 0, scale = 0;  // the same in any order of the numbers
+
+  explicit Value(const Tensor& x)
+      : tensor(x), numbers(detail::elements(x)), scale(detail::scale_of(numbers)) {
+    for (const double v : numbers)
+      if (std::isfinite(v)) {
+        sum += v;
+        squares += v * v;
+      }
+  }
+  const Shape& shape() const { return tensor.shape(); }
+};
+
+// How a value of one function is found in the other.
+enum class Match { none, permuted, equal };
+
+struct Op {
+  std::string name, scope;
+  Value value;
+  std::vector<Tensor> inputs;
+  std::vector<std::optional<std::size_t>> made_by;  // of each input: an earlier op
+  Match match = Match::none;
+};
+
+// A function as it ran.
+struct Run {
+  std::vector<Op> ops;
+  Tensor result;
+  std::optional<std::size_t> last;  // the op that made the result
+
+  Run(const Function& f, const std::vector<Tensor>& inputs) {
+    const Trace trace;
+    result = f(inputs);
+    const auto maker = [this](const Tensor& x) {
+      std::optional<std::size_t> found;
+      for (std::size_t n = 0; x.defined() && n < ops.size(); ++n)
+        if (ops[n].value.tensor.impl().value == x.impl().value)
+          found = n;
+      return found;
+    };
+    for (const Trace::Event& e : trace.events()) {
+      std::vector<std::optional<std::size_t>> made_by;
+      for (const Tensor& x : e.inputs)
+        made_by.push_back(maker(x));
+      ops.push_back({e.op, e.scope, Value(e.output), e.inputs, std::move(made_by)});
+    }
+    last = maker(result);
+  }
+};
+
+class Alignment {
+ public:
+  Alignment(Run& mine, Run& reference, const CompareOptions& options)
+      : mine_(mine), reference_(reference), options_(options) {
+    for (Op& r : reference.ops)
+      for (Op& m : mine.ops) {
+        const Match match = match_of(m.value, r.value);
+        m.match = std::max(m.match, match);
+        r.match = std::max(r.match, match);
+      }
+  }
+
+  double tolerance(const Value& reference) const {
+    return options_.atol + options_.rtol * reference.scale;
+  }
+
+  bool equal(const Value& m, const Value& r) const {
+    return m.numbers.size() == r.numbers.size() &&
+           detail::close(m.numbers, r.numbers, tolerance(r));
+  }
+
+  // The order of m's dimensions in which m holds r's numbers, whatever r's shape.
+  std::optional<std::vector<std::size_t>> order(const Value& m, const Value& r) const {
+    if (!maybe_permuted(m, r) || m.shape().size() > most_dimensions)
+      return std::nullopt;
+    for (const auto& order : detail::orders(m.shape().size()))
+      if (detail::close(detail::permuted(m.numbers, m.shape(), order), r.numbers, tolerance(r)))
+        return order;
+    return std::nullopt;
+  }
+
+  // The first op that differs though all it was given agrees, among those on which the result
+  // depends by values that differ.  What only the way to an agreeing value needs is passed over.
+  static std::optional<std::size_t> first_difference(const Run& run, Match least) {
+    if (!run.last)
+      return std::nullopt;
+    std::optional<std::size_t> first;
+    std::set<std::size_t> seen;
+    std::vector<std::size_t> open{*run.last};
+    while (!open.empty()) {
+      const std::size_t n = open.back();
+      open.pop_back();
+      // The result differs, whatever else it may be equal to.
+      if (!seen.insert(n).second || (run.ops[n].match >= least && n != *run.last))
+        continue;
+      bool all_agree = true;
+      for (const auto& maker : run.ops[n].made_by)
+        if (maker && run.ops[*maker].match < least) {
+          all_agree = false;
+          open.push_back(*maker);
+        }
+      if (all_agree)
+        first = std::min(first.value_or(n), n);
+    }
+    return first;
+  }
+
+  std::string hint(std::size_t m, std::size_t r) const;
+  // The op of mine that holds r's numbers, or r an op of the reference that holds m's, by another
+  // order of the dimensions.
+  std::string other_order(std::size_t m, std::size_t r) const;
+
+ private:
+  static constexpr std::size_t most_dimensions = 5;  // 120 orders
+
+  bool maybe_permuted(const Value& m, const Value& r) const {
+    const double slack = 1e3 * tolerance(r) * std::max(1.0, static_cast<double>(r.numbers.size()));
+    return m.numbers.size() == r.numbers.size() && std::abs(m.sum - r.sum) <= slack &&
+           std::abs(m.squares - r.squares) <= slack * std::max(1.0, r.scale);
+  }
+
+  Match match_of(const Value& m, const Value& r) const {
+    if (equal(m, r))
+      return Match::equal;
+    return order(m, r) || order(r, m) ? Match::permuted : Match::none;
+  }
+
+  std::string swapped(std::size_t m, std::size_t r) const;
+  std::string same_op(const Op& m, const Op& r) const;
+  std::string scaled(const Op& m, const Op& r) const;
+  const Op* counterpart(const Op& theirs) const;
+
+  Run& mine_;
+  Run& reference_;
+  CompareOptions options_;
+};
+
+std::string quoted(const Op& op, std::size_t n) {
+  return fmt::format("op {}, {}{}", n + 1, op.name, op.scope.empty() ? "" : " in " + op.scope);
+}
+
+// Does one do first what the other does second?
+std::string Alignment::swapped(std::size_t m, std::size_t r) const {
+  const std::string &mine = mine_.ops[m].name, &theirs = reference_.ops[r].name;
+  const auto comes_later = [](const Run& run, std::size_t from, const std::string& name) {
+    return std::any_of(run.ops.begin() + static_cast<std::ptrdiff_t>(from) + 1, run.ops.end(),
+                       [&](const Op& op) { return op.name == name; });
+  };
+  if (mine == theirs || !comes_later(mine_, m, theirs) || !comes_later(reference_, r, mine))
+    return {};
+  return fmt::format("the order of two ops: the reference does {} before {}, yours does it after",
+                     theirs, mine);
+}
+
+// The two are the same op: does one of its inputs differ?
+std::string Alignment::same_op(const Op& m, const Op& r) const {
+  if (m.name != r.name || m.inputs.size() != r.inputs.size())
+    return {};
+  for (std::size_t i = 0; i < m.inputs.size(); ++i) {
+    if (!m.inputs[i].defined() || !r.inputs[i].defined()) {
+      if (m.inputs[i].defined() != r.inputs[i].defined())
+        return fmt::format("only {} gives input {} to {}",
+                           m.inputs[i].defined() ? "yours" : "the reference", i, m.name);
+      continue;
+    }
+    const Value a(m.inputs[i]), b(r.inputs[i]);
+    if (a.shape() != b.shape())
+      return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.name,
+                         to_string(a.shape()), to_string(b.shape()));
+    if (equal(a, b))
+      continue;
+    const std::string words = detail::relation(a.numbers, b.numbers, b.shape());
+    return fmt::format(
+        "input {} of {} {}", i, m.name,
+        words.empty() ? "differs" : "in yours, set against the reference's, " + words);
+  }
+  return {};
+}
+
+// What goes into my op goes, times a factor, into an op of that name in the reference.
+std::string Alignment::scaled(const Op& m, const Op& r) const {
+  if (m.value.shape() == r.value.shape())
+    if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
+      return fmt::format("yours is {} times the reference's", detail::factor(*c));
+  for (const Op& other : reference_.ops) {
+    if (other.name != m.name)
+      continue;
+    for (std::size_t i = 0; i < m.inputs.size() && i < other.inputs.size(); ++i) {
+      if (!m.made_by[i] || !other.made_by[i])
+        continue;
+      const Value a(m.inputs[i]), b(other.inputs[i]);
+      if (a.shape() == b.shape())
+        if (const auto c = detail::ratio(a.numbers, b.numbers))
+          return fmt::format("what yours gives to {} is {} times what the reference gives to it",
+                             m.name, detail::factor(*c));
+    }
+  }
+  return {};
+}
+
+std::string Alignment::other_order(std::size_t m, std::size_t r) const {
+  const auto is_changed = [](const std::vector<std::size_t>& order) {
+    return !std::ranges::is_sorted(order);
+  };
+  const Op& theirs = reference_.ops[r];
+  for (std::size_t n = 0; n < mine_.ops.size(); ++n)
+    if (const auto found = order(mine_.ops[n].value, theirs.value); found && is_changed(*found))
+      return fmt::format(
+          "yours holds the same numbers in another order: those of your {}, {}, with its "
+          "dimensions permuted by ({}), are the reference's",
+          quoted(mine_.ops[n], n), to_string(mine_.ops[n].value.shape()), fmt::join(*found, ", "));
+  const Op& own = mine_.ops[m];
+  for (std::size_t n = 0; n < reference_.ops.size(); ++n)
+    if (const auto found = order(reference_.ops[n].value, own.value); found && is_changed(*found))
+      return fmt::format(
+          "yours holds the same numbers in another order: those of the reference's {}, {}, with "
+          "its dimensions permuted by ({})",
+          quoted(reference_.ops[n], n), to_string(reference_.ops[n].value.shape()),
+          fmt::join(*found, ", "));
+  return {};
+}
+
+// My op that does what this op of the reference does: of that name and shape, but another value.
+const Op* Alignment::counterpart(const Op& theirs) const {
+  const auto found = std::ranges::find_if(mine_.ops, [&](const Op& op) {
+    return op.name == theirs.name && op.value.shape() == theirs.value.shape() &&
+           op.match == Match::none;
+  });
+  return found == mine_.ops.end() ? nullptr : &*found;
+}
+
+std::string Alignment::hint(std::size_t m, std::size_t r) const {
+  const Op &mine = mine_.ops[m], &theirs = reference_.ops[r];
+  const Op* const other = counterpart(theirs);
+  const auto values = [&](const Op& op) {
+    return op.value.shape() == theirs.value.shape()
+               ? detail::relation(op.value.numbers, theirs.value.numbers, theirs.value.shape())
+               : std::string();
+  };
+  for (const std::string& words : {swapped(m, r), same_op(mine, theirs), scaled(mine, theirs),
+                                   other != nullptr ? same_op(*other, theirs) : std::string(),
+                                   values(mine), other != nullptr ? values(*other) : std::string()})
+    if (!words.empty())
+      return words;
+  return {};
+}
+
+ComparedOp described(const Run& run, std::size_t n) {
+  const Op& op = run.ops[n];
+  return {n + 1, op.name, op.scope, op.value.tensor};
+}
+
+std::string name_of(const ComparedOp& op) {
+  return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
+}
+
+std::string difference(const Value& mine, const Value& reference) {
+  if (mine.shape() != reference.shape())
+    return fmt::format("the results differ: yours is {}, the reference's {}",
+                       to_string(mine.shape()), to_string(reference.shape()));
+  double worst = -1;
+  std::size_t where = 0;
+  for (std::size_t i = 0; i < mine.numbers.size(); ++i) {
+    const double a = mine.numbers[i], b = reference.numbers[i];
+    const double d = a == b || (std::isnan(a) && std::isnan(b)) ? 0 : std::abs(a - b);
+    if (d > worst || std::isnan(d)) {
+      worst = std::isnan(d) ? INFINITY : d;
+      where = i;
+    }
+  }
+  return fmt::format("the results differ, most at {}: yours {:.6g}, the reference's {:.6g}",
+                     detail::place(where, mine.shape()), mine.numbers[where],
+                     reference.numbers[where]);
+}
+
+// Finds the two places, and says how they differ.
+void locate(Comparison& found, const Run& mine, const Run& reference, const Alignment& alignment) {
+  // In whatever order the numbers stand; if that leaves the last op, the order is what differs.
+  auto r = Alignment::first_difference(reference, Match::permuted);
+  auto m = Alignment::first_difference(mine, Match::permuted);
+  if (m && r) {
+    const auto strict_r = Alignment::first_difference(reference, Match::equal);
+    const auto strict_m = Alignment::first_difference(mine, Match::equal);
+    const bool same = mine.ops[*m].name == reference.ops[*r].name;
+    if (strict_r && strict_m && same && (strict_r < r || strict_m < m))
+      if (std::string words = alignment.other_order(*strict_m, *strict_r); !words.empty()) {
+        r = strict_r;
+        m = strict_m;
+        found.hint = std::move(words);
+      }
+    if (found.hint.empty())
+      found.hint = alignment.hint(*m, *r);
+  }
+  if (r)
+    found.reference = described(reference, *r);
+  if (m)
+    found.mine = described(mine, *m);
+}
+
+}  // namespace
+
+Comparison compare(const Function& mine, const Function& reference,
+                   const std::vector<Tensor>& inputs, const CompareOptions& options) {
+  const Generator before = default_generator();
+  Run theirs(reference, inputs);
+  default_generator() = before;
+  Run own(mine, inputs);
+  default_generator() = before;
+
+  const Alignment alignment(own, theirs, options);
+  Comparison found;
+  found.ops = theirs.ops.size();
+  for (const Op& op : theirs.ops)
+    found.matched += op.match != Match::none ? 1 : 0;
+  const Value a(own.result), b(theirs.result);
+  found.ok = a.shape() == b.shape() && alignment.equal(a, b);
+  const std::string matched = fmt::format("{} of the reference's {} intermediates are among yours",
+                                          found.matched, found.ops);
+  if (found.ok) {
+    found.message = "the results agree; " + matched;
+    return found;
+  }
+  locate(found, own, theirs, alignment);
+  found.message = difference(a, b) + "; " + matched;
+  if (found.reference)
+    found.message +=
+        fmt::format("\n  the reference's {}, is the first that you do not have: {}",
+                    name_of(*found.reference), to_string(summarize(found.reference->value)));
+  if (found.mine)
+    found.message += fmt::format("\n  yours differs first at {}: {}", name_of(*found.mine),
+                                 to_string(summarize(found.mine->value)));
+  if (!found.hint.empty())
+    found.message += "\n  " + found.hint;
+  return found;
+}
+
+}  // namespace xgrad

@@ -1,0 +1,211 @@
+#include <xgrad/autograd/check/explain.hpp>
+
+#include <algorithm>
+#include <xgrad/autograd/check/op_check.hpp>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+namespace xgrad {
+namespace {
+
+using detail::elements;
+using Event = Trace::Event;
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using Verdict = OpCheck::Verdict;
+
+std::string in_scope(const OpCheck& check) {
+  return check.scope.empty() ? check.op : check.op + " in " + check.scope;
+}
+
+// ---- the whole ----
+
+// While one lives, each call of f draws the same numbers.
+class Redraw {
+ public:
+  void operator()() const { default_generator() = before_; }
+  Redraw() = default;
+  Redraw(const Redraw&) = delete;
+  Redraw& operator=(const Redraw&) = delete;
+  ~Redraw() { default_generator() = before_; }
+
+ private:
+  Generator before_ = default_generator();
+};
+
+// Who made a value: an op, counted from 1, or an input.
+struct Maker {
+  std::size_t op = 0, input = 0;
+  std::string op_name;
+  std::string name() const {
+    return op > 0 ? fmt::format("the result of op {}, {}", op, op_name)
+                  : fmt::format("input {} of the function", input);
+  }
+};
+
+// The first place where something that depends on an input is used as if it did not.
+std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inputs,
+                const Tensor& result) {
+  struct Known {
+    Tensor value;
+    Maker maker;
+  };
+  std::vector<Known> known;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && inputs[i].requires_grad())
+      known.push_back({inputs[i], {0, i, ""}});
+  // The same storage, as after detach(), or a copy of what it holds, as of data().
+  const auto maker_of = [&](const Tensor& x) -> const Maker* {
+    for (const Known& k : known)
+      if (k.value.impl().value == x.impl().value)
+        return &k.maker;
+    for (const Known& k : known)
+      if (x.numel() > 1 && k.value.numel() == x.numel() && elements(k.value) == elements(x) &&
+          detail::scale_of(elements(x)) > 0)
+        return &k.maker;
+    return nullptr;
+  };
+  for (std::size_t n = 0; n < events.size(); ++n) {
+    const Event& e = events[n];
+    bool depends = false;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+      const Tensor& x = e.inputs[i];
+      if (!x.defined())
+        continue;
+      depends = depends || x.requires_grad();
+      if (x.requires_grad())
+        continue;
+      if (const Maker* const maker = maker_of(x); maker != nullptr)
+        return fmt::format(
+            "the graph is cut before op {}, {}: its input {} holds {}, but as a constant "
+            "(detach(), or a copy of the numbers)",
+            n + 1, e.op, i, maker->name());
+    }
+    if (depends && !e.output.requires_grad())
+      return fmt::format("the graph is cut at op {}, {}: it ran under NoGrad", n + 1, e.op);
+    if (e.output.requires_grad())
+      known.push_back({e.output, {n + 1, 0, e.op}});
+  }
+  if (!result.requires_grad())
+    if (const Maker* const maker = maker_of(result); maker != nullptr)
+      return fmt::format(
+          "the graph is cut at the end: what is returned holds {}, but as a constant",
+          maker->name());
+  return {};
+}
+
+// A hook on an input or on an op's output that changes the gradient.
+std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs) {
+  for (const OpCheck& check : ops)
+    if (check.verdict == Verdict::right && !check.message.empty())
+      return fmt::format("op {}, {}: {}", check.number, in_scope(check), check.message);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined() && inputs[i].requires_grad()) {
+      const Tensor one = ones_like(inputs[i]);
+      const Tensor back = grad({inputs[i]}, {inputs[i]}, {.grad_outputs = {one}})[0];
+      if (elements(back) != elements(one))
+        return fmt::format("a hook on input {} of the function changes its gradient", i);
+    }
+  return {};
+}
+
+std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>& events,
+                      const std::vector<Tensor>& inputs, const Tensor& result) {
+  if (std::string found = hook(ops, inputs); !found.empty())
+    return found;
+  if (std::string found = cut(events, inputs, result); !found.empty())
+    return found;
+  for (const OpCheck& check : ops)
+    if (check.verdict == Verdict::unchecked)
+      return fmt::format("op {}, {}, could not be checked: {}", check.number, in_scope(check),
+                         check.message);
+  for (const OpCheck& check : ops)
+    if (check.kinks > 0)
+      return fmt::format(
+          "op {}, {}, has a kink here, where differences say nothing: move the inputs",
+          check.number, in_scope(check));
+  return "the function may depend on something besides its inputs";
+}
+
+}  // namespace
+
+GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options) {
+  const Redraw redraw;
+  GradientExplanation found;
+  Trace trace;
+  const Tensor result = f(inputs);
+  const std::vector<Event> events = trace.events();
+  {
+    const ModeGuard unobserved({true, nullptr});
+    for (const Event& event : events) {
+      found.ops.push_back(detail::check_op(event, found.ops.size() + 1, options));
+      if (!found.first_wrong && found.ops.back().verdict == Verdict::wrong)
+        found.first_wrong = found.ops.size() - 1;
+    }
+    const Function same_draws = [&](const std::vector<Tensor>& in) {
+      redraw();
+      return f(in);
+    };
+    const GradcheckOptions whole{
+        .eps = options.eps, .atol = options.atol, .rtol = options.rtol, .seed = options.seed};
+    try {
+      found.whole = gradcheck(same_draws, inputs, whole);
+    } catch (const Error& error) {
+      if (!found.first_wrong)
+        throw;
+      found.whole.ok = false;
+      found.whole.message = error.what();
+    }
+    if (found.whole && options.second_order && !found.first_wrong)
+      found.whole = gradgradcheck(same_draws, inputs, whole);
+  }
+  found.ok = !found.first_wrong && found.whole.ok;
+  if (found.first_wrong) {
+    const OpCheck& op = found.ops[*found.first_wrong];
+    found.message =
+        fmt::format("op {} of {}, {}: {}", op.number, found.ops.size(), in_scope(op), op.message);
+    if (found.whole)
+      found.message +=
+          "; the gradient of the whole is right here, as nothing wrong reaches an input";
+  } else if (found.ok) {
+    found.message = fmt::format("the backward of each of the {} ops is right; {}", found.ops.size(),
+                                found.whole.message);
+  } else {
+    found.message = fmt::format("no op's own backward is wrong, but the whole is: {}; {}",
+                                suspicion(found.ops, events, inputs, result), found.whole.message);
+  }
+  return found;
+}
+
+std::string to_string(const GradientExplanation& explanation) {
+  std::size_t op = 2, scope = 5, shapes = 6;  // the widths of the columns' titles
+  std::vector<std::string> rows;
+  for (const OpCheck& c : explanation.ops) {
+    std::vector<std::string> inputs;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i)
+      inputs.push_back(c.defined[i] ? to_string(c.inputs[i]) : "-");
+    rows.push_back(fmt::format("{} -> {}", fmt::join(inputs, ", "), to_string(c.output)));
+    op = std::max(op, c.op.size());
+    scope = std::max(scope, c.scope.size());
+    shapes = std::max(shapes, rows.back().size());
+  }
+  std::string table = fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  gradient\n", "", "op", op,
+                                  "scope", scope, "shapes", shapes);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const OpCheck& c = explanation.ops[i];
+    std::string verdict = "constant";
+    if (c.verdict == Verdict::unchecked)
+      verdict = "not checked";
+    else if (c.verdict != Verdict::constant)
+      verdict = fmt::format("{}, error {:.1e}", c.verdict == Verdict::right ? "right" : "WRONG",
+                            c.worst_error);
+    table += fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  {}\n", c.number, c.op, op, c.scope, scope,
+                         rows[i], shapes, verdict);
+  }
+  return table + explanation.message + "\n";
+}
+
+}  // namespace xgrad

@@ -1,0 +1,293 @@
+#include <xgrad/autograd/check/function_checks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+namespace xgrad {
+namespace {
+
+using detail::elements;
+
+// Sets default_generator() back, whenever asked and in the end.
+class Redraw {
+ public:
+  Redraw() = default;
+  Redraw(const Redraw&) = delete;
+  Redraw& operator=(const Redraw&) = delete;
+  ~Redraw() { default_generator() = before_; }
+  void operator()() const { default_generator() = before_; }
+
+ private:
+  Generator before_ = default_generator();
+};
+
+// ---- causality ----
+
+// The elements of a shape by their position in time.
+struct Time {
+  std::size_t steps, stride;
+  Time(const Shape& shape, std::size_t dim)
+      : steps(shape[dim]), stride(row_major_strides(shape)[dim]) {}
+  std::size_t of(std::size_t flat) const { return stride == 0 ? 0 : flat / stride % steps; }
+};
+
+double normal_away_from_zero(Generator& generator) {
+  const double v = generator.normal();
+  return v + (v < 0 ? -0.5 : 0.5);
+}
+
+Tensor with(const Tensor& x, const std::function<double(std::size_t, double)>& change) {
+  Tensor y = x.detach();
+  y.update([&](auto& a) {
+    using T = typename std::remove_reference_t<decltype(a)>::value_type;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      a.data()[i] = static_cast<T>(change(i, static_cast<double>(a.data()[i])));
+  });
+  return y;
+}
+
+class Causality {
+ public:
+  Causality(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+            const CausalOptions& options)
+      : f_(f),
+        x_(x.detach().requires_grad_()),
+        generator_(options.seed),
+        y_(call(x_)),
+        in_(x.shape(), normalize_dim(options.seq_dim, x.dim(), "check_causal")),
+        out_(y_.shape(), normalize_dim(options.seq_dim, y_.dim(), "check_causal")) {
+    if (in_.steps != out_.steps)
+      fail<ShapeError>("check_causal: x {} has {} positions but the result {} has {}",
+                       to_string(x.shape()), in_.steps, to_string(y_.shape()), out_.steps);
+  }
+
+  CausalReport run() {
+    std::optional<Leak> leak = gradient_leak();
+    if (const auto value = value_leak(); value && (!leak || value->is_before(*leak)))
+      leak = value;
+    CausalReport report;
+    report.past_is_missing = missing_.has_value();
+    if (!leak) {
+      report.message =
+          fmt::format("check_causal: none of {} positions sees a later one{}", in_.steps,
+                      missing_ ? fmt::format("; but position {} does not see position {} either",
+                                             missing_->first, missing_->second)
+                               : "");
+      return report;
+    }
+    report.ok = false;
+    report.by_value = leak->by_value;
+    report.output = leak->t;
+    report.input = leak->s;
+    report.leak = leak->size;
+    report.message = fmt::format("check_causal: position {} sees position {}: {}", leak->t, leak->s,
+                                 leak->words);
+    return report;
+  }
+
+ private:
+  struct Leak {
+    std::size_t t, s;
+    bool by_value;
+    double size;
+    std::string words;
+    bool is_before(const Leak& other) const { return t < other.t || (t == other.t && s < other.s); }
+  };
+
+  Tensor call(const Tensor& x) const {
+    redraw_();
+    return f_(x);
+  }
+
+  std::vector<double> gradient(const std::vector<double>& cotangent) const {
+    const Tensor v = with(y_, [&](std::size_t i, double) { return cotangent[i]; });
+    const Tensor g =
+        grad({y_}, {x_}, {.grad_outputs = {v}, .retain_graph = true, .allow_unused = true})[0];
+    return g.defined() ? elements(g) : std::vector<double>(x_.numel());
+  }
+
+  std::optional<Leak> gradient_leak() {
+    if (!y_.requires_grad())
+      return std::nullopt;
+    for (std::size_t t = 0; t < out_.steps; ++t) {
+      std::vector<double> v(y_.numel());
+      for (std::size_t i = 0; i < v.size(); ++i)
+        if (out_.of(i) == t)
+          v[i] = normal_away_from_zero(generator_);
+      const auto g = gradient(v);
+      std::vector<bool> sees(in_.steps);
+      for (std::size_t i = 0; i < g.size(); ++i)
+        if (g[i] != 0)
+          sees[in_.of(i)] = true;
+      for (std::size_t s = 0; s <= t && !missing_; ++s)
+        if (!sees[s])
+          missing_ = {t, s};
+      for (std::size_t s = t + 1; s < in_.steps; ++s)
+        if (sees[s])
+          return described(t, s);
+    }
+    return std::nullopt;
+  }
+
+  // The first element of the Jacobian in this block that is not zero.
+  Leak described(std::size_t t, std::size_t s) const {
+    for (std::size_t o = 0; o < y_.numel(); ++o) {
+      if (out_.of(o) != t)
+        continue;
+      std::vector<double> v(y_.numel());
+      v[o] = 1;
+      const auto g = gradient(v);
+      for (std::size_t i = 0; i < g.size(); ++i)
+        if (in_.of(i) == s && g[i] != 0)
+          return {t, s, false, g[i],
+                  fmt::format("d out {} / d in {} = {:.6g}; it must be 0",
+                              detail::place(o, y_.shape()), detail::place(i, x_.shape()), g[i])};
+    }
+    return {t, s, false, 0, "the gradient of some outputs together is not 0"};
+  }
+
+  std::optional<Leak> value_leak() {
+    std::optional<Leak> first;
+    const auto before = elements(y_);
+    for (std::size_t s = 1; s < in_.steps; ++s) {
+      const Tensor x = with(x_, [&](std::size_t i, double old) {
+        return in_.of(i) == s ? old + normal_away_from_zero(generator_) : old;
+      });
+      const auto after = elements(call(x));
+      check<ShapeError>(after.size() == before.size(),
+                        "check_causal: the function's result changes its shape");
+      for (std::size_t o = 0; o < after.size(); ++o) {
+        const std::size_t t = out_.of(o);
+        if (t >= s || after[o] == before[o] || (std::isnan(after[o]) && std::isnan(before[o])))
+          continue;
+        const Leak leak{t, s, true, after[o] - before[o],
+                        fmt::format("other values there change out {} from {:.6g} to {:.6g}",
+                                    detail::place(o, y_.shape()), before[o], after[o])};
+        if (!first || leak.is_before(*first))
+          first = leak;
+      }
+    }
+    return first;
+  }
+
+  const std::function<Tensor(const Tensor&)>& f_;
+  Redraw redraw_;
+  Tensor x_;
+  Generator generator_;
+  Tensor y_;
+  Time in_, out_;
+  std::optional<std::pair<std::size_t, std::size_t>> missing_;
+};
+
+// ---- dropout ----
+
+// Mean and standard error of samples that come one by one.
+struct Samples {
+  double n = 0, mean = 0, squares = 0;
+  void add(double v) {
+    const double d = v - mean;
+    mean += d / ++n;
+    squares += d * (v - mean);
+  }
+  double error() const { return std::sqrt(squares / (n - 1) / n); }
+};
+
+// By how many standard errors the mean is off.  Without any spread, rounding is allowed for.
+double off(const Samples& samples, double expected, double scale) {
+  const double distance = std::abs(samples.mean - expected);
+  const double rounding = 1e-5 * scale;
+  return distance <= rounding ? 0 : distance / std::max(samples.error(), 1e-300);
+}
+
+std::string reason(const DropoutReport& r) {
+  const double p = r.zeros;
+  const auto near = [&](double ratio) {
+    return std::abs(r.ratio - ratio) <= std::max(5 * r.standard_error, 0.02 * ratio);
+  };
+  if (p == 0)
+    return near(1) ? "" : "; nothing is dropped, but it is scaled";
+  if (near(1 - p))
+    return "; the factor 1 / (1 - p) is missing";
+  if (near((1 - p) * (1 - p)))
+    return "; it multiplies by 1 - p where it should divide";
+  if (p < 1 && near((1 - p) / p))
+    return "; p and 1 - p are exchanged";
+  return "";
+}
+
+}  // namespace
+
+CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                          const CausalOptions& options) {
+  return Causality(f, x, options).run();
+}
+
+DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
+                                 const DropoutOptions& options) {
+  check<ValueError>(options.samples >= 2, "check_dropout_mean: {} samples; at least 2 are needed",
+                    options.samples);
+  const auto e = elements(expected);
+  const double square = [&] {
+    double sum = 0;
+    for (const double v : e)
+      sum += v * v;
+    return sum;
+  }();
+  check<ValueError>(square > 0, "check_dropout_mean: what is expected is zero everywhere");
+
+  const Redraw restore;
+  manual_seed(options.seed);
+  Generator generator(options.seed + 1);
+  std::array<std::vector<double>, 3> directions{e, std::vector<double>(e.size(), 1),
+                                                std::vector<double>(e.size())};
+  for (double& w : directions[2])
+    w = normal_away_from_zero(generator);
+  std::array<Samples, 3> samples;
+  double zeros = 0, could_be = 0;
+  for (std::size_t n = 0; n < options.samples; ++n) {
+    const Tensor y = dropped();
+    if (y.shape() != expected.shape())
+      fail<ShapeError>("check_dropout_mean: the function gives {} but {} is expected",
+                       to_string(y.shape()), to_string(expected.shape()));
+    const auto values = elements(y);
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      double along = 0;
+      for (std::size_t i = 0; i < e.size(); ++i)
+        along += directions[k][i] * (values[i] - e[i]);
+      samples[k].add(along);
+    }
+    for (std::size_t i = 0; i < e.size(); ++i)
+      if (e[i] != 0) {
+        could_be += 1;
+        zeros += values[i] == 0 ? 1 : 0;
+      }
+  }
+  DropoutReport report;
+  report.ratio = 1 + samples[0].mean / square;
+  report.standard_error = samples[0].error() / square;
+  report.zeros = zeros / could_be;
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    double scale = 0;
+    for (std::size_t i = 0; i < e.size(); ++i)
+      scale += std::abs(directions[k][i] * e[i]);
+    report.standard_errors = std::max(report.standard_errors, off(samples[k], 0, scale));
+  }
+  report.ok = report.standard_errors <= options.limit;
+  report.message = fmt::format(
+      "check_dropout_mean: the mean of {} samples is {:.4g} +- {:.2g} times what is expected, {} "
+      "standard errors off at most; {:.3g} of the elements are zero{}",
+      options.samples, report.ratio, report.standard_error,
+      report.standard_errors > 1e6 ? "very many" : fmt::format("{:.1f}", report.standard_errors),
+      report.zeros, report.ok ? "" : reason(report));
+  return report;
+}
+
+}  // namespace xgrad

@@ -1,0 +1,153 @@
+#pragma once
+// Is a gradient right?  For functions of Tensors, for layers (nn/gradcheck.hpp) and for ops of your
+// own (custom_op.hpp).
+//
+//   const auto report = gradcheck([](const auto& in) { return my_op(in[0], in[1]); }, {a, b});
+//   if (!report)
+//     std::cout << report.message << '\n' << report.table() << report.heat_map();
+//
+// The gradient that the formulas give ("analytic") is compared with what differences of the
+// function say it is ("numeric").  The report is a value: which elements disagree, by how much, and
+// for what reason, as far as it can be told from the numbers.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/check/tensor_function.hpp>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// The defaults are torch.autograd.gradcheck's.
+struct GradcheckOptions {
+  double eps = 1e-6;   ///< central differences (f(x + eps) - f(x - eps)) / (2 eps)
+  double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
+  double rtol = 1e-3;
+  /// Compares vᵀJu for a random direction u of each input and a random v of each output, instead of
+  /// every element of J: two calls of the function an input, instead of two an element.  With
+  /// |u| = |v| = 1 the error of vᵀJu is about the root mean square of the errors in J, so a single
+  /// wrong element of a large J can hide.  Where the products disagree, the whole J is compared.
+  bool fast_mode = false;
+  std::uint64_t seed = 0;               ///< of random directions and cotangents
+  std::vector<std::string> names = {};  ///< of the inputs; "input 0", ... if empty
+};
+
+/// Why a check failed.
+enum class GradcheckReason {
+  none,              ///< it did not
+  float32_rounding,  ///< the function computes in float32 inside, too coarse for differences
+  rounding,          ///< float64 is too coarse as well: large values cancel
+  truncation,        ///< the function bends within eps: a smaller one agrees
+  kink,              ///< the derivative jumps within eps of the point
+  nondeterministic,  ///< two calls, or two backward runs, give different results
+  not_finite,        ///< NaN or infinity in the function, or in its gradient alone
+  inputs_modified,   ///< the function changes its inputs
+  wrong_shape,       ///< a backward formula gives a gradient of the wrong shape
+  wrong_dtype,       ///< ... of the wrong dtype
+  not_linear,        ///< the gradient is not linear in the cotangent; of zeros it must be zero
+  transposed,        ///< the Jacobian, or the gradient of a matrix, is transposed
+  wrong_factor,      ///< analytic = c * numeric
+  wrong_sign,        ///< analytic = -numeric
+  absent,            ///< no gradient arrives where there should be one
+  spurious,          ///< a gradient arrives where there should be none
+  unvisited,         ///< a layer's visit forgot a Tensor that the output depends on
+  unknown
+};
+/// "kink", "wrong_factor".
+const char* to_string(GradcheckReason reason);
+
+/// d output[output_index] / d input[input_index].
+struct GradcheckElement {
+  std::vector<std::size_t> output_index = {}, input_index = {};
+  double analytic = 0, numeric = 0;
+  double error = 0;  ///< |analytic - numeric|; infinite if either is not finite
+};
+
+/// The Jacobian of one output in one input.
+struct GradcheckPair {
+  std::size_t output = 0, input = 0;  ///< positions among the outputs and the inputs
+  std::string output_name, input_name;
+  Shape output_shape, input_shape;
+  /// (elements of the output, elements of the input), float64.  In fast mode (1, 1): vᵀJu.
+  Tensor analytic, numeric;
+  std::size_t elements = 0;  ///< compared
+  std::size_t disagree = 0;  ///< of these
+  double worst_error = 0;    ///< largest |analytic - numeric| / max(1, |numeric|)
+  /// Of those that disagree, if there are any, the one with the largest error / max(1, |numeric|).
+  GradcheckElement worst;
+  GradcheckReason reason = GradcheckReason::none;
+  std::string explanation;  ///< the reason with its particulars, and the cure
+};
+
+/// What was found.  Converts to true if everything agrees.
+struct GradcheckReport {
+  bool ok = true;
+  GradcheckReason reason = GradcheckReason::none;
+  std::string explanation;
+  std::string message;                 ///< one line that says all this
+  std::size_t checked = 0;             ///< elements compared; in fast mode products vᵀJu
+  std::size_t disagree = 0;            ///< of these
+  double worst_error = 0;              ///< largest |analytic - numeric| / max(1, |numeric|)
+  bool fast_mode = false;              ///< no Jacobians were needed, and none are kept
+  double eps = 0, atol = 0, rtol = 0;  ///< as they were asked for
+  std::vector<GradcheckPair> pairs;    ///< every output with every input that requires a gradient
+  std::vector<std::string> notes;      ///< what is no failure but worth knowing
+  explicit operator bool() const { return ok; }
+
+  /// ValueError if that input was not checked, or there is no such output.
+  const GradcheckPair& pair(std::size_t output, std::size_t input) const;
+  /// The pair with the worst element of all.  ValueError if there are no pairs: where reason is
+  /// wrong_shape, say, nothing could be compared.
+  const GradcheckPair& worst() const;
+  /// A line per output and input: elements, how many disagree, the worst, the reason.
+  std::string table() const;
+  /// |analytic - numeric|, (elements of the output, elements of the input): for
+  /// io::heat_map(report.error_map(0, 0), "error.png").  ValueError in fast mode.
+  Tensor error_map(std::size_t output, std::size_t input) const;
+  /// The same as text, in at most `width` columns and half as many rows, of the worst pair or of
+  /// one by choice; the last lines explain the signs.  ValueError in fast mode.
+  std::string heat_map(std::size_t width = 64) const;
+  std::string heat_map(std::size_t output, std::size_t input, std::size_t width = 64) const;
+};
+
+/// Compares d output / d input for every element of every output and of every input that requires
+/// a gradient (torch.autograd.gradcheck).  Also checked: a second analytic Jacobian is the same to
+/// the bit, a zero cotangent gives zero, the gradient is linear in the cotangent, the inputs are
+/// not modified.
+///
+/// Costs two calls of f for each element of the inputs and two backward runs for each element of
+/// the outputs, and keeps 16 bytes for each element of the Jacobian.  Where no graph leads from an
+/// output to an input the derivative counts as zero.
+///
+/// What cannot be checked throws: DTypeError for float32 (and names the cure), GraphError for an
+/// input that is the result of an op, ValueError if no input requires a gradient or an option makes
+/// no sense; so does whatever f throws.
+GradcheckReport gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                          const GradcheckOptions& options = {});
+
+/// The same for the gradient of f, a function of the inputs and of a random cotangent for each
+/// output (torch.autograd.gradgradcheck).  Differences are taken of the ordinary gradient, and
+/// compared with the derivatives of the one that create_graph gives.
+GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& options = {});
+
+/// The error of differences for eps = 1e-1 ... 1e-10.
+struct EpsSweep {
+  struct Point {
+    double eps = 0;
+    double error = 0;  ///< |analytic - numeric| / |analytic|, of the input where it is largest
+    std::string input;
+  };
+  std::vector<Point> points;
+  const Point& best() const;  ///< the one of the smallest error
+  std::string reading;        ///< one line: what the shape of the curve says
+  std::string table() const;  ///< a line per eps with a bar, and the reading
+};
+/// How the error depends on eps, along a random direction of each input that requires a gradient.
+/// It falls with eps^2, as the function straightens, and rises with 1 / eps, as rounding is divided
+/// by it.  A kink, a cast to float32 and a wrong gradient each have a shape of their own.  Throws
+/// as gradcheck does.
+EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options = {});
+
+}  // namespace xgrad

@@ -1,0 +1,119 @@
+#pragma once
+// The function that gradcheck looks at: called again and again, at the point and beside it.  Not
+// for users.
+
+#include <functional>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/random.hpp>
+
+namespace xgrad::detail {
+
+/// An input that is checked, and its position among the inputs.
+struct CheckedLeaf {
+  std::size_t position;
+  std::string name;
+  Tensor x;
+};
+
+/// A backward run that ended in an error of shapes or dtypes: some formula is wrong.
+struct BackwardError : Error {
+  BackwardError(GradcheckReason r, const std::string& what) : Error(what), reason(r) {}
+  GradcheckReason reason;
+};
+
+/// The inputs that require a gradient; throws as gradcheck() does.
+std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Tensor>& inputs,
+                                        const GradcheckOptions& options);
+
+/// d sum(outputs * cotangents) / d inputs; undefined where no graph leads to an input.
+std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& cotangents, const GradOptions& options);
+
+/// Magnitudes in [0.5, 1.5), so that no element counts for nothing, with random signs.
+Tensor random_signed(const Shape& shape, Generator& generator);
+
+/// Sets elements of a leaf, and sets the whole back in the end, whatever happens.
+class Nudge {
+ public:
+  explicit Nudge(const Tensor& x);
+  Nudge(const Nudge&) = delete;
+  Nudge& operator=(const Nudge&) = delete;
+  ~Nudge();
+  double before(std::size_t at) const { return before_.data()[at]; }
+  void set(std::size_t at, double value);
+  /// x = before + scale * direction, element by element; what is infinite stays.
+  void move(const Tensor& direction, double scale);
+
+ private:
+  Tensor x_;
+  Array<double> before_;
+};
+
+/// Three difference quotients of one element of the Jacobian.
+struct Differences {
+  double central, forward, backward;
+};
+
+class CheckedFunction {
+ public:
+  /// Computes the outputs from the inputs' present values, with graphs if asked to.
+  using Call = std::function<std::vector<Tensor>(bool with_graph)>;
+
+  CheckedFunction(const char* caller, Call call, std::vector<CheckedLeaf> leaves,
+                  std::vector<std::string> output_names)
+      : caller_(caller),
+        call_(std::move(call)),
+        leaves_(std::move(leaves)),
+        output_names_(std::move(output_names)) {
+    for (const CheckedLeaf& leaf : leaves_)
+      tensors_.push_back(leaf.x);
+  }
+
+  const char* caller() const { return caller_; }
+  const std::vector<CheckedLeaf>& leaves() const { return leaves_; }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  std::string output_name(std::size_t i) const;
+
+  /// The outputs; throws unless they are defined and float64.
+  std::vector<Tensor> with_graph() const { return checked(call_(true)); }
+  std::vector<Tensor> values() const;  ///< without graphs
+
+  /// ShapeError unless the shapes are what they were at the point.
+  void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
+
+  /// Of d outputs[output][j] / d leaf[at], with step h.
+  Differences differences(const CheckedLeaf& leaf, std::size_t at, std::size_t output,
+                          std::size_t j, double h) const;
+
+ private:
+  std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
+
+  const char* caller_;
+  Call call_;
+  std::vector<CheckedLeaf> leaves_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::string> output_names_;
+};
+
+/// f at the inputs, checked leaves among them.
+CheckedFunction checked_function(const char* caller, const TensorFunction& f,
+                                 const std::vector<Tensor>& inputs,
+                                 const GradcheckOptions& options);
+
+/// a - b, where equal infinities (masked elements) differ by 0.
+inline double difference(double a, double b) { return a == b ? 0 : a - b; }
+
+/// v . (d outputs / d leaf) . u by central differences with step h, for each output; `moved` gets
+/// the direction that was really taken, rounding included.
+std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,
+                                const std::vector<Tensor>& v, double h, std::vector<double>& moved);
+
+/// Why a pair disagrees.  `reached`: whether the output's graph leads to the input.
+void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
+             const GradcheckOptions& options);
+
+}  // namespace xgrad::detail

@@ -1,0 +1,423 @@
+// Why a Jacobian disagrees: each reason has a test on the numbers, or on the function beside the
+// point.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad::detail {
+namespace {
+
+struct Finding {
+  GradcheckReason reason;
+  std::string text;
+};
+using Maybe = std::optional<Finding>;
+
+constexpr std::size_t most_named = 4;  // elements in a list
+
+// What in the shapes has the size that a factor, its inverse or their squares name.
+std::string counts_like(double c, const GradcheckPair& pair) {
+  std::vector<std::string> found;
+  const auto compare = [&](const std::string& what, std::size_t size) {
+    const double s = static_cast<double>(size), r = std::abs(c);
+    const auto is = [](double a, double b) { return std::abs(a - b) <= 1e-5 * b; };
+    if (size > 1 && (is(r, s) || is(1 / r, s) || is(r * r, s) || is(1 / (r * r), s)))
+      found.push_back(fmt::format("{} is {}", what, size));
+  };
+  const auto shape = [&](const std::string& name, const Shape& sizes) {
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      compare(fmt::format("dimension {} of {}", d, name), sizes[d]);
+    if (sizes.size() > 1)
+      compare("the number of elements of " + name, numel(sizes));
+  };
+  shape(pair.output_name, pair.output_shape);
+  shape(pair.input_name, pair.input_shape);
+  return found.empty() ? "" : fmt::format(" ({})", fmt::join(found, "; "));
+}
+
+// ---- the numbers ----
+
+class Numbers {
+ public:
+  Numbers(const GradcheckPair& pair, const GradcheckOptions& options)
+      : pair_(pair),
+        options_(options),
+        m_(pair.analytic.size(0)),
+        n_(pair.analytic.size(1)),
+        a_(pair.analytic.data<double>()),
+        b_(pair.numeric.data<double>()) {
+    for (std::size_t i = 0; i < m_ * n_; ++i)
+      if (!close(a_[i], b_[i]))
+        wrong_.push_back(i);
+  }
+
+  std::size_t m() const { return m_; }
+  std::size_t n() const { return n_; }
+  double a(std::size_t i) const { return a_[i]; }
+  double b(std::size_t i) const { return b_[i]; }
+  const std::vector<std::size_t>& wrong() const { return wrong_; }
+  bool close(double a, double b) const {
+    return std::isfinite(a) && std::isfinite(b) &&
+           std::abs(a - b) <= options_.atol + options_.rtol * std::abs(b);
+  }
+
+  // A(i) = B(to(i)) for all elements i.
+  template <class F>
+  bool permuted(const F& to) const {
+    for (std::size_t i = 0; i < m_ * n_; ++i)
+      if (!close(a_[i], b_[to(i)]))
+        return false;
+    return true;
+  }
+
+  // c, if A = c B in all elements, or in those that disagree; and how many say so.
+  struct Ratio {
+    double c;
+    std::size_t elements;
+  };
+  std::optional<Ratio> ratio(bool everywhere) const {
+    double ab = 0, bb = 0;
+    std::size_t significant = 0;
+    const auto each = [&](const auto& f) {
+      if (everywhere)
+        for (std::size_t i = 0; i < m_ * n_; ++i)
+          f(i);
+      else
+        std::ranges::for_each(wrong_, f);
+    };
+    each([&](std::size_t i) {
+      ab += a_[i] * b_[i];
+      bb += b_[i] * b_[i];
+      significant += std::abs(b_[i]) > 100 * options_.atol ? 1 : 0;
+    });
+    if (bb == 0 || significant == 0 || ab == 0)
+      return {};
+    const double c = ab / bb;
+    bool constant = true;
+    each([&](std::size_t i) {
+      constant =
+          constant && std::abs(a_[i] - c * b_[i]) <= options_.atol * std::max(1.0, std::abs(c)) +
+                                                         options_.rtol * std::abs(c * b_[i]);
+    });
+    if (!constant)
+      return {};
+    return Ratio{c, significant};
+  }
+
+  // "3 of 12 columns, elements (0, 1), ... of input 0, and 4 of 4 rows"
+  std::string pattern() const {
+    std::vector<bool> rows(m_), columns(n_);
+    bool diagonal = m_ == n_;
+    for (const std::size_t i : wrong_) {
+      rows[i / n_] = columns[i % n_] = true;
+      diagonal = diagonal && i / n_ == i % n_;
+    }
+    if (diagonal && wrong_.size() > 1)
+      return fmt::format("all that disagree are on the diagonal, {} of {}", wrong_.size(), m_);
+    return fmt::format("wrong are {}; and {}", list(columns, pair_.input_name, pair_.input_shape),
+                       list(rows, pair_.output_name, pair_.output_shape));
+  }
+
+ private:
+  static std::string list(const std::vector<bool>& marked, const std::string& name,
+                          const Shape& shape) {
+    const auto count = static_cast<std::size_t>(std::ranges::count(marked, true));
+    if (count == marked.size())
+      return fmt::format("all {} elements of {}", count, name);
+    std::string text;
+    std::size_t named = 0;
+    for (std::size_t i = 0; i < marked.size() && named < most_named; ++i)
+      if (marked[i])
+        text += fmt::format("{}({})", named++ > 0 ? ", " : "", fmt::join(position(i, shape), ", "));
+    return fmt::format("{} of {} elements of {}: {}{}", count, marked.size(), name, text,
+                       count > named ? ", ..." : "");
+  }
+
+  const GradcheckPair& pair_;
+  const GradcheckOptions& options_;
+  std::size_t m_, n_;
+  const double *a_, *b_;
+  std::vector<std::size_t> wrong_;
+};
+
+// ---- the function beside the point ----
+
+class Beside {
+ public:
+  Beside(const GradcheckPair& pair, const Numbers& numbers, const CheckedFunction& f,
+         const GradcheckOptions& options)
+      : pair_(pair), numbers_(numbers), f_(f), options_(options), leaf_(find(pair, f)) {}
+
+  Differences at(std::size_t i, double h) const {
+    return f_.differences(leaf_, i % numbers_.n(), pair_.output, i / numbers_.n(), h);
+  }
+  double x(std::size_t i) const { return leaf_.x.data<double>()[i % numbers_.n()]; }
+  double error(std::size_t i, double h) const { return std::abs(numbers_.a(i) - at(i, h).central); }
+
+  // Differences that get better as eps grows drown in rounding errors.
+  Maybe rounding(std::size_t i) const {
+    const double here = error(i, options_.eps);
+    double best = here, best_eps = options_.eps;
+    for (const double h : {1e1, 1e2, 1e3, 1e4})
+      if (const double e = error(i, h * options_.eps); h * options_.eps <= 0.02 && e < best) {
+        best = e;
+        best_eps = h * options_.eps;
+      }
+    if (!(here > 0 && best <= here / 20))
+      return {};
+    double scale = std::abs(x(i));
+    for (const Tensor& y : f_.values())
+      for (std::size_t j = 0; j < y.numel(); ++j)
+        if (std::isfinite(y.data<double>()[j]))
+          scale = std::max(scale, std::abs(y.data<double>()[j]));
+    const std::string cast = float32_op();
+    const std::string curve = fmt::format(
+        "the error falls from {:.2g} at eps {:.0e} to {:.2g} at eps {:.0e}, as rounding errors do",
+        here, options_.eps, best, best_eps);
+    if (cast.empty() && here * 2 * options_.eps < 1e-11 * scale)
+      return Finding{GradcheckReason::rounding,
+                     fmt::format("float64 rounding: {}: values as large as {:.2g} cancel: scale "
+                                 "the function, or take a larger eps",
+                                 curve, scale)};
+    return Finding{
+        GradcheckReason::float32_rounding,
+        fmt::format(
+            "float32 rounding: {}: {}: compute in the inputs' dtype", curve,
+            cast.empty() ? "the function rounds to float32 inside, or cancels as much" : cast)};
+  }
+
+  // Differences that get better with eps^2.
+  Maybe truncation(std::size_t i) const {
+    const double e1 = error(i, options_.eps), e2 = error(i, options_.eps / 2),
+                 e4 = error(i, options_.eps / 4);
+    const auto quarter = [](double r) { return r > 0.15 && r < 0.4; };
+    if (!quarter(e2 / e1) || !quarter(e4 / e2))
+      return {};
+    return Finding{GradcheckReason::truncation,
+                   fmt::format("the function bends within eps: the error falls from {:.2g} at eps "
+                               "{:.0e} to {:.2g} at a quarter of it: take a smaller eps",
+                               e1, options_.eps, e4)};
+  }
+
+  // The differences to both sides of an element do not agree, and a smaller step makes them agree
+  // with the analytic derivative; or never does, and the analytic one lies between them.
+  Maybe kink() const {
+    std::size_t looked = 0;
+    std::string where, told;
+    for (const std::size_t i : numbers_.wrong()) {
+      if (++looked > 16)
+        break;
+      const Differences d = at(i, options_.eps);
+      const double low = std::min(d.forward, d.backward), high = std::max(d.forward, d.backward);
+      if (!(high - low >
+            10 * options_.atol + 2 * options_.rtol * std::max(std::abs(low), std::abs(high))))
+        return {};
+      double resolved = 0;
+      for (const double h : {1e-1, 1e-2, 1e-3})
+        if (resolved == 0 && agrees_loosely(i, at(i, h * options_.eps), h * options_.eps))
+          resolved = h * options_.eps;
+      const double slack = 1e-3 * (high - low);
+      if (resolved == 0 && (numbers_.a(i) < low - slack || numbers_.a(i) > high + slack))
+        return {};
+      if (told.empty()) {
+        where = fmt::format("d {} ({}) / d {} ({})", pair_.output_name,
+                            fmt::join(position(i / numbers_.n(), pair_.output_shape), ", "),
+                            pair_.input_name,
+                            fmt::join(position(i % numbers_.n(), pair_.input_shape), ", "));
+        told = fmt::format(
+            "{:.6g} to the left and {:.6g} to the right of {:.9g}; the analytic {:.6g} {}",
+            d.backward, d.forward, x(i), numbers_.a(i),
+            resolved > 0 ? fmt::format("agrees with differences of eps {:.0e}", resolved)
+                         : "is between them, as good as any if the kink is at the point");
+      }
+    }
+    if (told.empty())
+      return {};
+    return Finding{
+        GradcheckReason::kink,
+        fmt::format("a kink within eps: {} is {}: move the input away from the kink", where, told)};
+  }
+
+ private:
+  static const CheckedLeaf& find(const GradcheckPair& pair, const CheckedFunction& f) {
+    return *std::ranges::find(f.leaves(), pair.input, &CheckedLeaf::position);
+  }
+
+  // With a step this small rounding allows no more.
+  bool agrees_loosely(std::size_t i, const Differences& d, double h) const {
+    const double rounding = 1e-14 * std::max(1.0, std::abs(x(i))) / h;
+    return std::abs(d.central - numbers_.a(i)) <=
+           options_.atol + rounding + 10 * options_.rtol * std::abs(numbers_.a(i));
+  }
+
+  // The first op that makes float32 values, if ops do it and no loop of the user's.
+  std::string float32_op() const {
+    const Trace trace;
+    f_.values();
+    for (const Trace::Event& e : trace.events())
+      if (e.output.defined() && e.output.dtype() == DType::float32)
+        return fmt::format("op '{}'{} makes a float32 Tensor of shape {}", e.op,
+                           e.scope.empty() ? "" : " in " + e.scope, to_string(e.output.shape()));
+    return {};
+  }
+
+  const GradcheckPair& pair_;
+  const Numbers& numbers_;
+  const CheckedFunction& f_;
+  const GradcheckOptions& options_;
+  const CheckedLeaf& leaf_;
+};
+
+// ---- the tests ----
+
+Maybe not_finite(const Numbers& numbers, const CheckedFunction& f, const GradcheckPair& pair) {
+  bool analytic = true, numeric = true;
+  for (std::size_t i = 0; i < numbers.m() * numbers.n(); ++i) {
+    analytic = analytic && std::isfinite(numbers.a(i));
+    numeric = numeric && std::isfinite(numbers.b(i));
+  }
+  if (analytic && numeric)
+    return {};
+  const Tensor y = f.values().at(pair.output);
+  for (std::size_t j = 0; j < y.numel(); ++j)
+    if (const double value = y.data<double>()[j]; !std::isfinite(value) && !numeric)
+      return Finding{
+          GradcheckReason::not_finite,
+          fmt::format("{} is {} at ({}): the function has no derivative there", pair.output_name,
+                      value, fmt::join(position(j, pair.output_shape), ", "))};
+  if (!numeric)
+    return Finding{GradcheckReason::not_finite,
+                   "the function is finite at the point but not within eps of it: move the input "
+                   "into its domain"};
+  return Finding{GradcheckReason::not_finite,
+                 "the function is finite, its analytic gradient is not: a formula divides by zero, "
+                 "or multiplies zero by infinity"};
+}
+
+Maybe absent(const Numbers& numbers, const GradcheckPair& pair, bool reached) {
+  if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
+    return {};
+  if (!reached)
+    return Finding{GradcheckReason::absent,
+                   fmt::format("no gradient: the graph of {} does not lead to {}, though its value "
+                               "depends on it: is there a detach(), a NoGrad, or a Tensor made "
+                               "from another's numbers?",
+                               pair.output_name, pair.input_name)};
+  const bool all = [&] {
+    for (std::size_t i = 0; i < numbers.m() * numbers.n(); ++i)
+      if (numbers.a(i) != 0)
+        return false;
+    return true;
+  }();
+  if (all)
+    return Finding{GradcheckReason::absent,
+                   fmt::format("the gradient of {} is zero everywhere: a backward formula adds "
+                               "nothing for it, or a path to it is detached",
+                               pair.input_name)};
+  return Finding{GradcheckReason::absent,
+                 fmt::format("the gradient is zero where it should not be: {}", numbers.pattern())};
+}
+
+Maybe spurious(const Numbers& numbers, const GradcheckOptions& options) {
+  const auto flat = [&](std::size_t i) { return std::abs(numbers.b(i)) <= options.atol; };
+  if (!std::ranges::all_of(numbers.wrong(), flat))
+    return {};
+  return Finding{GradcheckReason::spurious,
+                 fmt::format("a gradient where the function does not change: it does not use these "
+                             "elements, or goes in steps (a round, a comparison): {}",
+                             numbers.pattern())};
+}
+
+Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere) {
+  const auto r = numbers.ratio(everywhere);
+  if (!r)
+    return {};
+  const std::string where =
+      everywhere ? "" : fmt::format(" in those that disagree ({})", numbers.pattern());
+  if (std::abs(r->c + 1) < 1e-3)
+    return everywhere || r->elements > 1
+               ? Maybe(Finding{GradcheckReason::wrong_sign,
+                               fmt::format("wrong sign: analytic = -numeric{}", where)})
+               : std::nullopt;
+  const std::string name = number_name(r->c);
+  if (r->elements < 2 && (name.empty() || !everywhere))
+    return {};  // one number is always a multiple of another
+  const std::string number = fmt::format("{:.6g}", r->c), inverse = number_name(1 / r->c);
+  std::string named;
+  if (!name.empty() && name != number)
+    named = name.starts_with(number + " = ") ? "; " + name : fmt::format("; {} = {}", number, name);
+  return Finding{GradcheckReason::wrong_factor,
+                 fmt::format("a missing factor: analytic = {} × numeric{}{}{}: multiply the "
+                             "gradient by {}",
+                             number, where, named, counts_like(r->c, pair),
+                             inverse.empty() ? fmt::format("{:.6g}", 1 / r->c)
+                                             : inverse.substr(0, inverse.find(' ')))};
+}
+
+// Where element `flat` of a shape goes if its last two dimensions are taken for swapped: memory
+// holds (..., q, p) where (..., p, q) is meant.
+std::size_t swapped(std::size_t flat, const Shape& shape) {
+  const std::size_t p = shape[shape.size() - 2], q = shape.back();
+  const std::size_t matrix = flat / (p * q), at = flat % (p * q);
+  return matrix * p * q + (at % p) * q + at / p;
+}
+
+Maybe transposed(const Numbers& numbers, const GradcheckPair& pair) {
+  const std::size_t m = numbers.m(), n = numbers.n();
+  if (pair.input_shape.size() >= 2 &&
+      numbers.permuted([&](std::size_t i) { return i / n * n + swapped(i % n, pair.input_shape); }))
+    return Finding{GradcheckReason::transposed,
+                   fmt::format("the gradient of {} {} is transposed in its last two dimensions: "
+                               "transpose(-2, -1)",
+                               pair.input_name, to_string(pair.input_shape))};
+  if (pair.output_shape.size() >= 2 && numbers.permuted([&](std::size_t i) {
+        return swapped(i / n, pair.output_shape) * n + i % n;
+      }))
+    return Finding{GradcheckReason::transposed,
+                   fmt::format("the backward takes the cotangent of {} {} transposed in its last "
+                               "two dimensions",
+                               pair.output_name, to_string(pair.output_shape))};
+  if (m == n && numbers.permuted([&](std::size_t i) { return i % n * n + i / n; }))
+    return Finding{GradcheckReason::transposed,
+                   "the Jacobian is transposed: the backward computes J v where it should compute "
+                   "Jᵀ v"};
+  return {};
+}
+
+}  // namespace
+
+void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
+             const GradcheckOptions& options) {
+  const Numbers numbers(pair, options);
+  const Beside beside(pair, numbers, f, options);
+  std::size_t worst = numbers.wrong().front();
+  for (const std::size_t i : numbers.wrong())
+    if (std::abs(numbers.a(i) - numbers.b(i)) > std::abs(numbers.a(worst) - numbers.b(worst)))
+      worst = i;
+  // The surest first, and those that would pass for another before that one.
+  Maybe found = not_finite(numbers, f, pair);
+  const auto otherwise = [&found](const auto& test) {
+    if (!found)
+      found = test();
+  };
+  otherwise([&] { return reached ? Maybe() : absent(numbers, pair, reached); });
+  otherwise([&] { return beside.rounding(worst); });
+  otherwise([&] { return beside.truncation(worst); });
+  otherwise([&] { return beside.kink(); });
+  otherwise([&] { return absent(numbers, pair, reached); });
+  otherwise([&] { return factor(numbers, pair, true); });
+  otherwise([&] { return transposed(numbers, pair); });
+  otherwise([&] { return spurious(numbers, options); });
+  otherwise([&] { return factor(numbers, pair, false); });
+  if (!found)
+    found = Finding{GradcheckReason::unknown, "no pattern that is known: " + numbers.pattern()};
+  pair.reason = found->reason;
+  pair.explanation = found->text;
+}
+
+}  // namespace xgrad::detail

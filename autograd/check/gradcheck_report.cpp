@@ -1,0 +1,162 @@
+// A GradcheckReport as text and as numbers to draw.
+
+#include <algorithm>
+#include <cmath>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/fail.hpp>
+
+namespace xgrad {
+
+const char* to_string(GradcheckReason reason) {
+  switch (reason) {
+    case GradcheckReason::none:
+      return "none";
+    case GradcheckReason::float32_rounding:
+      return "float32_rounding";
+    case GradcheckReason::rounding:
+      return "rounding";
+    case GradcheckReason::truncation:
+      return "truncation";
+    case GradcheckReason::kink:
+      return "kink";
+    case GradcheckReason::nondeterministic:
+      return "nondeterministic";
+    case GradcheckReason::not_finite:
+      return "not_finite";
+    case GradcheckReason::inputs_modified:
+      return "inputs_modified";
+    case GradcheckReason::wrong_shape:
+      return "wrong_shape";
+    case GradcheckReason::wrong_dtype:
+      return "wrong_dtype";
+    case GradcheckReason::not_linear:
+      return "not_linear";
+    case GradcheckReason::transposed:
+      return "transposed";
+    case GradcheckReason::wrong_factor:
+      return "wrong_factor";
+    case GradcheckReason::wrong_sign:
+      return "wrong_sign";
+    case GradcheckReason::absent:
+      return "absent";
+    case GradcheckReason::spurious:
+      return "spurious";
+    case GradcheckReason::unvisited:
+      return "unvisited";
+    case GradcheckReason::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+const GradcheckPair& GradcheckReport::pair(std::size_t output, std::size_t input) const {
+  for (const GradcheckPair& p : pairs)
+    if (p.output == output && p.input == input)
+      return p;
+  fail<ValueError>("GradcheckReport: output {} with input {} was not compared", output, input);
+}
+
+const GradcheckPair& GradcheckReport::worst() const {
+  check<ValueError>(!pairs.empty(), "GradcheckReport: nothing was compared: {}", message);
+  const auto key = [](const GradcheckPair& p) {
+    const double size = std::isfinite(p.worst.numeric) ? std::abs(p.worst.numeric) : 1.0;
+    return std::pair(p.disagree > 0, p.worst.error / std::max(1.0, size));
+  };
+  return *std::ranges::max_element(pairs, {}, key);
+}
+
+std::string GradcheckReport::table() const {
+  std::vector<std::vector<std::string>> lines{{"output", "input", "shape", "elements", "disagree",
+                                               "worst error", "at", "analytic", "numeric",
+                                               "reason"}};
+  for (const GradcheckPair& p : pairs) {
+    const GradcheckElement& e = p.worst;
+    lines.push_back(
+        {p.output_name, p.input_name, to_string(p.input_shape), std::to_string(p.elements),
+         std::to_string(p.disagree), p.elements > 0 ? fmt::format("{:.2g}", e.error) : "-",
+         fast_mode || p.elements == 0 ? "-"
+                                      : fmt::format("({}) / ({})", fmt::join(e.output_index, ", "),
+                                                    fmt::join(e.input_index, ", ")),
+         p.elements > 0 ? fmt::format("{:.9g}", e.analytic) : "-",
+         p.elements > 0 ? fmt::format("{:.9g}", e.numeric) : "-",
+         p.disagree > 0 ? to_string(p.reason) : "ok"});
+  }
+  std::vector<std::size_t> widths(lines[0].size());
+  for (const auto& line : lines)
+    for (std::size_t c = 0; c < line.size(); ++c)
+      widths[c] = std::max(widths[c], line[c].size());
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t c = 0; c + 1 < line.size(); ++c) {
+      const bool number = c == 3 || c == 4;
+      text += number ? fmt::format("{:>{}}  ", line[c], widths[c])
+                     : fmt::format("{:<{}}  ", line[c], widths[c]);
+    }
+    text += line.back() + "\n";
+  }
+  for (const GradcheckPair& p : pairs)
+    if (p.disagree > 0)
+      text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);
+  for (const std::string& note : notes)
+    text += "note: " + note + "\n";
+  return text + message + "\n";
+}
+
+Tensor GradcheckReport::error_map(std::size_t output, std::size_t input) const {
+  const GradcheckPair& p = pair(output, input);
+  check<ValueError>(!fast_mode, "error_map: fast mode keeps no Jacobian");
+  auto error = empty_array<double>(p.analytic.shape());
+  for (std::size_t i = 0; i < error.size(); ++i)
+    error.data()[i] = std::abs(p.analytic.data<double>()[i] - p.numeric.data<double>()[i]);
+  return Tensor(std::move(error));
+}
+
+std::string GradcheckReport::heat_map(std::size_t width) const {
+  const GradcheckPair& p = worst();
+  return heat_map(p.output, p.input, width);
+}
+
+// Each sign stands for errors up to so many times the tolerance.
+static constexpr struct {
+  double most;
+  char sign;
+} signs[] = {{1, '.'}, {10, '-'}, {1e2, '+'}, {1e4, '*'}, {INFINITY, '#'}};
+
+std::string GradcheckReport::heat_map(std::size_t output, std::size_t input,
+                                      std::size_t width) const {
+  const GradcheckPair& p = pair(output, input);
+  check<ValueError>(!fast_mode, "heat_map: fast mode keeps no Jacobian");
+  check<ValueError>(width > 0, "heat_map: width is 0");
+  const std::size_t m = p.analytic.size(0), n = p.analytic.size(1);
+  const std::size_t across = std::max<std::size_t>(1, (n + width - 1) / width);
+  const std::size_t most_rows = std::max<std::size_t>(1, width / 2);
+  const std::size_t down = std::max<std::size_t>(1, (m + most_rows - 1) / most_rows);
+  std::string text =
+      fmt::format("error of d {} {} / d {} {}, {} x {}\n", p.output_name, to_string(p.output_shape),
+                  p.input_name, to_string(p.input_shape), m, n);
+  const double *const a = p.analytic.data<double>(), *const b = p.numeric.data<double>();
+  for (std::size_t j0 = 0; j0 < m; j0 += down) {
+    for (std::size_t i0 = 0; i0 < n; i0 += across) {
+      double worst_ratio = 0;
+      bool finite = true;
+      for (std::size_t j = j0; j < std::min(m, j0 + down); ++j)
+        for (std::size_t i = i0; i < std::min(n, i0 + across); ++i) {
+          const double error = std::abs(a[j * n + i] - b[j * n + i]);
+          const double bound = atol + rtol * std::abs(b[j * n + i]);
+          finite = finite && std::isfinite(error);
+          worst_ratio = std::max(worst_ratio, error == 0 ? 0 : error / bound);
+        }
+      const auto* const sign =
+          std::ranges::find_if(signs, [&](const auto& s) { return worst_ratio <= s.most; });
+      text += finite ? sign->sign : '?';
+    }
+    text += '\n';
+  }
+  if (down > 1 || across > 1)
+    text += fmt::format("each sign is the worst of {} x {} elements\n", down, across);
+  return text +
+         ". within the tolerance   - to 10 times it   + to 100   * to 10,000   # more   ? not "
+         "finite\n";
+}
+
+}  // namespace xgrad

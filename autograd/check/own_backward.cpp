@@ -1,0 +1,163 @@
+#include <xgrad/autograd/check/own_backward.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::detail {
+namespace {
+
+struct Done {};
+
+// The first formula of a run is that of the output, and what has been gathered when it ends is its
+// own work alone.  At the next formula the run is broken off: an exception leaves nothing behind.
+struct Catcher final : Observer {
+  const Node* node;
+  std::vector<Tensor> by_input;
+
+  Catcher(const Node* of, std::size_t inputs) : node(of), by_input(inputs) {}
+  void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
+                  const Forward&) override {}
+  void on_backward(const Node& ran, std::size_t input, const Tensor& gradient) override {
+    if (&ran != node)
+      throw Done();
+    by_input.at(input) = gradient;
+  }
+  bool caught() const {
+    return std::ranges::any_of(by_input, [](const Tensor& g) { return g.defined(); });
+  }
+};
+
+class HookGuard {
+ public:
+  HookGuard(const Tensor& x, std::function<Tensor(const Tensor&)> hook)
+      : x_(x), id_(x_.register_hook(std::move(hook))) {}
+  HookGuard(const HookGuard&) = delete;
+  HookGuard& operator=(const HookGuard&) = delete;
+  ~HookGuard() { x_.remove_hook(id_); }
+
+ private:
+  Tensor x_;
+  std::size_t id_;
+};
+
+}  // namespace
+
+IsolatedOp::IsolatedOp(const Trace::Event& event) : event_(event) {
+  for (std::size_t i = 0; i < event.inputs.size(); ++i) {
+    const Tensor& x = event.inputs[i];
+    if (!x.defined() || !x.requires_grad())
+      continue;
+    const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
+      return event.inputs[inputs[0]].impl().node == x.impl().node;
+    });
+    if (same != sources_.end())
+      same->push_back(i);
+    else
+      sources_.push_back({i});
+  }
+}
+
+IsolatedOp::Gradients IsolatedOp::gradients(const Tensor& cotangent, bool create_graph) const {
+  std::vector<Tensor> targets;
+  for (std::size_t k = 0; k < sources(); ++k)
+    targets.push_back(source(k));
+  Gradients result;
+  Catcher catcher(event_.output.impl().node.get(), event_.inputs.size());
+  {
+    // The last hook has the last word, so that those before it are undone.
+    const HookGuard last(event_.output, [&](const Tensor& g) {
+      result.hooked = elements(g) != elements(cotangent);
+      return cotangent;
+    });
+    const ModeGuard watch({true, &catcher});
+    try {
+      grad({event_.output}, targets,
+           {.grad_outputs = {cotangent},
+            .create_graph = create_graph,
+            .retain_graph = true,
+            .allow_unused = true});
+    } catch (const Done&) {
+    } catch (const std::exception&) {
+      if (!catcher.caught())
+        throw;  // of this op's own formula; else of one that came after it
+    }
+  }
+  for (const auto& inputs : sources_)
+    result.of_sources.push_back(catcher.by_input[inputs[0]]);
+  return result;
+}
+
+std::vector<Tensor> IsolatedOp::second_gradients(const Tensor& number,
+                                                 const Tensor& cotangent) const {
+  std::vector<Tensor> result(sources() + 1);
+  if (!number.defined() || !number.requires_grad())
+    return result;
+  // What arrives at a source is kept, and stops there: one source may be made of another.
+  std::vector<std::unique_ptr<HookGuard>> hooks;
+  std::vector<Tensor> targets;
+  const auto keep = [&](std::size_t k, const Tensor& x) {
+    targets.push_back(x);
+    hooks.push_back(std::make_unique<HookGuard>(x, [&result, k](const Tensor& g) {
+      result[k] = g;
+      return zeros_like(g);
+    }));
+  };
+  for (std::size_t k = 0; k < sources(); ++k)
+    keep(k, source(k));
+  keep(sources(), cotangent);
+  grad({number}, targets, {.retain_graph = true, .allow_unused = true});
+  return result;
+}
+
+// The forward, with these for the sources.
+Tensor IsolatedOp::run(const std::vector<Tensor>& values) const {
+  std::vector<Tensor> inputs = event_.inputs;
+  for (std::size_t k = 0; k < sources(); ++k)
+    for (const std::size_t i : sources_[k])
+      inputs[i] = values[k];
+  return event_.forward(inputs);
+}
+
+std::vector<double> IsolatedOp::forward(const std::vector<std::vector<double>>& moves) const {
+  std::vector<Tensor> values;
+  for (std::size_t k = 0; k < sources(); ++k) {
+    values.push_back(source(k).detach());
+    if (!moves[k].empty())
+      values.back().update([&](auto& a) {
+        using T = typename std::remove_reference_t<decltype(a)>::value_type;
+        for (std::size_t j = 0; j < a.size(); ++j)
+          a.data()[j] += static_cast<T>(moves[k][j]);
+      });
+  }
+  return elements(run(values));
+}
+
+Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
+  return record(
+      event_.op, std::span(values),
+      [op = *this](std::span<const Tensor> in) {
+        Tensor y = op.run({in.begin(), in.end()}).clone();
+        const auto there = elements(op.event_.output);
+        y.update([&](auto& a) {
+          for (std::size_t j = 0; j < a.size(); ++j)
+            if (std::isinf(there[j]) && static_cast<double>(a.data()[j]) == there[j])
+              a.data()[j] = 0;
+        });
+        return y;
+      },
+      [op = *this](Sink& sink) {
+        const auto gradients = op.gradients(sink.gradient(), false).of_sources;
+        for (std::size_t k = 0; k < gradients.size(); ++k)
+          if (gradients[k].defined())
+            sink.add(k, gradients[k]);
+      });
+}
+
+}  // namespace xgrad::detail

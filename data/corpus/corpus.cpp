@@ -1,0 +1,40 @@
+#include <numeric>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
+#include <xgrad/data/corpus/corpus_text.hpp>
+
+namespace xgrad::data {
+
+double EmbeddedCorpus::mean_nll(std::size_t begin, std::size_t end) const {
+  check<ValueError>(begin < end && end <= nll.size(),
+                    "mean_nll: [{}, {}) is not a part of a text of {} characters", begin, end,
+                    nll.size());
+  const auto at = nll.begin();
+  const double sum = std::accumulate(at + static_cast<std::ptrdiff_t>(begin),
+                                     at + static_cast<std::ptrdiff_t>(end), 0.0);
+  return sum / static_cast<double>(end - begin);
+}
+
+const Grammar& corpus_grammar() {
+  static const Grammar grammar = [] {
+    std::string source;
+    for (const std::string_view part : {corpus_people, corpus_words, corpus_talk, corpus_scenes})
+      source += part;
+    return Grammar(source);
+  }();
+  return grammar;
+}
+
+EmbeddedCorpus embedded_corpus(std::size_t characters, std::uint64_t seed) {
+  check<ValueError>(characters > 0, "embedded_corpus: at least one character is needed");
+  Generator generator(seed);
+  std::string text = corpus_grammar().generate(characters, [&] { return generator.random(); }).text;
+  text.resize(characters);
+  EmbeddedCorpus corpus;
+  corpus.nll = corpus_grammar().score(text).per_character;
+  corpus.text.assign(text.begin(), text.end());
+  return corpus;
+}
+
+}  // namespace xgrad::data

@@ -1,0 +1,31 @@
+#pragma once
+// A text to train on that needs no file, and of which the best possible loss is known.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <xgrad/data/corpus/grammar.hpp>
+
+namespace xgrad::data {
+
+/// Scenes from the village of Mumbleford, grown from a probabilistic grammar, with what each
+/// character is worth.
+struct EmbeddedCorpus {
+  std::u32string text;      ///< ASCII
+  std::vector<double> nll;  ///< -log p of each character given all before it, in nats; exact
+
+  /// The mean of nll over [begin, end): the entropy floor of that part.  A model whose loss there
+  /// is x is x minus this far from perfect.  (A perfect model here has read everything before; one
+  /// that sees only the last 64 characters cannot quite get there.)  Throws ValueError unless begin
+  /// < end <= text.size().
+  double mean_nll(std::size_t begin, std::size_t end) const;
+};
+
+/// The grammar of the corpus.
+const Grammar& corpus_grammar();
+
+/// The first `characters` characters of the corpus with this seed (its low 32 bits count).  The
+/// same arguments give the same text on every machine.  Throws ValueError if characters is 0.
+EmbeddedCorpus embedded_corpus(std::size_t characters = 1'000'000, std::uint64_t seed = 1337);
+
+}  // namespace xgrad::data

@@ -1,0 +1,179 @@
+#include <xgrad/autograd/check/anomaly.hpp>
+#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/self_attention.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+std::string anomaly(const std::function<void()>& f) {
+  try {
+    const DetectAnomaly guard;
+    f();
+  } catch (const AnomalyError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("DetectAnomaly names the op, its scope and its values", "[anomaly]") {
+  const Tensor x = tensor({{1, 2}, {-3, 4}});
+  CHECK(anomaly([&] {
+          const Scope outer("h", 2), inner("attn");
+          sum(log(x * 2.0));
+        }) ==
+        "anomaly in the forward of op 2, log, in h.2.attn: the output holds NaN, first at (1, 0)\n"
+        "  input 0: (2, 2) float32, -6 ... 8\n"
+        "  output:  (2, 2) float32, 0.693147 ... 2.07944, 1 NaN");
+  CHECK_THAT(anomaly([&] { exp(x * 100.0); }),
+             StartsWith("anomaly in the forward of op 2, exp: the output holds inf, first at (0, "
+                        "0)"));
+  CHECK_THAT(anomaly([&] { log(x - 1.0) * 2.0; }), ContainsSubstring("op 2, log"));
+  CHECK_THAT(anomaly([&] { zeros({2}) / zeros({2}); }), ContainsSubstring("op 1, div"));
+  CHECK_THAT(anomaly([&] { ones({2}) / zeros({2}); }), ContainsSubstring("op 1, div"));
+  CHECK(anomaly([&] { exp(x); }) == "none");
+}
+
+TEST_CASE("DetectAnomaly names the op whose gradient is not finite", "[anomaly]") {
+  const Tensor x = tensor({4, 0, 1}, DType::float64).requires_grad_();
+  const std::string message = anomaly([&] {
+    const Tensor y = [&] {
+      const Scope scope("norm");
+      return sqrt(x * 1.0);
+    }();
+    sum(y * 3.0).backward();
+  });
+  CHECK(message ==
+        "anomaly in the backward of op 2, sqrt, in norm: the gradient of input 0 holds inf, first "
+        "at (1)\n"
+        "  input 0: (3,) float64, 0 ... 4\n"
+        "  output:  (3,) float64, 0 ... 2\n"
+        "  gradient of the output:  (3,) float64, 3\n"
+        "  gradient of input 0: (3,) float64, 0.75 ... 1.5, 1 inf");
+  CHECK_FALSE(x.grad().defined());
+  // where() hides the value, but 0 * inf is in the gradient
+  CHECK_THAT(
+      anomaly([&] { sum(where(x > 0.0, sqrt(x), 0)).backward(); }),
+      StartsWith("anomaly in the backward of op 1, sqrt: the gradient of input 0 holds NaN"));
+  // a graph from before the guard
+  const Tensor y = sum(sqrt(x));
+  CHECK_THAT(anomaly([&] { y.backward(); }), StartsWith("anomaly in the backward of sqrt: "));
+  // a backward of one's own
+  CHECK_THAT(anomaly([&] {
+               sum(record(
+                       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 1.0; },
+                       [](Sink& sink) { sink.add(0, sink.gradient() / 0.0); }))
+                   .backward();
+             }),
+             StartsWith("anomaly in the backward of op 1, mine"));
+}
+
+TEST_CASE("DetectAnomaly: what came in broken", "[anomaly]") {
+  Tensor w = ones({2, 2}).requires_grad_();
+  w.update([](auto& a) {
+    a.data()[1] = static_cast<std::remove_reference_t<decltype(a.data()[0])>>(not_a_number);
+  });
+  CHECK_THAT(anomaly([&] {
+               linear(ones({3, 2}), w);
+             }),
+             ContainsSubstring("op 1, linear") &&
+                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+  w.update([](auto& a) {
+    a.data()[1] = std::numeric_limits<std::remove_reference_t<decltype(a.data()[0])>>::infinity();
+  });
+  CHECK_THAT(anomaly([&] { w * 2.0; }),
+             ContainsSubstring("input 0 held inf before: it is a parameter"));
+  CHECK_THAT(anomaly([&] {
+               tensor({1, not_a_number}) * 2.0;
+             }),
+             ContainsSubstring("input 0 held NaN before: it is a constant"));
+}
+
+TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
+  manual_seed(1);
+  const Tensor x = randn({2, 4, 8}).requires_grad_();
+  const nn::SelfAttention attention(8);
+  const nn::MultiHeadAttention heads(8, 2);
+  const Mask hidden = tril(Mask{{true, true, true, true}});
+  const auto clean = [](const std::function<Tensor()>& f) {
+    CHECK(anomaly([&] { sum(f()).backward(); }) == "none");
+    CHECK(anomaly([&] {
+            const Tensor y = f();
+            grad({sum(y)}, {y}, {.create_graph = true});
+          }) == "none");
+  };
+  clean([&] { return attention(x, {.is_causal = true}).output; });
+  clean([&] { return heads(x, x, x, {.is_causal = true}).output; });
+  // a row that sees nothing
+  clean([&] { return softmax(masked_fill(x, x < infinity, -infinity), -1); });
+  // additive masks, and masks that somebody writes
+  const Tensor additive = triu(full({4, 4}, -infinity), 1);
+  clean([&] {
+    return softmax(
+        matmul(x, transpose(x, -2, -1)) * 0.1 + where(additive < 0.0, additive, zeros({4, 4})), -1);
+  });
+  clean([&] { return softmax(where(x > 0.0, x, -infinity) * 2.0, -1); });
+  clean([&] {
+    const Tensor masked = record(
+        "my_mask", {x},
+        [](std::span<const Tensor> in) {
+          Tensor y = in[0].clone();
+          y.update([](auto& a) {
+            for (std::size_t i = 0; i < a.size(); i += 3)
+              a.data()[i] =
+                  -std::numeric_limits<std::remove_reference_t<decltype(a.data()[0])>>::infinity();
+          });
+          return y;
+        },
+        [](Sink& sink) { sink.add(0, sink.gradient()); });
+    return softmax(masked, -1);
+  });
+  // but not where they reach a loss, or become NaN
+  CHECK_THAT(anomaly([&] { sum(masked_fill(x, x > 0.0, -infinity)); }),
+             ContainsSubstring("op 2, sum"));
+  CHECK_THAT(anomaly([&] { log_softmax(masked_fill(x, x < infinity, -infinity), -1); }),
+             ContainsSubstring("op 2, log_softmax"));
+  CHECK_THAT(anomaly([&] { ones({2}) * 0.0 * full({2}, -infinity); }),
+             ContainsSubstring("op 2, mul") && ContainsSubstring("holds NaN"));
+  (void)hidden;
+}
+
+TEST_CASE("DetectAnomaly: a GPT trains clean, and names the layer of a broken weight",
+          "[anomaly]") {
+  manual_seed(1);
+  nn::GPT model(
+      {.block_size = 4, .vocab_size = 5, .n_layer = 2, .n_head = 2, .n_embd = 8, .dropout = 0.1});
+  const Indices x{{0, 1, 2, 3}}, y{{1, 2, 3, 4}};
+  CHECK(anomaly([&] { model.loss(x, y).backward(); }) == "none");
+  model.h[1].mlp.c_fc.weight.update([](auto& a) {
+    a.data()[5] = std::numeric_limits<std::remove_reference_t<decltype(a.data()[0])>>::quiet_NaN();
+  });
+  CHECK_THAT(anomaly([&] { model.loss(x, y).backward(); }),
+             ContainsSubstring("linear, in h.1.mlp: the output holds NaN") &&
+                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+}
+
+TEST_CASE("DetectAnomaly: a Trace around it sees the op, and guards nest", "[anomaly]") {
+  const Tensor x = tensor({-1});
+  Trace trace;
+  CHECK_THROWS_AS(([&] {
+                    const DetectAnomaly guard;
+                    log(x);
+                  }()),
+                  AnomalyError);
+  CHECK(trace.events().size() == 1);
+  CHECK(Mode::current().observer == &trace);
+  log(x);
+  CHECK(trace.events().size() == 2);  // no guard, no error
+}

@@ -1,0 +1,348 @@
+// Each reason that gradcheck can find, planted.
+
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/random.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using Inputs = std::vector<Tensor>;
+using Reason = GradcheckReason;
+
+namespace {
+
+Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
+
+Tensor random_leaf(const Dims& sizes) {
+  Generator generator(7);
+  return randn(sizes, generator, DType::float64).requires_grad_();
+}
+
+// y = forward(x), with the gradient that `backward` makes of the cotangent and x.
+template <class F, class B>
+TensorFunction op(const F& forward, const B& backward) {
+  return [=](const Inputs& in) {
+    return record(
+        "planted", {in[0]}, [=](std::span<const Tensor> v) { return forward(v[0]); },
+        [=, x = Saved(in[0])](Sink& sink) { sink.add(0, backward(sink.gradient(), x.tensor())); });
+  };
+}
+
+GradcheckReport check(const TensorFunction& f, const Tensor& x, Reason expected) {
+  const auto report = gradcheck(f, {x});
+  INFO(report.message);
+  CHECK_FALSE(report);
+  CHECK(std::string(to_string(report.reason)) == to_string(expected));
+  CHECK_THAT(report.message, ContainsSubstring(report.explanation));
+  CHECK(report.message.find('\n') == std::string::npos);
+  return report;
+}
+
+const auto cube = [](const Tensor& x) { return x * x * x; };
+const auto cube_gradient = [](const Tensor& g, const Tensor& x) { return g * x * x * 3.0; };
+
+}  // namespace
+
+TEST_CASE("reason: a missing factor, by name", "[gradcheck]") {
+  const Tensor x = random_leaf({2, 8});
+  CHECK(gradcheck(op(cube, cube_gradient), {x}));
+  const auto times = [&](double c) {
+    return op(cube, [c](const Tensor& g, const Tensor& v) { return g * v * v * (3 * c); });
+  };
+  const auto told = [&](double c) { return check(times(c), x, Reason::wrong_factor).explanation; };
+  CHECK_THAT(told(2), ContainsSubstring("analytic = 2 × numeric (dimension 0") &&
+                          ContainsSubstring("multiply the gradient by 1/2"));
+  CHECK_THAT(told(0.125), ContainsSubstring("0.125 = 1/8 = 1/√64") &&
+                              ContainsSubstring("dimension 1 of input 0 is 8") &&
+                              ContainsSubstring("multiply the gradient by 8"));
+  CHECK_THAT(told(1 / std::sqrt(8)), ContainsSubstring("= 1/√8") &&
+                                         ContainsSubstring("dimension 1 of input 0 is 8") &&
+                                         ContainsSubstring("by √8"));
+  CHECK_THAT(told(1.0 / 16), ContainsSubstring("the number of elements of input 0 is 16"));
+  CHECK_THAT(told(8), ContainsSubstring("8 × numeric; 8 = √64 (dimension 1 of output 0 is 8"));
+  CHECK_THAT(told(2.0 / 3), ContainsSubstring("= 2/3:"));
+  CHECK_THAT(told(-2), ContainsSubstring("analytic = -2 × numeric"));
+  CHECK_THAT(told(std::sqrt(2 / std::numbers::pi)), ContainsSubstring("= √(2/π)"));
+  CHECK_THAT(told(1.0 / 640), ContainsSubstring("= 1/640"));
+  CHECK_THAT(told(0.7613), ContainsSubstring("0.7613 × numeric: multiply the gradient by 1.31354"));
+}
+
+TEST_CASE("reason: a missing factor where the others are right", "[gradcheck]") {
+  const auto f = op(cube, [](const Tensor& g, const Tensor& x) {
+    return g * x * x * tensor({3, 1.5, 3, 1.5}, DType::float64);
+  });
+  const auto report = check(f, leaf({1, 2, 3, 4}), Reason::wrong_factor);
+  CHECK_THAT(report.explanation, ContainsSubstring("0.5 × numeric in those that disagree") &&
+                                     ContainsSubstring("diagonal, 2 of 4"));
+}
+
+TEST_CASE("reason: a wrong sign", "[gradcheck]") {
+  const auto f = op(cube, [](const Tensor& g, const Tensor& x) { return g * x * x * -3.0; });
+  check(f, random_leaf({3}), Reason::wrong_sign);
+}
+
+TEST_CASE("reason: absent", "[gradcheck]") {
+  const Tensor x = random_leaf({3});
+  auto report = check([](const Inputs& in) { return exp(in[0].detach()); }, x, Reason::absent);
+  CHECK_THAT(report.explanation, ContainsSubstring("does not lead to input 0"));
+  REQUIRE(report.notes.size() == 1);
+  CHECK_THAT(report.notes[0], ContainsSubstring("no graph leads from output 0"));
+
+  report =
+      check(op(cube, [](const Tensor& g, const Tensor&) { return g * 0.0; }), x, Reason::absent);
+  CHECK_THAT(report.explanation, ContainsSubstring("zero everywhere"));
+
+  report = check(op(cube,
+                    [](const Tensor& g, const Tensor& v) {
+                      return g * v * v * tensor({3, 0, 3}, DType::float64);
+                    }),
+                 x, Reason::absent);
+  CHECK_THAT(report.explanation, ContainsSubstring("1 of 3 elements of input 0: (1)"));
+}
+
+TEST_CASE("reason: spurious", "[gradcheck]") {
+  // a straight-through estimator: the value goes in steps, the gradient passes
+  const auto f = op([](const Tensor& x) { return where(x > zeros_like(x), ones_like(x), -1.0); },
+                    [](const Tensor& g, const Tensor&) { return g * 1.0; });
+  check(f, random_leaf({3}), Reason::spurious);
+}
+
+TEST_CASE("reason: transposed", "[gradcheck]") {
+  const auto weights = [] { return tensor({{1, 2, 3}, {4, 5, 6}, {7, 8, 10}}, DType::float64); };
+  // the Jacobian: y = W x, where the backward should multiply by Wᵀ
+  auto report = check(op([=](const Tensor& x) { return matmul(weights(), x); },
+                         [=](const Tensor& g, const Tensor&) { return matmul(weights(), g); }),
+                      random_leaf({3}), Reason::transposed);
+  CHECK_THAT(report.explanation, ContainsSubstring("J v where it should compute Jᵀ v"));
+  // the gradient of a matrix, square or brought into shape
+  for (const std::size_t columns : {std::size_t{3}, std::size_t{2}}) {
+    const Tensor x = random_leaf({2, 3, columns});
+    report = check(op(cube,
+                      [](const Tensor& g, const Tensor& v) {
+                        return reshape(transpose(g * v * v * 3.0, 1, 2), v.shape());
+                      }),
+                   x, Reason::transposed);
+    CHECK_THAT(report.explanation, ContainsSubstring("the gradient of input 0 (2, 3, "));
+  }
+  // the cotangent
+  report = check(op([=](const Tensor& x) { return matmul(x, weights()); },
+                    [=](const Tensor& g, const Tensor&) {
+                      return matmul(transpose(g, 0, 1), transpose(weights(), 0, 1));
+                    }),
+                 random_leaf({3, 3}), Reason::transposed);
+  CHECK_THAT(report.explanation, ContainsSubstring("takes the cotangent of output 0 (3, 3)"));
+}
+
+TEST_CASE("reason: a gradient of the wrong shape or dtype", "[gradcheck]") {
+  const Tensor x = random_leaf({2, 3});
+  auto report = check(op(cube, [](const Tensor& g, const Tensor& v) { return sum(g * v, {0}); }), x,
+                      Reason::wrong_shape);
+  CHECK_THAT(
+      report.explanation,
+      ContainsSubstring("planted: gradient 0 has shape (3,) but its Tensor has shape (2, 3)"));
+  CHECK(report.pairs.empty());
+  CHECK_THROWS_WITH(report.worst(), ContainsSubstring("nothing was compared"));
+  CHECK_THAT(report.table(), ContainsSubstring("has shape (3,)"));
+  // an op within the formula
+  check(op(cube, [](const Tensor& g, const Tensor& v) { return matmul(g, v); }), x,
+        Reason::wrong_shape);
+  report = check(op(cube, [](const Tensor& g, const Tensor&) { return to(g, DType::float32); }), x,
+                 Reason::wrong_dtype);
+  CHECK_THAT(report.explanation, ContainsSubstring("gradient 0 is float32"));
+  // in the gradient's gradient
+  const auto second = gradgradcheck(
+      op(cube,
+         [](const Tensor& g, const Tensor& v) {
+           return record(
+               "inner", {g}, [=](std::span<const Tensor> in) { return in[0] * v * v * 3.0; },
+               [](Sink& sink) { sink.add(0, sum(sink.gradient())); });
+         }),
+      {x});
+  CHECK(second.reason == Reason::wrong_shape);
+  CHECK_THAT(second.message, ContainsSubstring("inner: gradient 0 has shape ()"));
+}
+
+TEST_CASE("reason: float32 rounding", "[gradcheck]") {
+  const Tensor x = random_leaf({4});
+  // an op that converts is named
+  auto report = check(
+      [](const Inputs& in) { return to(exp(to(in[0] * 2.0, DType::float32)), DType::float64); }, x,
+      Reason::float32_rounding);
+  CHECK_THAT(report.explanation, ContainsSubstring("op 'to' makes a float32 Tensor of shape (4,)"));
+  // a loop of the user's, then more of float64
+  const auto hidden = op(
+      [](const Tensor& v) {
+        Array<double> y = v.array<double>();
+        for (double& e : y)
+          e = static_cast<double>(static_cast<float>(std::exp(e)));
+        return Tensor(std::move(y));
+      },
+      [](const Tensor& g, const Tensor& v) { return g * exp(v); });
+  report = check([&](const Inputs& in) { return sum(hidden(in)[0] * 1.1) * in[0]; }, x,
+                 Reason::float32_rounding);
+  CHECK_THAT(report.explanation, ContainsSubstring("rounds to float32 inside"));
+  CHECK_THAT(report.explanation, ContainsSubstring("the error falls from"));
+}
+
+TEST_CASE("reason: rounding of float64, and a step too large", "[gradcheck]") {
+  auto report =
+      check([](const Inputs& in) { return sin(in[0]) + 1e9; }, random_leaf({4}), Reason::rounding);
+  CHECK_THAT(report.explanation, ContainsSubstring("values as large as 1e+09"));
+  report = gradcheck([](const Inputs& in) { return sin(in[0] * 10.0); }, {random_leaf({4})},
+                     {.eps = 0.02});
+  CHECK(report.reason == Reason::truncation);
+  CHECK_THAT(report.explanation, ContainsSubstring("take a smaller eps"));
+}
+
+TEST_CASE("reason: a kink within eps", "[gradcheck]") {
+  const auto f = [](const Inputs& in) { return relu(in[0]) * 3.0; };
+  auto report = check(f, leaf({1, 3e-7, -2}), Reason::kink);
+  CHECK(report.worst().worst.input_index == std::vector<std::size_t>{1});
+  CHECK_THAT(report.explanation, ContainsSubstring("d output 0 (1) / d input 0 (1)") &&
+                                     ContainsSubstring("agrees with differences of eps 1e-07"));
+  report = check(f, leaf({1, 0, -2}), Reason::kink);
+  CHECK_THAT(report.explanation, ContainsSubstring("is 0 to the left and 3 to the right of 0"));
+  CHECK(gradcheck(f, {leaf({1, 3e-6, -2})}));  // far enough
+  // a wrong gradient at a kink is no excuse
+  const auto wrong = op([](const Tensor& x) { return abs(x); },
+                        [](const Tensor& g, const Tensor&) { return g * 5.0; });
+  CHECK_FALSE(gradcheck(wrong, {leaf({0})}));
+  CHECK(gradcheck(wrong, {leaf({0})}).reason != Reason::kink);
+}
+
+TEST_CASE("reason: nondeterminism", "[gradcheck]") {
+  const Tensor x = random_leaf({3});
+  auto report =
+      check([](const Inputs& in) { return dropout(in[0], 0.5); }, x, Reason::nondeterministic);
+  CHECK_THAT(report.explanation, ContainsSubstring("the same result every time"));
+  // in the gradient alone: between two graphs, and between two runs of one
+  auto calls = std::make_shared<int>(0);
+  report =
+      check(op(cube, [calls](const Tensor& g,
+                             const Tensor& v) { return g * v * v * (3.0 + 1e-14 * ++*calls); }),
+            x, Reason::nondeterministic);
+  CHECK_THAT(report.explanation, ContainsSubstring("two runs gave the gradients"));
+  const auto per_graph = [calls](const Inputs& in) {
+    const double factor = 3.0 + 1e-14 * ++*calls;
+    return op(cube,
+              [factor](const Tensor& g, const Tensor& v) { return g * v * v * factor; })(in)[0];
+  };
+  check(per_graph, x, Reason::nondeterministic);
+  CHECK(gradcheck(per_graph, {x}, {.fast_mode = true}).reason == Reason::nondeterministic);
+  // a formula that keeps what an earlier run left
+  check(
+      [](const Inputs& in) {
+        const auto runs = std::make_shared<int>(0);
+        return op(cube, [runs](const Tensor& g, const Tensor& v) {
+          return g * v * v * (3.0 + 1e-14 * ++*runs);
+        })(in)[0];
+      },
+      x, Reason::nondeterministic);
+}
+
+TEST_CASE("reason: not finite", "[gradcheck]") {
+  auto report =
+      check([](const Inputs& in) { return log(in[0]); }, leaf({1, -1}), Reason::not_finite);
+  CHECK_THAT(report.explanation, ContainsSubstring("output 0 is nan at (1)") ||
+                                     ContainsSubstring("output 0 is -nan at (1)"));
+  report = check([](const Inputs& in) { return sqrt(in[0]); }, leaf({1, 1e-7}), Reason::not_finite);
+  CHECK_THAT(report.explanation, ContainsSubstring("not within eps of it"));
+  report = check(op(cube, [](const Tensor& g, const Tensor& x) { return g * cube(x) / x * 3.0; }),
+                 leaf({1, 0}), Reason::not_finite);
+  CHECK_THAT(report.explanation, ContainsSubstring("its analytic gradient is not"));
+}
+
+TEST_CASE("reason: inputs are modified", "[gradcheck]") {
+  const Tensor x = leaf({1, 2}), constant = tensor({3, 4}, DType::float64);
+  auto report = check(
+      [](const Inputs& in) {
+        Tensor handle = in[0];
+        handle.update([](auto& a) { a.data()[1] += 1; });
+        return handle * 2.0;
+      },
+      x, Reason::inputs_modified);
+  CHECK_THAT(report.explanation,
+             ContainsSubstring("the function changes input 0 at (1), which was 2 and is 3"));
+  CHECK(x.data<double>()[1] == 2);  // set back
+  // behind the library's back, in a constant, in the backward
+  const auto rude = [](const Inputs& in) {
+    return record(
+        "rude", {in[0], in[1]}, [](std::span<const Tensor> v) { return v[0] * v[1]; },
+        [c = in[1]](Sink& sink) {
+          sink.add(0, sink.gradient() * c);
+          const_cast<double*>(c.data<double>())[0] = 9;
+        });
+  };
+  report = gradcheck(rude, {x, constant});
+  CHECK(report.reason == Reason::inputs_modified);
+  CHECK_THAT(report.explanation, ContainsSubstring("input 1 at (0), which was 3 and is 9"));
+  CHECK(constant.data<double>()[0] == 3);
+}
+
+TEST_CASE("reason: not linear in the cotangent", "[gradcheck]") {
+  const Tensor x = random_leaf({3});
+  // a term that does not multiply the cotangent
+  auto report =
+      check(op(cube, [](const Tensor& g, const Tensor& v) { return g * v * v * 3.0 + 1e-3; }), x,
+            Reason::not_linear);
+  CHECK_THAT(report.explanation, ContainsSubstring("a zero cotangent for output 0 gives 0.001"));
+  CHECK(report.disagree >= 6);  // all that are off the diagonal
+  // right for every unit vector
+  report = check(op(cube, [](const Tensor& g, const Tensor& v) { return g * g * v * v * 3.0; }), x,
+                 Reason::not_linear);
+  CHECK(report.disagree == 0);
+}
+
+TEST_CASE("reason: unknown, and where", "[gradcheck]") {
+  const auto f = op(cube, [](const Tensor& g, const Tensor& x) {
+    return g * x * x * tensor({3, 2, 4, 3}, DType::float64);
+  });
+  const auto report = check(f, leaf({1, 2, 3, 4}), Reason::unknown);
+  CHECK_THAT(report.explanation, ContainsSubstring("on the diagonal, 2 of 4"));
+}
+
+TEST_CASE("every reason has a name", "[gradcheck]") {
+  CHECK(std::string(to_string(Reason::none)) == "none");
+  CHECK(std::string(to_string(Reason::unvisited)) == "unvisited");
+  CHECK(std::string(to_string(Reason::unknown)) == "unknown");
+}
+
+TEST_CASE("a sweep over eps has a shape for each reason", "[gradcheck]") {
+  const Tensor x = leaf({0.4, 1.1, -2});
+  const auto sweep = eps_sweep([](const Inputs& in) { return sin(in[0]) * in[0]; }, {x});
+  REQUIRE(sweep.points.size() == 10);
+  CHECK(sweep.points.front().eps == Approx(0.1));
+  CHECK(sweep.points.back().eps == Approx(1e-10));
+  // truncation falls by 100 for each tenth of eps, rounding rises by about 10
+  CHECK(sweep.points[0].error / sweep.points[1].error == Approx(100).epsilon(0.1));
+  CHECK(sweep.points[1].error / sweep.points[2].error == Approx(100).epsilon(0.1));
+  CHECK(sweep.points[9].error > 100 * sweep.best().error);
+  CHECK(sweep.best().error < 1e-8);
+  CHECK(sweep.best().eps <= 1.1e-4);
+  CHECK(sweep.best().eps >= 0.9e-7);
+  CHECK_THAT(sweep.reading, StartsWith("right:"));
+  CHECK_THAT(sweep.table(), ContainsSubstring("1e-01") && ContainsSubstring("|####") &&
+                                ContainsSubstring("<- smallest") && ContainsSubstring("right:"));
+
+  const auto read = [](const TensorFunction& f, const Tensor& at) {
+    return eps_sweep(f, {at}).reading;
+  };
+  CHECK_THAT(
+      read([](const Inputs& in) { return to(sin(to(in[0], DType::float32)), DType::float64); }, x),
+      ContainsSubstring("float32 inside"));
+  CHECK_THAT(read([](const Inputs& in) { return relu(in[0]); }, leaf({1, 3e-6, -2})),
+             ContainsSubstring("a kink between 1e-06 and 1e-05"));
+  CHECK_THAT(read([](const Inputs& in) { return relu(in[0]); }, leaf({1, 0, -2})),
+             StartsWith("flat:"));
+  CHECK_THAT(read(op(cube, [](const Tensor& g, const Tensor& v) { return g * v * v; }), x),
+             StartsWith("flat:"));
+  CHECK_THAT(read([](const Inputs& in) { return exp(in[0].detach()); }, x), !StartsWith("right"));
+  CHECK_THAT(read([](const Inputs& in) { return log(in[0]); }, leaf({-1})),
+             StartsWith("not finite"));
+  CHECK_THROWS_WITH(eps_sweep([](const Inputs& in) { return in[0]; }, {ones({1}).requires_grad_()}),
+                    ContainsSubstring("eps_sweep: input 0 is float32"));
+  CHECK_THROWS_AS(EpsSweep().best(), ValueError);
+}

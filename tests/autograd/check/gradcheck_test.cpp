@@ -1,0 +1,347 @@
+#include <cstring>
+#include <limits>
+#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/random.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using Inputs = std::vector<Tensor>;
+
+namespace {
+
+Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
+
+// 2 x, whose derivative is claimed to be `claim`, at element `at` of x only.
+Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
+  return record(
+      "wrong", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
+      [at, claim](Sink& sink) {
+        Tensor g = clone(sink.gradient() * 2.0);
+        g.update([&](auto& a) {
+          using T = typename std::remove_reference_t<decltype(a)>::value_type;
+          a.data()[at] *= static_cast<T>(claim / 2);
+        });
+        sink.add(0, g);
+      });
+}
+
+// x^2 with a right first derivative whose own derivative is wrong: it treats x as a constant.
+Tensor square_once(const Tensor& x) {
+  return record(
+      "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
+      [value = x.detach()](Sink& sink) { sink.add(0, sink.gradient() * value * 2.0); });
+}
+
+}  // namespace
+
+TEST_CASE("gradcheck agrees with right gradients", "[gradcheck]") {
+  const Tensor x = leaf({{0.5, -1}, {2, 0.25}}), w = leaf({3, -2});
+  const auto f = [](const Inputs& in) { return exp(in[0]) * in[1] + in[0] * in[0]; };
+  const auto report = gradcheck(f, {x, w});
+  CHECK(report);
+  CHECK(report.reason == GradcheckReason::none);
+  CHECK(report.checked == 4 * 6);  // outputs times inputs
+  CHECK(report.disagree == 0);
+  CHECK(report.worst_error < 1e-8);
+  CHECK_THAT(report.message, ContainsSubstring("gradcheck: all 24 elements agree"));
+  const auto second = gradgradcheck(f, {x, w});
+  CHECK(second);
+  CHECK(second.checked == 6 * (6 + 4));  // in the inputs and in the cotangent
+}
+
+TEST_CASE("gradcheck names the element of a wrong gradient", "[gradcheck]") {
+  const Tensor a = leaf({1, 2}), x = leaf({{1, 2, 3}, {4, 5, 6}});
+  const auto f = [](const Inputs& in) { return sum(in[0]) * wrong_at(in[1], 4, 0.125); };
+  const auto report = gradcheck(f, {a, x});
+  CHECK_FALSE(report);
+  CHECK(report.reason == GradcheckReason::unknown);
+  CHECK_THAT(report.explanation, ContainsSubstring("1 of 6 elements of input 1: (1, 1)"));
+  CHECK_THAT(report.explanation, ContainsSubstring("1 of 6 elements of output 0: (1, 1)"));
+  const GradcheckElement& worst = report.worst().worst;
+  CHECK(report.worst().input == 1);
+  CHECK(worst.input_index == std::vector<std::size_t>{1, 1});
+  CHECK(worst.output_index == std::vector<std::size_t>{1, 1});
+  CHECK(worst.analytic == 3 * 0.125);
+  CHECK(worst.numeric == Approx(3 * 2));
+  CHECK(worst.error == std::abs(worst.analytic - worst.numeric));
+  CHECK(report.worst_error > 0.9);
+  CHECK(report.disagree == 1);
+  CHECK(report.pair(0, 0).disagree == 0);
+  CHECK(report.pair(0, 1).disagree == 1);
+  CHECK_THAT(
+      report.message,
+      StartsWith("gradcheck: d output 0 (1, 1) / d input 1 (1, 1): analytic 0.375, numeric "));
+  CHECK_THAT(report.message, ContainsSubstring("1 of 48 elements"));
+  CHECK(report.message.find('\n') == std::string::npos);
+}
+
+TEST_CASE("gradcheck tells of a failure even where a larger error is within bounds",
+          "[gradcheck]") {
+  // 2e-5 is wrong for a derivative near 0, 5e-4 is within rtol of one near 1.
+  const Tensor x = leaf({0, 0});
+  const auto f = [](const Inputs& in) {
+    return record(
+        "skewed", {in[0]},
+        [](std::span<const Tensor> v) {
+          return v[0] * tensor({0, 2}, DType::float64);
+        },
+        [](Sink& sink) {
+          sink.add(0, sink.gradient() * tensor({2e-5, 2.0005}, DType::float64));
+        });
+  };
+  const auto report = gradcheck(f, {x});
+  CHECK_FALSE(report);
+  CHECK(report.worst().worst.output_index == std::vector<std::size_t>{0});
+  CHECK(report.worst().worst.numeric == 0);
+  CHECK(report.worst_error > 1e-4);  // that of the other one
+}
+
+TEST_CASE("gradgradcheck finds what gradcheck cannot", "[gradcheck]") {
+  const Tensor x = leaf({1, 2});
+  const auto f = [](const Inputs& in) { return square_once(in[0]); };
+  CHECK(gradcheck(f, {x}));
+  const auto report = gradgradcheck(f, {x});
+  CHECK_FALSE(report);
+  CHECK(report.worst().input == 0);
+  CHECK(report.worst().worst.analytic == 0);
+  CHECK_THAT(report.message, StartsWith("gradgradcheck: d gradient of input 0 ("));
+}
+
+TEST_CASE("NaN and infinity are failures", "[gradcheck]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x = leaf({1, 2});
+  for (const double claim : {nan, inf}) {
+    const auto report = gradcheck([&](const Inputs& in) { return wrong_at(in[0], 1, claim); }, {x});
+    CHECK_FALSE(report);
+    CHECK(report.reason == GradcheckReason::not_finite);
+    CHECK(report.worst().worst.input_index == std::vector<std::size_t>{1});
+    CHECK(std::isinf(report.worst().worst.error));
+  }
+  // numeric: log of a negative number
+  CHECK_FALSE(gradcheck([](const Inputs& in) { return log(in[0]); }, {leaf({-1})}));
+  // numeric infinite, and so the tolerance
+  CHECK_FALSE(
+      gradcheck([](const Inputs& in) { return pow(in[0], -1); }, {leaf({1e-6})}, {.eps = 1e-6}));
+}
+
+TEST_CASE("an infinite input that is masked out has gradient 0", "[gradcheck]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})}));
+  CHECK_FALSE(gradcheck([](const Inputs& in) { return in[0] * 2.0; }, {leaf({-inf, 1})}));
+}
+
+TEST_CASE("gradcheck refuses what it cannot check", "[gradcheck]") {
+  const auto f = [](const Inputs& in) { return in[0] * 2.0; };
+  CHECK_THROWS_AS(gradcheck(f, {ones({2}).requires_grad_()}), DTypeError);
+  CHECK_THROWS_WITH(
+      gradcheck(f, {ones({2}).requires_grad_()}),
+      ContainsSubstring("gradcheck: input 0 is float32") && ContainsSubstring("DType::float64"));
+  CHECK_THROWS_AS(gradgradcheck(f, {ones({2}).requires_grad_()}), DTypeError);
+  CHECK_THROWS_WITH(gradcheck(f, {ones({2}, DType::float64)}),
+                    ContainsSubstring("nothing to check"));
+  CHECK_THROWS_WITH(gradcheck(f, {leaf({1}) * 2.0}), ContainsSubstring("result of 'mul'"));
+  CHECK_THROWS_WITH(
+      gradcheck([](const Inputs& in) { return to(in[0], DType::float32); }, {leaf({1})}),
+      ContainsSubstring("returned float32"));
+  CHECK_THROWS_WITH(gradcheck([](const Inputs&) { return Tensor(); }, {leaf({1})}),
+                    ContainsSubstring("output 0 is undefined"));
+  CHECK_THROWS_WITH(gradcheck([](const Inputs&) { return Inputs(); }, {leaf({1})}),
+                    ContainsSubstring("returned no Tensor"));
+  const Tensor twice = leaf({1});
+  CHECK_THROWS_WITH(gradcheck(f, {twice, twice}),
+                    ContainsSubstring("input 0 and input 1 are the same Tensor"));
+  CHECK_THROWS_WITH(gradcheck(f, {leaf({1})}, {.eps = 0}), ContainsSubstring("eps is 0"));
+  CHECK_THROWS_WITH(gradcheck(f, {leaf({1})}, {.rtol = -1}), ContainsSubstring("rtol is -1"));
+  CHECK_THROWS_WITH(gradcheck(f, {leaf({1})}, {.names = {"a", "b"}}),
+                    ContainsSubstring("2 names for 1 inputs"));
+  std::size_t size = 1;
+  CHECK_THROWS_WITH(
+      gradcheck([&](const Inputs& in) { return expand(in[0], {++size}); }, {leaf({1})}),
+      ContainsSubstring("output 0 changes its shape: (2,), (3,)"));
+  const auto random = [](const Inputs& in) {
+    return in[0] * randn(Dims(in[0].shape()), DType::float64);
+  };
+  CHECK_THAT(gradcheck(random, {leaf({1})}).message, ContainsSubstring("same result every time"));
+}
+
+TEST_CASE("unused inputs and outputs without a graph have zero gradients", "[gradcheck]") {
+  const Tensor used = leaf({1, 2}), unused = leaf({3});
+  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {used, unused}));
+  CHECK(gradgradcheck([](const Inputs& in) { return exp(in[0]); }, {used, unused}));
+  CHECK(gradcheck([](const Inputs&) { return ones({2}, DType::float64); }, {used}));
+  // a gradient that is lost on the way
+  const auto lost = gradcheck([](const Inputs& in) { return exp(in[0].detach()); }, {used});
+  CHECK_FALSE(lost);
+  CHECK(lost.worst().worst.analytic == 0);
+  // undefined inputs, constants, and no elements
+  CHECK(gradcheck([](const Inputs& in) { return in[1] * in[2]; },
+                  {Tensor(), used, ones({2}, DType::float64)}));
+  const auto none = gradcheck([](const Inputs& in) { return in[0] * 2.0; },
+                              {zeros({0, 3}, DType::float64).requires_grad_()});
+  CHECK(none);
+  CHECK(none.checked == 0);
+}
+
+TEST_CASE("gradcheck restores the inputs bit for bit", "[gradcheck]") {
+  const Tensor x = leaf({0.1, 1e-300, -3e20, 7});
+  const std::vector<double> before(x.data<double>(), x.data<double>() + 4);
+  const auto unchanged = [&] {
+    return std::memcmp(before.data(), x.data<double>(), 4 * sizeof(double)) == 0;
+  };
+  gradcheck([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  CHECK(unchanged());
+  gradgradcheck([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  CHECK(unchanged());
+  int calls = 0;
+  const auto throws = [&](const Inputs& in) {
+    if (++calls == 7)
+      throw std::runtime_error("enough");
+    return in[0] * in[0];
+  };
+  CHECK_THROWS_WITH(gradcheck(throws, {x}), "enough");
+  CHECK(unchanged());
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("the defaults of gradcheck are PyTorch's", "[gradcheck]") {
+  const GradcheckOptions options;
+  CHECK(options.eps == 1e-6);
+  CHECK(options.atol == 1e-5);
+  CHECK(options.rtol == 1e-3);
+  CHECK_FALSE(options.fast_mode);
+  // Just within the bounds, and just outside of them: |analytic - numeric| <= atol + rtol *
+  // |numeric|
+  const auto f = [](double claim) {
+    return [claim](const Inputs& in) { return wrong_at(in[0], 0, claim); };
+  };
+  CHECK(gradcheck(f(2 + 2e-3 + 0.9e-5), {leaf({1})}));
+  CHECK_FALSE(gradcheck(f(2 + 2e-3 + 1.1e-5), {leaf({1})}));
+  CHECK(gradcheck(f(2.1), {leaf({1})}, {.rtol = 0.06}));
+  CHECK(gradcheck(f(2.1), {leaf({1})}, {.atol = 0.11}));
+}
+
+TEST_CASE("gradcheck of several outputs, one by one", "[gradcheck]") {
+  const Tensor a = leaf({1, 2}), b = leaf({{3, 4}});
+  const auto f = [](const Inputs& in) {
+    return Inputs{exp(in[0]), wrong_at(in[1], 1, 3), sum(in[0] * in[1])};
+  };
+  const auto report = gradcheck(f, {a, b}, {.names = {"left", "right"}});
+  CHECK_FALSE(report);
+  REQUIRE(report.pairs.size() == 6);
+  CHECK(report.checked == (2 + 2 + 1) * (2 + 2));
+  CHECK(report.disagree == 1);
+  for (const GradcheckPair& pair : report.pairs)
+    CHECK(pair.disagree == (pair.output == 1 && pair.input == 1 ? 1 : 0));
+  const GradcheckPair& pair = report.pair(1, 1);
+  CHECK(&report.worst() == &pair);
+  CHECK(pair.output_name == "output 1");
+  CHECK(pair.input_name == "right");
+  CHECK(pair.output_shape == Shape{1, 2});
+  CHECK(pair.analytic.shape() == Shape{2, 2});
+  CHECK(pair.analytic.data<double>()[3] == 3);
+  CHECK(pair.numeric.data<double>()[3] == Approx(2));
+  CHECK_THAT(report.message, StartsWith("gradcheck: d output 1 (0, 1) / d right (0, 1): "));
+  CHECK_THROWS_WITH(report.pair(3, 0), ContainsSubstring("output 3 with input 0"));
+  CHECK_THROWS_AS(report.error_map(0, 2), ValueError);
+
+  const auto right = [](const Inputs& in) { return Inputs{exp(in[0]), in[0] * in[1]}; };
+  CHECK(gradcheck(right, {a, b}));
+  const auto second = gradgradcheck(right, {a, b});
+  CHECK(second);
+  CHECK(second.pairs.size() == 2 * (2 + 2));  // two gradients; two inputs and two cotangents
+  CHECK(second.pair(1, 3).output_name == "gradient of input 1");
+  CHECK(second.pair(1, 3).input_name == "cotangent 1");
+}
+
+TEST_CASE("a gradcheck report as a table, a heat map and an error map", "[gradcheck]") {
+  const Tensor x = leaf({{1, 2, 3}, {4, 5, 6}}), c = leaf({1, 1, 1});
+  const auto report =
+      gradcheck([](const Inputs& in) { return wrong_at(in[0], 4, 2.2) + in[1]; }, {x, c});
+  const std::string table = report.table();
+  CHECK_THAT(table, StartsWith("output    input    shape   elements  disagree  worst error"));
+  CHECK_THAT(table, ContainsSubstring("input 1  (3,)          18         0  "));
+  CHECK_THAT(table, ContainsSubstring("input 0  (2, 3)        36         1  0.2 "));
+  CHECK_THAT(table, ContainsSubstring("(1, 1) / (1, 1)"));
+  CHECK_THAT(table, ContainsSubstring(report.message));
+
+  CHECK_THAT(report.heat_map(),
+             ContainsSubstring("......\n......\n......\n......\n....+.\n......\n"));
+  CHECK_THAT(report.heat_map(0, 0, 2),
+             ContainsSubstring(".+\neach sign is the worst of 6 x 3 elements\n"));
+  CHECK_THAT(report.heat_map(0, 1), ContainsSubstring("6 x 3\n...\n"));
+  CHECK_THROWS_AS(report.heat_map(0, 0, 0), ValueError);
+
+  const Tensor error = report.error_map(0, 0);
+  CHECK(error.shape() == Shape{6, 6});
+  for (std::size_t i = 0; i < 36; ++i)
+    CHECK(std::abs(error.data<double>()[i] - (i == 4 * 6 + 4 ? 0.2 : 0)) < 1e-8);
+}
+
+TEST_CASE("fast mode compares products", "[gradcheck]") {
+  const Tensor x = leaf({{0.5, -1}, {2, 0.25}}), w = leaf({3, -2});
+  int calls = 0;
+  const auto f = [&](const Inputs& in) {
+    ++calls;
+    return exp(in[0]) * in[1] + in[0] * in[0];
+  };
+  const auto report = gradcheck(f, {x, w}, {.fast_mode = true});
+  CHECK(report);
+  CHECK(report.fast_mode);
+  CHECK(report.checked == 2);
+  CHECK(calls <= 12);
+  CHECK_THAT(report.message, ContainsSubstring("all 2 products agree"));
+  CHECK_THROWS_WITH(report.heat_map(), ContainsSubstring("fast mode keeps no Jacobian"));
+  CHECK_THROWS_WITH(report.error_map(0, 0), ContainsSubstring("fast mode keeps no Jacobian"));
+  CHECK(gradgradcheck(f, {x, w}, {.fast_mode = true}));
+  // another seed, other directions
+  const auto other = gradcheck(f, {x, w}, {.fast_mode = true, .seed = 1});
+  CHECK(other.pair(0, 0).numeric.item() != report.pair(0, 0).numeric.item());
+  // a failure is reported in full
+  const auto wrong =
+      gradcheck([](const Inputs& in) { return wrong_at(in[0], 1, 2.5); }, {x}, {.fast_mode = true});
+  CHECK_FALSE(wrong);
+  CHECK_FALSE(wrong.fast_mode);
+  CHECK(wrong.checked == 16);
+  CHECK(wrong.worst().worst.input_index == std::vector<std::size_t>{0, 1});
+  CHECK_THAT(wrong.table(), ContainsSubstring("note: fast mode found a disagreement"));
+  // a mask's infinity is not moved
+  const double inf = std::numeric_limits<double>::infinity();
+  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})},
+                  {.fast_mode = true}));
+}
+
+TEST_CASE("gradcheck of a function that gives back its input", "[gradcheck]") {
+  const Tensor x = leaf({1, 2});
+  CHECK(gradcheck([](const Inputs& in) { return in[0]; }, {x}));
+  CHECK(gradcheck([](const Inputs& in) { return Inputs{in[0], in[0]}; }, {x}));
+  CHECK(gradgradcheck([](const Inputs& in) { return in[0]; }, {x}));
+  CHECK(gradcheck([](const Inputs& in) { return in[0]; }, {x}, {.fast_mode = true}));
+}
+
+TEST_CASE("equal infinities do not differ", "[gradcheck]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const auto f = [inf](const Inputs& in) {
+    return masked_fill(in[0], Mask({true, false}), -inf) * 2.0;
+  };
+  CHECK(gradcheck(f, {leaf({1, 2})}));
+  CHECK(gradcheck(f, {leaf({1, 2})}, {.fast_mode = true}));
+}
+
+TEST_CASE("gradcheck works where gradients are off, and leaves them so", "[gradcheck]") {
+  const NoGrad no_grad;
+  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({1})}).worst().numeric.item() >
+        2);
+  CHECK_FALSE(Mode::current().grad_enabled);
+}
+
+TEST_CASE("gradcheck of a function that takes gradients itself", "[gradcheck]") {
+  const Tensor x = leaf({0.5, 2});
+  const auto f = [](const Inputs& in) {
+    const Tensor y = sum(in[0] * in[0] * in[0]);
+    return in[0] * grad({y}, {in[0]}, {.create_graph = true})[0];  // 3 x^3
+  };
+  CHECK(gradcheck(f, {x}));
+  CHECK(gradgradcheck(f, {x}));
+}

@@ -1,0 +1,333 @@
+// The engine: errors on the way, runs within runs, long chains, threads, and what is kept alive.
+
+#include <cmath>
+#include <memory>
+#include <thread>
+#include <xgrad/autograd/custom_op.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
+
+std::vector<double> numbers(const Tensor& x) {
+  return {x.data<double>(), x.data<double>() + x.numel()};
+}
+
+using Numbers = std::vector<double>;
+
+// x, with a backward that throws or gives what it is told to.
+Tensor with_backward(const char* name, const Tensor& x, std::function<void(Sink&)> backward) {
+  return record(
+      name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
+}
+
+}  // namespace
+
+TEST_CASE("an exception in a backward changes no grad and leaves the engine usable", "[engine]") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  sum(x * w).backward();
+  const auto throws = [](Sink&) { throw std::runtime_error("in the middle"); };
+  // w gets its gradient before the formula throws, x would get it after
+  const auto y = [&] { return sum(with_backward("throwing", x * 2.0, throws) * w); };
+  CHECK_THROWS_WITH(y().backward(), "in the middle");
+  CHECK_THROWS_WITH(grad({y()}, {x}), "in the middle");
+  CHECK(numbers(x.grad()) == Numbers{3, 4});
+  CHECK(numbers(w.grad()) == Numbers{1, 2});
+  Tensor h = with_backward("throwing", x, throws) * w;
+  h.retain_grad();  // it has its gradient before anything throws
+  CHECK_THROWS_WITH(sum(h).backward(), "in the middle");
+  CHECK_FALSE(h.grad().defined());
+  CHECK(Mode::current().grad_enabled);
+  sum(x * w).backward();
+  CHECK(numbers(x.grad()) == Numbers{6, 8});
+  CHECK(numbers(w.grad()) == Numbers{2, 4});
+}
+
+TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[engine]") {
+  Tensor x = leaf({1, 2});
+  CHECK_THROWS(record(
+      "throws", {x}, [](std::span<const Tensor>) -> Tensor { throw std::runtime_error("no"); },
+      [](Sink&) {}));
+  CHECK(Mode::current().grad_enabled);
+  const std::size_t id =
+      x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
+  const Tensor w = leaf({5, 6});
+  CHECK_THROWS_WITH(sum(x * x + w).backward(), "hook");
+  CHECK_THROWS_WITH(sum(w + x * x).backward(), "hook");
+  CHECK_FALSE(w.grad().defined());
+  CHECK(Mode::current().grad_enabled);
+  CHECK_FALSE(x.grad().defined());
+  x.remove_hook(id);
+  sum(x * x).backward();
+  CHECK(numbers(x.grad()) == Numbers{2, 4});
+}
+
+TEST_CASE("a gradient that does not fit names the op", "[engine]") {
+  const Tensor x = leaf({1, 2});
+  const Tensor shape =
+      with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({3}, DType::float64)); });
+  CHECK_THROWS_AS(sum(shape).backward(), ShapeError);
+  const Tensor again =
+      with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({3}, DType::float64)); });
+  CHECK_THROWS_WITH(sum(again).backward(), ContainsSubstring("my_op") &&
+                                               ContainsSubstring("(3,)") &&
+                                               ContainsSubstring("(2,)"));
+  const Tensor of_another =
+      with_backward("my_op", x, [](Sink& sink) { sink.add(1, sink.gradient()); });
+  CHECK_THROWS_AS(sum(of_another).backward(), ValueError);
+  CHECK_THROWS_WITH(sum(of_another).backward(),
+                    "my_op: its backward has a gradient for input 1 of 1");
+  // broadcast gradients are summed only for ops that say so
+  const Tensor wide = with_backward("my_op", x, [](Sink& sink) {
+    sink.add(0, ones({5, 2}, DType::float64));
+  });
+  CHECK_THROWS_AS(sum(wide).backward(), ShapeError);
+  const Tensor dtype = with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({2})); });
+  CHECK_THROWS_AS(sum(dtype).backward(), DTypeError);
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("ops that declare broadcasting have their gradients summed", "[engine]") {
+  const Tensor x = leaf({{1}, {2}});
+  const auto forward = [](std::span<const Tensor> in) {
+    return in[0] + zeros({2, 3}, DType::float64);
+  };
+  const auto backward = [](Sink& sink) { sink.add(0, sink.gradient()); };
+  const Tensor y = record("widen", {x}, forward, backward, {.broadcasts = true});
+  sum(y * tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64)).backward();
+  CHECK(numbers(x.grad()) == Numbers{6, 15});
+}
+
+TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engine]") {
+  const Tensor x = leaf({1, 2}), constant = ones({2}, DType::float64);
+  bool needs_x = false, needs_constant = true, needs_undefined = true;
+  const Tensor y = record(
+      "three", {x, constant, Tensor()}, [](std::span<const Tensor> in) { return in[0] + in[1]; },
+      [&](Sink& sink) {
+        needs_x = sink.needs(0);
+        needs_constant = sink.needs(1);
+        needs_undefined = sink.needs(2);
+        sink.add(0, sink.gradient());
+        sink.add(1, sink.gradient());  // goes nowhere
+      });
+  sum(y).backward();
+  CHECK(needs_x);
+  CHECK_FALSE(needs_constant);
+  CHECK_FALSE(needs_undefined);
+  CHECK(numbers(x.grad()) == Numbers{1, 1});
+}
+
+TEST_CASE("kernels accumulate into a buffer", "[engine]") {
+  const Tensor x = leaf({1, 2}), other = leaf({5, 7});
+  std::vector<double> betas;
+  const auto doubled = [&betas](const Tensor& in) {
+    return record(
+        "doubled", {in}, [](std::span<const Tensor> v) { return v[0] * 2.0; },
+        [&betas](Sink& sink) {
+          const auto out = sink.buffer<double>(0);
+          betas.push_back(out.beta);
+          for (std::size_t i = 0; i < 2; ++i)
+            out.data[i] = 2 * sink.gradient().data<double>()[i] +
+                          (out.beta == 0 ? 0 : out.beta * out.data[i]);
+        });
+  };
+  const Tensor y = doubled(x), z = doubled(x);
+  sum(y * other + z * 3.0 + x).backward();
+  CHECK(numbers(x.grad()) == Numbers{10 + 6 + 1, 14 + 6 + 1});
+  CHECK(betas == std::vector<double>{1, 1});  // the sum's own gradient came first
+  // a gradient in other hands is not written to
+  betas.clear();
+  const Tensor h = x * 1.0;
+  const Tensor v = tensor({100, 200}, DType::float64);
+  backward({doubled(h), h}, {.grad_outputs = {tensor({1, 1}, DType::float64), v}});
+  CHECK(betas == std::vector<double>{1});
+  CHECK(numbers(v) == Numbers{100, 200});
+  CHECK(numbers(x.grad()) == Numbers{17 + 102, 21 + 202});
+}
+
+TEST_CASE("a backward within a hook", "[engine]") {
+  Tensor x = leaf({1, 2});
+  const Tensor w = leaf({3, 4});
+  const Tensor other = sum(w * w), same_leaf = sum(x * 100.0), square = sum(x * x);
+  Tensor h = x * 5.0;
+  h.register_hook([&](const Tensor& g) {
+    other.backward();      // of another graph
+    same_leaf.backward();  // into a leaf that this run will reach
+    return g + grad({square}, {x})[0];
+  });
+  sum(h * 2.0).backward();
+  CHECK(numbers(w.grad()) == Numbers{6, 8});
+  CHECK(numbers(x.grad()) == Numbers{100 + 5 * (2 + 2), 100 + 5 * (2 + 4)});
+}
+
+TEST_CASE("a formula that computes its forward again and runs it backward", "[engine]") {
+  const Tensor x = leaf({1, 2});
+  const auto expensive = [](const Tensor& a) { return exp(a) * a; };
+  const auto recomputed = [&](const Tensor& in) {
+    return record(
+        "recomputed", {in}, [&](std::span<const Tensor> v) { return expensive(v[0]); },
+        [&, in = Saved(in)](Sink& sink) {
+          const ModeGuard enabled({true, nullptr});
+          const Tensor a = in.tensor().detach().requires_grad_();
+          sink.add(0, grad({expensive(a)}, {a}, {.grad_outputs = {sink.gradient()}})[0]);
+        });
+  };
+  const auto g = grad({sum(sin(recomputed(x * 0.5)))}, {x});
+  CHECK(numbers(g[0]) == numbers(grad({sum(sin(expensive(x * 0.5)))}, {x})[0]));
+  CHECK(Mode::current().grad_enabled);
+}
+
+TEST_CASE("a chain of a million ops", "[engine]") {
+  constexpr std::size_t n = 1'000'000;
+  const Tensor x = leaf({1, 2});
+  const auto chain = [&] {
+    Tensor y = x;
+    for (std::size_t i = 0; i < n; ++i)
+      y = -y;
+    return y;
+  };
+  SECTION("backward") {
+    sum(chain()).backward();
+    CHECK(numbers(x.grad()) == Numbers{1, 1});
+  }
+  SECTION("grad with create_graph, and its end") {
+    CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Numbers{1, 1});
+  }
+  SECTION("destroyed without a backward") {
+    const std::weak_ptr<Node> node = chain().impl().node;
+    CHECK(node.expired());
+  }
+  SECTION("through closures") {  // exp keeps its output, mul both operands
+    Tensor y = x;
+    for (std::size_t i = 0; i < n / 4; ++i)
+      y = y * y;
+    const std::weak_ptr<Node> node = y.impl().node;
+    y = Tensor();
+    CHECK(node.expired());
+  }
+}
+
+// ---- threads
+
+TEST_CASE("a graph built on two threads", "[engine]") {
+  const Tensor x = leaf({1, 2});
+  Tensor a, b;
+  std::thread first([&] {
+    a = x * 2.0;
+    for (int i = 0; i < 1000; ++i)
+      a = a + x;
+  });
+  std::thread second([&] { b = exp(x); });
+  first.join();
+  second.join();
+  sum(a * b).backward();  // (1002 x) e^x
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double v = numbers(x)[i];
+    CHECK(numbers(x.grad())[i] == Approx(1002 * (1 + v) * std::exp(v)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("threads call grad() on shared leaves and a shared graph", "[engine]") {
+  const Tensor x = leaf({1, 2, 3});
+  const Tensor shared = exp(x * 0.5);
+  const Numbers expected = numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]);
+  std::vector<int> right(4);
+  std::vector<std::thread> threads;
+  for (int& count : right)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i)
+        count += numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]) == expected;
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(right == std::vector<int>{200, 200, 200, 200});
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("the mode belongs to its thread", "[engine]") {
+  const NoGrad no_grad;
+  bool enabled = false;
+  std::thread([&] { enabled = Mode::current().grad_enabled; }).join();
+  CHECK(enabled);
+}
+
+// ---- what is kept alive
+
+TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
+  std::weak_ptr<Node> of_leaf, of_gradient, of_result;
+  {
+    const Tensor x = leaf({1, 2});
+    Tensor h = exp(x * x);
+    h.retain_grad();
+    sum(h).backward({.create_graph = true});
+    sum(h * x).backward({.create_graph = true});
+    of_leaf = x.impl().node;
+    of_gradient = x.grad().impl().node;
+    of_result = h.impl().node;
+    CHECK_FALSE(of_leaf.expired());
+    CHECK_FALSE(of_gradient.expired());
+  }
+  CHECK(of_leaf.expired());
+  CHECK(of_gradient.expired());
+  CHECK(of_result.expired());
+}
+
+TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
+  const Tensor x = leaf({1, 2});
+  std::weak_ptr<const Storage> unneeded, needed;
+  Tensor y;
+  {
+    const Tensor a = x + 1.0;  // the sum's derivative needs nothing
+    const Tensor b = a + x;
+    const Tensor c = exp(b);  // needs its output
+    unneeded = b.impl().value;
+    needed = c.impl().value;
+    y = sum(c);
+  }
+  CHECK(unneeded.expired());
+  CHECK_FALSE(needed.expired());
+  y.backward();
+  CHECK(needed.expired());  // each closure goes as soon as it has run
+}
+
+TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {
+  const Tensor x = leaf({1, 2});
+  const Tensor early = exp(x);
+  bool freed = false;
+  std::weak_ptr<const Storage> late_value;
+  Tensor y;
+  {
+    const Tensor watch = with_backward("watch", early, [&](Sink& sink) {
+      freed = late_value.expired();
+      sink.add(0, sink.gradient());
+    });
+    const Tensor late = exp(watch);
+    late_value = late.impl().value;
+    y = sum(late);
+  }
+  y.backward();
+  CHECK(freed);
+}
+
+TEST_CASE("a formula sees the output it asked for, also under create_graph", "[engine]") {
+  const Tensor x = leaf({0.5, 2});
+  const auto my_exp = [](const Tensor& in) {
+    return record(
+        "my_exp", {in}, [](std::span<const Tensor> v) { return exp(v[0]); },
+        [](Sink& sink) { sink.add(0, sink.gradient() * sink.output()); }, {.saves_output = true});
+  };
+  const auto f = [&](const std::vector<Tensor>& in) { return my_exp(in[0]); };
+  CHECK(gradcheck(f, {x}));
+  CHECK(gradgradcheck(f, {x}));
+  std::weak_ptr<Node> node;
+  {
+    const Tensor y = my_exp(x);
+    node = y.impl().node;
+    (void)grad({sum(y)}, {x}, {.create_graph = true});
+  }
+  CHECK(node.expired());
+}

@@ -1,0 +1,350 @@
+// Attention against itself in other words, and the matrix products that it is made of.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/random.hpp>
+
+#include "autograd/ops/op_table.hpp"
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using namespace xgrad::testing;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// The largest |a - b|, relative to b's largest magnitude; NaN if there is a NaN.
+double distance(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const Tensor x = to(a.detach(), DType::float64), y = to(b.detach(), DType::float64);
+  double most = 0, largest = 0;
+  for (std::size_t i = 0; i < x.numel(); ++i) {
+    const double difference = std::abs(x.data<double>()[i] - y.data<double>()[i]);
+    if (std::isnan(difference))
+      return difference;
+    most = std::max(most, difference);
+    largest = std::max(largest, std::abs(y.data<double>()[i]));
+  }
+  return largest > 0 ? most / largest : most;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && all(a == b); }
+
+Tensor leaf(const Dims& shape, std::uint64_t seed, DType dtype) {
+  Tensor x = clone(to(sample_randn(shape, seed), dtype));
+  return x.requires_grad_();
+}
+
+double tolerance(DType dtype) { return dtype == DType::float32 ? 2e-6 : 1e-14; }
+
+struct Threads {
+  explicit Threads(std::size_t n) : before(num_threads()) { set_num_threads(n); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { set_num_threads(before); }
+  std::size_t before;
+};
+
+// Attention as anyone would write it; `visible` is added to the scores.
+Tensor in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  return matmul(softmax(matmul(q, transpose(k, -2, -1)) * scale + bias, -1), v);
+}
+
+Tensor causal_bias(std::size_t t, std::size_t s, DType dtype) {
+  return masked_fill(zeros({t, s}, dtype), triu(ones({t, s}), 1) > 0.5, -infinity);
+}
+
+std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs,
+                              bool create_graph = false) {
+  const Tensor v = to(sample_randn(y.shape(), 9), y.dtype());
+  return grad({y}, inputs,
+              {.grad_outputs = {v}, .create_graph = create_graph, .retain_graph = true});
+}
+
+}  // namespace
+
+// ---- attention ----
+
+TEST_CASE("fused attention is attention in ops", "[attention]") {
+  const DType dtype = GENERATE(DType::float32, DType::float64);
+  // sizes around the kernel's block of 32 queries and the registers' 4 to 16 lanes
+  const auto [t, s] = GENERATE(std::pair{1, 1}, std::pair{31, 33}, std::pair{32, 16},
+                               std::pair{65, 17}, std::pair{100, 130});
+  const bool causal = GENERATE(false, true);
+  const Tensor q = leaf({2, 3, t, 12}, 1, dtype), k = leaf({2, 3, s, 12}, 2, dtype),
+               v = leaf({2, 3, s, 9}, 3, dtype), bias = leaf({t, s}, 4, dtype);
+  const Tensor total = causal ? bias + causal_bias(q.size(-2), k.size(-2), dtype) : bias;
+  const Tensor fused = scaled_dot_product_attention(q, k, v, total);
+  const Tensor composed = in_ops(q, k, v, total);
+  CHECK(distance(fused, composed) < tolerance(dtype));
+  const auto ordinary = gradients(fused, {q, k, v, bias});
+  const auto graph = gradients(fused, {q, k, v, bias}, true);
+  const auto expected = gradients(composed, {q, k, v, bias});
+  for (std::size_t i = 0; i < 4; ++i) {
+    INFO("gradient " << i << " in " << to_string(dtype));
+    if (i < 3 || s > 1) {  // of a single key the weight is 1 whatever the mask
+      CHECK(distance(ordinary[i], expected[i]) < 2 * tolerance(dtype));
+      CHECK(distance(graph[i], expected[i]) < 2 * tolerance(dtype));
+    }
+  }
+  if (causal) {
+    const Tensor by_flag =
+        scaled_dot_product_attention(q, k, v, AttentionOptions{.is_causal = true});
+    const Tensor by_mask = scaled_dot_product_attention(q, k, v, tril(Mask(ones({t, s}) > 0.5)));
+    const Tensor by_bias = in_ops(q, k, v, causal_bias(q.size(-2), k.size(-2), dtype));
+    CHECK(distance(by_flag, by_bias) < tolerance(dtype));
+    CHECK(distance(by_mask, by_bias) < tolerance(dtype));
+  }
+}
+
+TEST_CASE("packed attention is split, attention, merge", "[attention]") {
+  const DType dtype = GENERATE(DType::float32, DType::float64);
+  const double p = GENERATE(0.0, 0.25);
+  constexpr std::size_t b = 2, t = 70, h = 3, d = 10, c = h * d;
+  const Tensor qkv = leaf({b, t, 3 * c}, 1, dtype);
+  const auto heads = [&](const Tensor& x) { return transpose(reshape(x, {b, t, h, d}), 1, 2); };
+  const auto parts = split(qkv, c, -1);
+  manual_seed(3);
+  const Tensor packed = causal_self_attention(qkv, h, p);
+  const double next = default_generator().uniform_double();
+  manual_seed(3);
+  const Tensor apart = scaled_dot_product_attention(
+      heads(parts[0]), heads(parts[1]), heads(parts[2]), {.is_causal = true, .dropout_p = p});
+  CHECK(default_generator().uniform_double() == next);
+  const Tensor merged = reshape(transpose(apart, 1, 2), {b, t, c});
+  CHECK(same_bits(packed, merged));
+  const auto ordinary = gradients(packed, {qkv}), expected = gradients(merged, {qkv});
+  const auto graph = gradients(packed, {qkv}, true);
+  CHECK(same_bits(ordinary[0], expected[0]));
+  CHECK(distance(graph[0], expected[0]) < 2 * tolerance(dtype));
+  // what is added to a gradient that is there already
+  const Tensor twice = packed + causal_self_attention(qkv, h);
+  const auto sum = gradients(twice, {qkv});
+  const auto other = gradients(causal_self_attention(qkv, h), {qkv});
+  CHECK(distance(sum[0], expected[0] + other[0]) < 2 * tolerance(dtype));
+}
+
+TEST_CASE("attention is the same on any number of threads", "[attention]") {
+  const Tensor qkv = leaf({3, 90, 72}, 1, DType::float32);
+  const auto run = [&](std::size_t threads) {
+    const Threads some(threads);
+    const Tensor y = causal_self_attention(qkv, 4);
+    return std::pair(y, gradients(y, {qkv})[0]);
+  };
+  const auto one = run(1);
+  for (const std::size_t threads : {2, 3, 5}) {
+    const auto several = run(threads);
+    CHECK(same_bits(several.first, one.first));
+    CHECK(same_bits(several.second, one.second));
+  }
+}
+
+TEST_CASE("a row that may look nowhere is zero, and so are its gradients", "[attention]") {
+  const bool create_graph = GENERATE(false, true);
+  const Tensor q = leaf({40, 4}, 1, DType::float32), k = leaf({50, 4}, 2, DType::float32),
+               v = leaf({50, 4}, 3, DType::float32);
+  // queries 0 and 35 see nothing, and nobody sees key 7
+  auto open = empty_array<bool>({40, 50});
+  auto added = empty_array<float>({40, 50});
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 50; ++j) {
+      open.data()[i * 50 + j] = i != 0 && i != 35 && j != 7;
+      added.data()[i * 50 + j] =
+          open.data()[i * 50 + j] ? 0.5F : -std::numeric_limits<float>::infinity();
+    }
+  Tensor bias(added);
+  bias.requires_grad_();
+  const Tensor by_mask = scaled_dot_product_attention(q, k, v, Mask(open));
+  const Tensor by_bias = scaled_dot_product_attention(q, k, v, bias);
+  CHECK(distance(by_bias, by_mask) < tolerance(DType::float32));
+  for (const Tensor& y : {by_mask, by_bias}) {
+    CHECK(all(isfinite(y)));
+    CHECK(all(select(y, 0, 0) == 0));
+    CHECK(all(select(y, 0, 35) == 0));
+    CHECK(any(select(y, 0, 34) != 0));
+    const auto g = gradients(y, {q, k, v}, create_graph);
+    for (const Tensor& gradient : g)
+      CHECK(all(isfinite(gradient)));
+    CHECK(all(select(g[0], 0, 35) == 0));
+    CHECK(all(select(g[1], 0, 7) == 0));
+    CHECK(all(select(g[2], 0, 7) == 0));
+    CHECK(any(select(g[1], 0, 8) != 0));
+  }
+  const Tensor d_bias = gradients(by_bias, {bias}, create_graph)[0];
+  CHECK(all(isfinite(d_bias)));
+  CHECK(all(masked_fill(d_bias, Mask(open), 0) == 0));
+  CHECK(any(d_bias != 0));
+}
+
+TEST_CASE("a NaN shows up where it was seen, and nowhere else", "[attention]") {
+  Tensor q = to(sample_randn({40, 4}, 1), DType::float32);
+  const Tensor k = to(sample_randn({40, 4}, 2), DType::float32);
+  q.update([](auto& a) {
+    for (std::size_t i = 0; i < 40; i += 3)
+      a.data()[i * 4 + i % 4] = std::numeric_limits<float>::quiet_NaN();
+  });
+  const Tensor y = scaled_dot_product_attention(q, k, k, AttentionOptions{.is_causal = true});
+  const Mask finite = isfinite(y);
+  for (std::size_t i = 0; i < finite.numel(); ++i)
+    CHECK(finite.data()[i] == (i / 4 % 3 != 0));
+}
+
+TEST_CASE("a NaN is seen even if it is the only key", "[attention]") {
+  Tensor q = to(sample_randn({8, 4}, 1), DType::float32);
+  const Tensor k = to(sample_randn({8, 4}, 2), DType::float32);
+  q.update([](auto& a) { a.data()[0] = std::numeric_limits<float>::quiet_NaN(); });
+  auto third = empty_array<bool>({8});
+  for (std::size_t j = 0; j < 8; ++j)
+    third.data()[j] = j == 2;
+  const Tensor y = scaled_dot_product_attention(q, k, k, Mask(third));
+  CHECK(!any(isfinite(select(y, 0, 0))));
+  CHECK(all(isfinite(narrow(y, 0, 1, 7))));
+}
+
+TEST_CASE("a NaN stays in its own call", "[attention]") {
+  const Threads one(1);  // the same scratch memory twice
+  const Tensor bad = leaf({64, 4}, 1, DType::float32) * std::nan("");
+  const Tensor y = scaled_dot_product_attention(bad, bad, bad);
+  CHECK(!any(isfinite(gradients(y, {bad})[0])));
+  const Tensor good = leaf({17, 4}, 1, DType::float32);
+  const Tensor z = scaled_dot_product_attention(good, good, good);
+  CHECK(all(isfinite(z)));
+  CHECK(all(isfinite(gradients(z, {good})[0])));
+}
+
+TEST_CASE("dropout on attention", "[attention]") {
+  const Tensor q = to(sample_randn({2, 64, 8}, 1), DType::float32);
+  const Tensor v = ones({2, 64, 8});
+  SECTION("keeps the mean") {
+    manual_seed(1);
+    const Tensor y = scaled_dot_product_attention(q, q, v, AttentionOptions{.dropout_p = 0.2});
+    CHECK(mean(y).item() == Approx(1).margin(0.02));
+    CHECK(any(y != 1));
+  }
+  SECTION("draws for every weight, masked ones included, and only then") {
+    Generator expected(1);
+    manual_seed(1);
+    scaled_dot_product_attention(q, q, v, {.is_causal = true, .dropout_p = 0.2});
+    std::vector<float> drawn(2 * 64 * 64);
+    fill_bernoulli(std::span(drawn), 0.8, expected);
+    CHECK(default_generator().state() == expected.state());
+    scaled_dot_product_attention(q, q, v, AttentionOptions{.dropout_p = 0});
+    scaled_dot_product_attention(q, q, v, AttentionOptions{.dropout_p = 1});
+    CHECK(default_generator().state() == expected.state());
+  }
+}
+
+// ---- gemm ----
+
+namespace {
+
+struct Product {
+  bool transpose_a, transpose_b;
+  std::size_t m, n, k;
+  std::size_t lda() const { return (transpose_a ? m : k) + 3; }
+  std::size_t ldb() const { return (transpose_b ? k : n) + 2; }
+  std::size_t ldc() const { return n + 1; }
+};
+
+template <class T>
+std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
+  std::vector<T> x(n);
+  Generator generator(seed);
+  fill_normal(std::span(x), generator);
+  return x;
+}
+
+// c as gemm should leave it, what lies between its rows included.
+template <class T>
+std::vector<T> by_loops(const Product& p, T alpha, const std::vector<T>& a, const std::vector<T>& b,
+                        T beta, std::vector<T> c) {
+  for (std::size_t i = 0; i < p.m; ++i)
+    for (std::size_t j = 0; j < p.n; ++j) {
+      double sum = 0;
+      for (std::size_t l = 0; l < p.k; ++l)
+        sum += static_cast<double>(p.transpose_a ? a[l * p.lda() + i] : a[i * p.lda() + l]) *
+               static_cast<double>(p.transpose_b ? b[j * p.ldb() + l] : b[l * p.ldb() + j]);
+      T& x = c[i * p.ldc() + j];
+      x = static_cast<T>(sum) * alpha + (beta == 0 ? T(0) : beta * x);
+    }
+  return c;
+}
+
+template <class T>
+void check_gemm(const Product& p, T alpha, T beta) {
+  const auto a = numbers<T>((p.transpose_a ? p.k : p.m) * p.lda(), 1);
+  const auto b = numbers<T>((p.transpose_b ? p.n : p.k) * p.ldb(), 2);
+  auto before = numbers<T>(p.m * p.ldc(), 3);
+  if (beta == 0)  // garbage
+    for (std::size_t i = 0; i < p.m; ++i)
+      std::fill_n(before.begin() + static_cast<std::ptrdiff_t>(i * p.ldc()), p.n,
+                  std::numeric_limits<T>::quiet_NaN());
+  const auto expected = by_loops(p, alpha, a, b, beta, before);
+  const double close = std::is_same_v<T, float> ? 2e-4 : 1e-11;
+  for (const auto gemm : {kernels::gemm<T>, kernels::gemm_parallel<T>}) {
+    auto c = before;
+    gemm(p.transpose_a, p.transpose_b, p.m, p.n, p.k, alpha, a.data(), p.lda(), b.data(), p.ldb(),
+         beta, c.data(), p.ldc());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < c.size(); ++i)
+      if (!(std::abs(static_cast<double>(c[i] - expected[i])) <= close))
+        ++wrong;
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gemm is what its loops say", "[gemm]") {
+  const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
+  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{{1, 1, 1},
+                                                                       {5, 7, 3},
+                                                                       {0, 4, 3},
+                                                                       {4, 0, 3},
+                                                                       {4, 3, 0},
+                                                                       {0, 0, 0},
+                                                                       {200, 65, 70},
+                                                                       {64, 300, 50},
+                                                                       {130, 130, 130}}) {
+    const Product p{transpose_a, transpose_b, m, n, k};
+    INFO(m << " x " << n << " x " << k << ", transposes " << transpose_a << transpose_b);
+    check_gemm<float>(p, 1, 0);
+    check_gemm<float>(p, 0.5F, 1);
+    check_gemm<double>(p, 1, 0);
+    check_gemm<double>(p, -2, 0.25);
+  }
+}
+
+TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<std::size_t, 3>>{{768, 130, 64}, {65, 770, 64}, {2000, 40, 30}}) {
+    const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+    const auto run = [&, m = m, n = n, k = k](std::size_t threads) {
+      const Threads some(threads);
+      std::vector<float> c(m * n);
+      kernels::gemm_parallel(false, false, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(),
+                             n);
+      return c;
+    };
+    const auto one = run(1);
+    CHECK(run(2) == one);
+    CHECK(run(7) == one);
+  }
+}
+
+TEST_CASE("gemm refuses sizes beyond BLAS' integers", "[gemm]") {
+  const float x = 1;
+  float y = 0;
+  const std::size_t huge = std::size_t{1} << 31;
+  CHECK_THROWS_AS(kernels::gemm(false, false, 1, 1, 1, 1.0F, &x, huge, &x, 1, 0.0F, &y, 1),
+                  ShapeError);
+  CHECK_THROWS_WITH(kernels::gemm(false, false, 1, 1, 1, 1.0F, &x, huge, &x, 1, 0.0F, &y, 1),
+                    ContainsSubstring("2147483648"));
+}
+
+TEST_CASE("BLAS has a name", "[gemm]") { CHECK(kernels::blas_name().size() > 3); }

@@ -1,0 +1,228 @@
+// Rows of the test table: elementwise ops that choose or copy.
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops/elementwise_samples.hpp"
+
+namespace xgrad::testing {
+namespace {
+
+// The left operand holds multiples of 0.1 and the right one numbers between them: no ties, but in
+// the last sample.
+Row extremum(const std::string& op, Binary f, double (*formula)(double, double)) {
+  Row row{op, {}, {}};
+  std::uint64_t seed = 300;
+  for (const auto& [shape, a, b] : pairs) {
+    const auto snap = [](const Tensor& x, double offset) {
+      return sample_from(x.shape(), [&](std::size_t i) {
+        return std::round(10 * x.data<double>()[i]) / 10 + offset;
+      });
+    };
+    row.samples.push_back({shape,
+                           {snap(sample_randn(a, seed), 0), snap(sample_randn(b, seed + 1), 0.05)},
+                           [f](const Inputs& in) { return f(in[0], in[1]); },
+                           everywhere(formula)});
+    seed += 2;
+  }
+  row.samples.push_back(
+      {"ties, NaN and infinities",
+       {values({1, nan, 2, inf, -inf, 0.5, nan}), values({1, 2, nan, 1, 1, 0.5, nan})},
+       [f](const Inputs& in) { return f(in[0], in[1]); },
+       everywhere(formula),
+       false});
+  add_bad_binary(row, f);
+  return row;
+}
+
+// True in an irregular pattern.
+Mask mask(const Shape& shape) {
+  auto m = empty_array<bool>(shape);
+  for (std::size_t i = 0; i < m.size(); ++i)
+    m.data()[i] = i % 3 == 0 || i % 7 == 2;
+  return Mask(std::move(m));
+}
+
+// The mask as an operand of ones and zeros, for the reference.
+Tensor as_numbers(const Mask& m) {
+  return sample_from(m.shape(), [&](std::size_t i) { return m.data()[i] ? 1.0 : 0.0; });
+}
+
+// The reference of an op that takes a mask besides its Tensors: formula(mask, operands...).
+Call everywhere_masked(const Mask& m, const Formula& formula) {
+  return [m, formula](const Inputs& in) {
+    Inputs all = {as_numbers(m)};
+    all.insert(all.end(), in.begin(), in.end());
+    return everywhere(formula)(all);
+  };
+}
+
+}  // namespace
+
+Row maximum_row() {
+  return extremum("maximum", maximum, [](double a, double b) {
+    return std::isnan(a) || std::isnan(b) ? nan : std::max(a, b);
+  });
+}
+
+Row minimum_row() {
+  return extremum("minimum", minimum, [](double a, double b) {
+    return std::isnan(a) || std::isnan(b) ? nan : std::min(a, b);
+  });
+}
+
+Row clamp_row() {
+  Row row{"clamp", {}, {}};
+  const Numbers special = {-0.5, 0.75, -1, 2, inf, -inf, nan, 0.0};
+  const auto reference = [](const std::optional<double>& low, const std::optional<double>& high) {
+    return [low, high](const Numbers& at) {
+      double v = at[0];
+      if (low && v < *low)
+        v = *low;
+      if (high && v > *high)
+        v = *high;
+      return v;
+    };
+  };
+  for (const auto& [name, low, high] :
+       std::vector<std::tuple<std::string, std::optional<double>, std::optional<double>>>{
+           {"both, ", -0.5, 0.75},
+           {"min, ", -0.5, {}},
+           {"max, ", {}, 0.75},
+           {"min above max, ", 0.75, -0.5}})
+    add_unary(
+        row, name, [low = low, high = high](const Inputs& in) { return clamp(in[0], low, high); },
+        reference(low, high), {-2, 2, {-0.5, 0.75}}, special);
+  row.bad.push_back({"no bound", [] { clamp(zeros({2}), {}, {}); }, Bad::value, {"clamp", "min"}});
+  return row;
+}
+
+Row where_row() {
+  Row row{"where", {}, {}};
+  for (const auto& [name, condition, a, b] :
+       std::vector<std::tuple<std::string, Shape, Dims, Dims>>{
+           {"same shape", {3, 7}, {3, 7}, {3, 7}},
+           {"0-d", {}, {}, {}},
+           {"condition row", {7}, {3, 7}, {3, 7}},
+           {"condition column", {3, 1}, {3, 7}, {7}},
+           {"condition the largest", {2, 3, 4}, {4}, {3, 1}},
+           {"condition the smallest", {1}, {3, 1}, {1, 4}},
+           {"zero-size", {0, 3}, {3}, {1, 1}}}) {
+    const Mask m = mask(condition);
+    row.samples.push_back(
+        {name,
+         {sample_randn(a, 31), sample_randn(b, 32)},
+         [m](const Inputs& in) { return where(m, in[0], in[1]); },
+         everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? at[1] : at[2]; })});
+  }
+  const Mask m = mask({3, 1});
+  row.samples.push_back(
+      {"number on the right",
+       {sample_randn({3, 5}, 33)},
+       [m](const Inputs& in) { return where(m, in[0], -1.5); },
+       everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? at[1] : -1.5; })});
+  row.samples.push_back(
+      {"number on the left",
+       {sample_randn({5}, 34)},
+       [m](const Inputs& in) { return where(m, -inf, in[0]); },
+       everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? -inf : at[1]; }),
+       false});
+  row.samples.push_back({"NaN and infinities not chosen",
+                         {values({1, nan, inf}), values({nan, 2, 3})},
+                         [](const Inputs& in) {
+                           return where(Mask({1, 0, 0}), in[0], in[1]);
+                         },
+                         [](const Inputs&) {
+                           return values({1, 2, 3});
+                         },
+                         false});
+  row.bad.push_back({"shapes",
+                     [] {
+                       where(Mask({1, 0}), zeros({3}), zeros({3}));
+                     },
+                     Bad::shape,
+                     {"where:", "(2,)", "(3,)", "broadcast"}});
+  row.bad.push_back({"dtypes",
+                     [] {
+                       where(Mask({1, 0}), zeros({2}), zeros({2}, DType::float64));
+                     },
+                     Bad::dtype,
+                     {"where:", "float32", "float64"}});
+  return row;
+}
+
+Row masked_fill_row() {
+  Row row{"masked_fill", {}, {}};
+  for (const auto& [name, shape, sizes] :
+       std::vector<std::tuple<std::string, Shape, Dims>>{{"same shape", {3, 7}, {3, 7}},
+                                                         {"0-d", {}, {}},
+                                                         {"mask row", {7}, {2, 3, 7}},
+                                                         {"mask column", {3, 1}, {2, 3, 7}},
+                                                         {"mask 0-d", {}, {2, 3}},
+                                                         {"zero-size", {0, 3}, {0, 3}}}) {
+    const Mask m = mask(shape);
+    row.samples.push_back(
+        {name,
+         {sample_randn(sizes, 41)},
+         [m](const Inputs& in) { return masked_fill(in[0], m, 2.5); },
+         everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? 2.5 : at[1]; })});
+  }
+  const Mask m = mask({4, 4});
+  row.samples.push_back(
+      {"minus infinity",
+       {sample_randn({4, 4}, 42)},
+       [m](const Inputs& in) { return masked_fill(in[0], m, -inf); },
+       everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? -inf : at[1]; }),
+       false});
+  row.bad.push_back({"shapes",
+                     [] {
+                       masked_fill(zeros({2, 3}), Mask({1, 0}), 0);
+                     },
+                     Bad::shape,
+                     {"masked_fill:", "(2, 3)", "(2,)"}});
+  row.bad.push_back({"mask larger than x",
+                     [] {
+                       masked_fill(zeros({3}), Mask({{1, 0, 1}, {0, 1, 0}}), 0);
+                     },
+                     Bad::shape,
+                     {"masked_fill:", "(3,)", "(2, 3)"}});
+  return row;
+}
+
+// There and back: values that float32 holds exactly are the same.
+Row to_row() {
+  Row row{"to", {}, {}};
+  const auto there_and_back = [](const Inputs& in) {
+    const DType other = in[0].dtype() == DType::float32 ? DType::float64 : DType::float32;
+    const Tensor there = to(in[0], other);
+    return to(there, in[0].dtype());
+  };
+  for (const auto& [name, sizes] : std::vector<std::pair<std::string, Dims>>{
+           {"0-d", {}}, {"3-d", {2, 3, 5}}, {"zero-size", {0, 2}}})
+    row.samples.push_back(
+        {name,
+         {sample_from(to_shape(sizes, "to"), [](std::size_t i) { return 0.125 * double(i) - 1; })},
+         there_and_back,
+         [](const Inputs& in) { return in[0]; },
+         false});
+  row.samples.push_back({"special values",
+                         {values({inf, -inf, nan, 0.0})},
+                         there_and_back,
+                         [](const Inputs& in) { return in[0]; },
+                         false});
+  row.samples.push_back({"same dtype",
+                         {sample_randn({3, 4}, 51)},
+                         [](const Inputs& in) { return to(in[0], in[0].dtype()); },
+                         [](const Inputs& in) { return in[0]; }});
+  return row;
+}
+
+Row clone_row() {
+  Row row{"clone", {}, {}};
+  add_unary(
+      row, "", [](const Inputs& in) { return clone(in[0]); },
+      [](const Numbers& at) { return at[0]; }, {-2, 2}, {inf, nan, 0.0});
+  return row;
+}
+
+}  // namespace xgrad::testing

@@ -1,0 +1,187 @@
+// Comparisons, masks, allclose, argmax and argmin.
+
+#include <algorithm>
+#include <limits>
+#include <xgrad/autograd/ops.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+using Bits = std::vector<int>;
+using Places = std::vector<std::int64_t>;
+
+Bits list(const Mask& mask) { return {mask.data(), mask.data() + mask.numel()}; }
+Places list(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
+
+template <class F>
+std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("comparisons of Tensors", "[compare]") {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Tensor a = tensor({1, 2, 3, not_a_number, inf}, dtype),
+                 b = tensor({2, 2, 2, not_a_number, inf}, dtype);
+    CHECK(list(a == b) == Bits{0, 1, 0, 0, 1});
+    CHECK(list(a != b) == Bits{1, 0, 1, 1, 0});
+    CHECK(list(a < b) == Bits{1, 0, 0, 0, 0});
+    CHECK(list(a <= b) == Bits{1, 1, 0, 0, 1});
+    CHECK(list(a > b) == Bits{0, 0, 1, 0, 0});
+    CHECK(list(a >= b) == Bits{0, 1, 1, 0, 1});
+  }
+}
+
+TEST_CASE("comparisons with a number, which is taken in the Tensor's dtype", "[compare]") {
+  const Tensor a = tensor({1, 2, 3, not_a_number});
+  CHECK(list(a == 2.0) == Bits{0, 1, 0, 0});
+  CHECK(list(a != 2.0) == Bits{1, 0, 1, 1});
+  CHECK(list(a < 2.0) == Bits{1, 0, 0, 0});
+  CHECK(list(a <= 2.0) == Bits{1, 1, 0, 0});
+  CHECK(list(a > 2.0) == Bits{0, 0, 1, 0});
+  CHECK(list(a >= 2.0) == Bits{0, 1, 1, 0});
+  CHECK(all(full({3}, 0.1) == 0.1));
+  CHECK(all(full({3}, 0.1, DType::float64) == 0.1));
+}
+
+TEST_CASE("comparisons broadcast", "[compare]") {
+  const Tensor column = tensor({{1}, {2}, {3}}), row = tensor({1, 2, 3});
+  const Mask m = column > row;
+  CHECK(m.shape() == Shape{3, 3});
+  CHECK(list(m) == Bits{0, 0, 0, 1, 0, 0, 1, 1, 0});
+  CHECK(list(row < column) == list(m));
+  CHECK(list(scalar(2) >= row) == Bits{1, 1, 0});
+  CHECK(list(row >= scalar(2)) == Bits{0, 1, 1});
+  CHECK((scalar(1) == scalar(1)).shape() == Shape{});
+  CHECK((zeros({0, 1}) == zeros({1, 4})).shape() == Shape{0, 4});
+
+  const Tensor x = reshape(arange(24), {2, 3, 4}), y = reshape(arange(8), {2, 1, 4});
+  const Mask both = x == y;
+  REQUIRE(both.shape() == Shape{2, 3, 4});
+  for (std::size_t i = 0; i < 24; ++i)
+    CHECK(both.data()[i] == (i == i / 12 * 4 + i % 4));
+}
+
+TEST_CASE("comparisons name what does not fit", "[compare]") {
+  CHECK_THROWS_AS(zeros({2}) < zeros({3}), ShapeError);
+  CHECK(error_of([] { zeros({2}) < zeros({3}); }).starts_with("operator<: shapes (2,) and (3,)"));
+  CHECK_THROWS_AS(zeros({2}) == zeros({2}, DType::float64), DTypeError);
+  CHECK(error_of([] {
+          zeros({2}) == zeros({2}, DType::float64);
+        }).starts_with("operator==: operands are float32 and float64"));
+  CHECK_THROWS_AS(Tensor() == 1.0, ValueError);
+}
+
+TEST_CASE("masks combine", "[compare]") {
+  const Mask a = tensor({0, 0, 1, 1}) == 1.0, b = tensor({0, 1, 0, 1}) == 1.0;
+  CHECK(list(a & b) == Bits{0, 0, 0, 1});
+  CHECK(list(a | b) == Bits{0, 1, 1, 1});
+  CHECK(list(~a) == Bits{1, 1, 0, 0});
+  const Mask column = tensor({{0}, {1}}) == 1.0;
+  CHECK(list(column & b) == Bits{0, 0, 0, 0, 0, 1, 0, 1});
+  CHECK(list(b | column) == Bits{0, 1, 0, 1, 1, 1, 1, 1});
+  CHECK_THROWS_AS(a & (zeros({3}) == 0.0), ShapeError);
+}
+
+TEST_CASE("any and all", "[compare]") {
+  const Tensor x = tensor({{1, 2}, {3, 4}});
+  CHECK(any(x == 3.0));
+  CHECK_FALSE(any(x == 5.0));
+  CHECK(all(x > 0.0));
+  CHECK_FALSE(all(x > 1.0));
+  CHECK_FALSE(any(zeros({0}) == 0.0));
+  CHECK(all(zeros({0}) == 1.0));
+}
+
+TEST_CASE("isfinite", "[compare]") {
+  for (const DType dtype : {DType::float32, DType::float64})
+    CHECK(list(isfinite(tensor({1, inf, -inf, not_a_number, 0}, dtype))) == Bits{1, 0, 0, 0, 1});
+}
+
+TEST_CASE("allclose", "[compare]") {
+  const Tensor a = tensor({1, 100}, DType::float64);
+  CHECK(allclose(a, tensor({1.000009, 100.0009}, DType::float64)));
+  CHECK_FALSE(allclose(a, tensor({1.00002, 100}, DType::float64)));
+  CHECK(allclose(a, tensor({1.4, 100}, DType::float64), 0, 0.5));
+  CHECK_FALSE(allclose(a, tensor({1.6, 100}, DType::float64), 0, 0.5));
+  // relative to the second
+  const Tensor one = full({1}, 1, DType::float64), two = full({1}, 2, DType::float64);
+  CHECK(allclose(one, two, 0.5, 0));
+  CHECK_FALSE(allclose(two, one, 0.5, 0));
+
+  CHECK(allclose(tensor({inf, -inf}), tensor({inf, -inf})));
+  CHECK_FALSE(allclose(tensor({inf}), tensor({-inf})));
+  CHECK_FALSE(allclose(tensor({1}), tensor({inf})));
+  CHECK_FALSE(allclose(tensor({not_a_number}), tensor({not_a_number})));
+  CHECK_FALSE(allclose(zeros({2}), zeros({1})));
+  CHECK(allclose(zeros({0}), zeros({0})));
+  CHECK_THROWS_AS(allclose(zeros({2}), zeros({2}, DType::float64)), DTypeError);
+  CHECK_THROWS_AS(allclose(zeros({2}), zeros({2}), -1), ValueError);
+}
+
+TEST_CASE("argmax and argmin", "[compare]") {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Tensor x = tensor({{1, 3, 3}, {2, 0, 2}}, dtype);
+    CHECK(argmax(x).item() == 1);
+    CHECK(argmin(x).item() == 4);
+    CHECK(argmax(x).shape() == Shape{});
+    CHECK(list(argmax(x, 1)) == Places{1, 0});
+    CHECK(list(argmax(x, -2)) == Places{1, 0, 0});
+    CHECK(list(argmin(x, 1)) == Places{0, 1});
+    CHECK(list(argmin(x, 0)) == Places{0, 1, 1});
+    CHECK(argmax(x, 0, true).shape() == Shape{1, 3});
+    CHECK(argmax(x, 1, true).shape() == Shape{2, 1});
+  }
+}
+
+TEST_CASE("argmax of special values and shapes", "[compare]") {
+  CHECK(argmax(tensor({1, not_a_number, inf, not_a_number})).item() == 1);
+  CHECK(argmin(tensor({1, -inf, not_a_number, 0})).item() == 2);
+  CHECK(list(argmax(tensor({{1, not_a_number}, {not_a_number, 0}}), 0)) == Places{1, 0});
+  CHECK(argmax(tensor({-inf, -inf})).item() == 0);
+  CHECK(list(argmax(full({2, 3}, -inf), 0)) == Places{0, 0, 0});
+  CHECK(argmax(scalar(5)).item() == 0);
+  CHECK(argmax(scalar(5), -1, true).shape() == Shape{});
+  CHECK(argmax(zeros({0, 3}), 1).shape() == Shape{0});
+
+  CHECK_THROWS_AS(argmax(zeros({0})), ShapeError);
+  CHECK(error_of([] { argmin(zeros({2, 0}), 1); }).starts_with("argmin: x (2, 0) has no elements"));
+  CHECK_THROWS_AS(argmax(zeros({2}), 1), ValueError);
+}
+
+TEST_CASE("argmax of many elements", "[compare]") {
+  const auto n = std::size_t{70'000};
+  auto a = empty_array<float>(Shape{n});
+  for (std::size_t i = 0; i < n; ++i)
+    a.data()[i] = static_cast<float>(i * 7919 % n);  // a permutation
+  const Tensor x(std::move(a));
+  std::size_t last = 0;
+  while (last * 7919 % n != n - 1)
+    ++last;
+  CHECK(argmax(x).item() == static_cast<std::int64_t>(last));
+  CHECK(argmin(x).item() == 0);
+  const Tensor table = reshape(x, {70, 1000});
+  const Indices columns = argmax(table, 0), rows = argmax(table, 1);
+  for (std::size_t c = 0; c < 1000; ++c) {
+    std::size_t best = 0;
+    for (std::size_t r = 0; r < 70; ++r)
+      best = x.data<float>()[r * 1000 + c] > x.data<float>()[best * 1000 + c] ? r : best;
+    REQUIRE(columns.data()[c] == static_cast<std::int64_t>(best));
+  }
+  for (std::size_t r = 0; r < 70; ++r) {
+    const float* const row = x.data<float>() + r * 1000;
+    REQUIRE(rows.data()[r] == std::max_element(row, row + 1000) - row);
+  }
+}

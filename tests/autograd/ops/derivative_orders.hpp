@@ -1,0 +1,36 @@
+#pragma once
+// First, second and third derivatives, checked against central differences.
+
+#include <functional>
+#include <optional>
+#include <xgrad/autograd/check/gradcheck.hpp>
+
+#include "autograd/ops/op_table.hpp"
+
+namespace xgrad::testing {
+
+/// A function and float64 inputs; those that require a gradient are differentiated.
+struct Differentiated {
+  Inputs inputs;
+  std::function<Tensor(const Inputs&)> f;
+  /// Of third derivatives.  They cancel more than lower ones, and need larger steps.
+  double third_eps = 1e-4;
+};
+
+/// A sample of the op table with its inputs as leaves; none if it is not to be differentiated, has
+/// no elements, or too many.
+std::optional<Differentiated> differentiated(const Sample& sample);
+
+/// The derivative of this order, 1, 2 or 3, against central differences of the one below it, along
+/// random cotangents; in gradcheck's fast mode on demand and
+/// if the Jacobian is large.
+GradcheckReport check_order(int order, const Differentiated& d, bool fast = false);
+
+/// A layer with random parameters: they and its inputs are what is differentiated.
+struct LayerSample {
+  std::string layer, name;
+  Differentiated d;
+};
+std::vector<LayerSample> layer_samples();
+
+}  // namespace xgrad::testing

@@ -1,0 +1,155 @@
+// Third derivatives of the ops, and a summary of all orders.  First and second
+// derivatives of every op: op_table_test.cpp.
+
+#include <algorithm>
+#include <array>
+#include <iomanip>
+#include <iostream>
+#include <xgrad/autograd/engine.hpp>
+
+#include "autograd/ops/derivative_orders.hpp"
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using namespace xgrad::testing;
+
+namespace {
+
+void check_third(std::vector<Row> rows(), bool fast) {
+  for (const Row& row : rows()) {
+    std::size_t checked = 0;
+    for (const Sample& sample : row.samples)
+      if (const auto d = differentiated(sample)) {
+        INFO(row.op << ", " << sample.name);
+        const auto report = check_order(3, *d, fast);
+        CHECK((report.ok ? "" : report.message) == "");
+        checked += report.checked;
+      }
+    INFO(row.op);
+    CHECK(checked > 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("third derivatives of the elementwise ops", "[ops]") {
+  check_third(elementwise_rows, false);
+}
+
+TEST_CASE("third derivatives of the other ops, along random directions", "[ops]") {
+  for (auto* const rows :
+       {reduce_rows, matmul_rows, shape_rows, index_rows, softmax_rows, loss_rows, attention_rows})
+    check_third(rows, true);
+}
+
+TEST_CASE("third derivatives against closed forms", "[ops]") {
+  // d³ tanh = -2 (1 - t²) (1 - 3 t²), with t = tanh x
+  const Tensor x = sample_randn({5}, 1), t = tanh(x);
+  const auto third = -2.0 * (1.0 - t * t) * (1.0 - 3.0 * t * t);
+  Tensor leaf = clone(x).requires_grad_(), y = sum(tanh(leaf));
+  for (int order = 1; order <= 3; ++order)
+    y = sum(grad({y}, {leaf}, {.create_graph = true})[0] * ones({5}, DType::float64));
+  CHECK(y.item() == Approx(sum(third).item()).epsilon(1e-12));
+}
+
+namespace {
+
+// x^2, and x^3, whose first and second derivatives are right: in that of x^2, x counts as constant.
+Tensor square_once(const Tensor& x) {
+  return record(
+      "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
+      [value = x.detach()](Sink& sink) { sink.add(0, sink.gradient() * value * 2.0); });
+}
+Tensor cube_twice(const Tensor& x) {
+  return record(
+      "cube_twice", {x}, [](std::span<const Tensor> in) { return in[0] * in[0] * in[0]; },
+      [x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * square_once(x.tensor()) * 3.0); });
+}
+
+}  // namespace
+
+TEST_CASE("a wrong third derivative is found", "[ops]") {
+  const Differentiated d{{sample_randn({3}, 1).requires_grad_()},
+                         [](const Inputs& in) { return cube_twice(in[0]); }};
+  CHECK(check_order(1, d));
+  CHECK(check_order(2, d));
+  const auto report = check_order(3, d);
+  CHECK_FALSE(report);
+  CHECK(report.worst_error > 0.5);
+}
+
+namespace {
+
+struct Line {
+  std::size_t samples = 0;
+  std::array<std::size_t, 3> elements{};
+  std::array<double, 3> worst{};
+  std::size_t failed = 0;
+
+  void add(const Differentiated& d) {
+    ++samples;
+    for (int order = 1; order <= 3; ++order) {
+      const auto k = static_cast<std::size_t>(order - 1);
+      const auto report = check_order(order, d);
+      elements[k] += report.checked;
+      worst[k] = std::max(worst[k], report.worst_error);
+      failed += report.ok ? 0 : 1;
+      if (!report.ok)
+        std::cout << "order " << order << ": " << report.message << '\n';
+    }
+  }
+  void add(const Line& other) {
+    samples += other.samples;
+    failed += other.failed;
+    for (std::size_t k = 0; k < 3; ++k) {
+      elements[k] += other.elements[k];
+      worst[k] = std::max(worst[k], other.worst[k]);
+    }
+  }
+  void print(const std::string& name) const {
+    std::cout << std::left << std::setw(36) << name << std::right << std::setw(8) << samples
+              << std::scientific << std::setprecision(1);
+    for (std::size_t k = 0; k < 3; ++k) {
+      std::cout << std::setw(9) << elements[k];
+      std::cout << std::setw(9) << worst[k];
+    }
+    std::cout << '\n';
+  }
+};
+
+}  // namespace
+
+TEST_CASE("derivatives: what is checked at each order, and the largest errors",
+          "[.derivative-summary]") {
+  std::cout << "                                     samples    first    worst   second    worst"
+               "    third    worst\n";
+  std::size_t ops = 0;
+  Line elementwise, all_ops, all_layers;
+  for (auto* const rows : {elementwise_rows, reduce_rows, matmul_rows, shape_rows, index_rows,
+                           softmax_rows, loss_rows, attention_rows})
+    for (const Row& row : rows()) {
+      Line line;
+      for (const Sample& sample : row.samples)
+        if (const auto d = differentiated(sample))
+          line.add(*d);
+      line.print(row.op);
+      all_ops.add(line);
+      if (rows == elementwise_rows)
+        elementwise.add(line);
+      ++ops;
+    }
+  std::vector<std::pair<std::string, Line>> layers;
+  for (const LayerSample& sample : layer_samples()) {
+    if (layers.empty() || layers.back().first != sample.layer)
+      layers.push_back({sample.layer, {}});
+    layers.back().second.add(sample.d);
+  }
+  for (const auto& [name, line] : layers) {
+    line.print("nn::" + name);
+    all_layers.add(line);
+  }
+  elementwise.print(std::to_string(elementwise_rows().size()) + " elementwise ops");
+  all_ops.print(std::to_string(ops) + " ops");
+  all_layers.print(std::to_string(layers.size()) + " layers");
+  CHECK(all_ops.failed + all_layers.failed == 0);
+}

@@ -1,0 +1,64 @@
+#pragma once
+// What the rows of indexing ops are made of: references by plain index arithmetic.
+
+#include "autograd/ops/shape_rows.hpp"
+
+namespace xgrad::testing {
+
+inline At position(std::size_t flat, const Shape& shape) {
+  At at(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
+    at[d] = flat % shape[d];
+  return at;
+}
+
+inline std::size_t offset(const At& at, const Shape& shape) {
+  std::size_t flat = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    flat = flat * shape[d] + at[d];
+  return flat;
+}
+
+inline std::size_t number(const Indices& index, std::size_t flat) {
+  return static_cast<std::size_t>(index.data()[flat]);
+}
+
+// x as a list to add to.
+inline std::vector<double> list_of(const Tensor& x) {
+  return {x.data<double>(), x.data<double>() + x.numel()};
+}
+
+inline Tensor from_list(const Shape& shape, const std::vector<double>& values) {
+  return sample_from(shape, [&](std::size_t i) { return values[i]; });
+}
+
+// Pseudo-random indices below `limit`; some repeat.
+inline Indices some_indices(const Dims& sizes, std::size_t limit) {
+  auto a = empty_array<std::int64_t>(to_shape(sizes, "some_indices"));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    a.data()[i] = static_cast<std::int64_t>((i * 7 + i / 3 + 2) % limit);
+  return a;
+}
+
+inline Shape with_size(const Dims& sizes, std::size_t d, std::size_t size) {
+  Shape shape = to_shape(sizes, "with_size");
+  shape[d] = size;
+  return shape;
+}
+
+/// An index along a dimension of x.
+struct IndexCase {
+  std::string name;
+  Dims sizes;  // of x
+  std::int64_t dim;
+  Indices index;
+  std::size_t d;  // dim, counted from the front
+};
+
+// element_rows.cpp
+Row gather_row();
+Row scatter_add_row();
+Row cumsum_row();
+Row topk_row();
+
+}  // namespace xgrad::testing

@@ -1,0 +1,84 @@
+// What ops.hpp says of gradients where an op is not smooth.  Away from there: op_table_test.cpp.
+
+#include <limits>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+// The gradient of sum(f(x)), the ordinary one and that under create_graph, in both dtypes.
+template <class F>
+void check_gradient(const char* what, const Values& x, const F& f, const Values& expected) {
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (const bool create_graph : {false, true}) {
+      INFO(what << ", " << to_string(dtype) << (create_graph ? ", create_graph" : ""));
+      const Tensor leaf = tensor(x, dtype).requires_grad_(), want = tensor(expected, dtype);
+      const Tensor g = grad({sum(f(leaf))}, {leaf}, {.create_graph = create_graph})[0];
+      REQUIRE(g.shape() == want.shape());
+      INFO(to_string(g));
+      CHECK(all(g == want));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
+  const Values around = {-2, 0, 3};
+  check_gradient("abs", around, [](const Tensor& x) { return abs(x); }, {-1, 0, 1});
+  check_gradient("relu", around, [](const Tensor& x) { return relu(x); }, {0, 0, 1});
+  check_gradient("clamp", {-2, -1, 0, 1, 2}, [](const Tensor& x) { return clamp(x, -1, 1); },
+                 {0, 1, 1, 1, 0});
+  check_gradient("maximum", around, [](const Tensor& x) { return maximum(x, zeros_like(x)); },
+                 {0, 0.5, 1});
+  check_gradient("minimum", around, [](const Tensor& x) { return minimum(zeros_like(x), x); },
+                 {1, 0.5, 0});
+  const Mask chosen = {true, false, true};
+  check_gradient("where", around, [&](const Tensor& x) { return where(chosen, x, 7); }, {1, 0, 1});
+  check_gradient("masked_fill", around,
+                 [&](const Tensor& x) { return masked_fill(x, chosen, inf); }, {0, 1, 0});
+  check_gradient("sqrt", {0, 4}, [](const Tensor& x) { return sqrt(x); }, {inf, 0.25});
+  check_gradient("rsqrt", {0, 4}, [](const Tensor& x) { return rsqrt(x); }, {-inf, -0.0625});
+  check_gradient("log", {0, 4}, [](const Tensor& x) { return log(x); }, {inf, 0.25});
+  check_gradient("div", {0, 2}, [](const Tensor& x) { return 1.0 / x; }, {-inf, -0.25});
+  const std::vector<std::pair<double, double>> at_zero = {{2, 0}, {1, 1}, {0.5, inf}, {0, 0}};
+  for (const auto& [e, expected] : at_zero) {
+    INFO("exponent " << e);
+    check_gradient("pow", {0}, [e = e](const Tensor& x) { return pow(x, e); }, {expected});
+  }
+  check_gradient("exponent of 0", {0, 1}, [](const Tensor& e) { return pow(0.0, e); }, {0, 0});
+}
+
+TEST_CASE("gradients at kinks and poles: along dimensions", "[ops][kinks]") {
+  const Values ties = {{3, 1, 3, 2}, {0, 0, 0, 0}};
+  const Values shared = {{0.5, 0, 0.5, 0}, {0.25, 0.25, 0.25, 0.25}};
+  check_gradient(
+      "amax", ties, [](const Tensor& x) { return amax(x, {1}); }, shared);
+  check_gradient("amin", ties, [](const Tensor& x) { return amin(-x, {1}); },
+                 {{-0.5, 0, -0.5, 0}, {-0.25, -0.25, -0.25, -0.25}});
+  check_gradient("max", {1, 3, 3}, [](const Tensor& x) { return max(x); }, {0, 0.5, 0.5});
+  check_gradient("max along a dimension", ties, [](const Tensor& x) { return max(x, 1).values; },
+                 {{1, 0, 0, 0}, {1, 0, 0, 0}});
+  check_gradient("topk", ties, [](const Tensor& x) { return topk(x, 1).values; },
+                 {{1, 0, 0, 0}, {1, 0, 0, 0}});
+  check_gradient("prod", {{2, 0, 3}, {0, 0, 5}}, [](const Tensor& x) { return prod(x, 1); },
+                 {{0, 6, 0}, {0, 0, 0}});
+  check_gradient("std", {2, 2, 2}, [](const Tensor& x) { return xgrad::std(x); }, {0, 0, 0});
+  for (const double ord : {0.0, 1.0, 2.0, 3.0, inf, -inf}) {
+    INFO("ord " << ord);
+    check_gradient("norm of zeros", {0, 0}, [ord](const Tensor& x) { return vector_norm(x, ord); },
+                   {0, 0});
+  }
+  check_gradient("norm 1", {0, -2}, [](const Tensor& x) { return vector_norm(x, 1); }, {0, -1});
+  check_gradient("norm inf", {2, -2, 1}, [](const Tensor& x) { return vector_norm(x, inf); },
+                 {0.5, -0.5, 0});
+  check_gradient("norm 0", {2, 0}, [](const Tensor& x) { return vector_norm(x, 0); }, {0, 0});
+  check_gradient("logsumexp", {-inf, -inf}, [](const Tensor& x) { return logsumexp(x, {0}); },
+                 {0, 0});
+  check_gradient("softmax", {-inf, -inf}, [](const Tensor& x) { return softmax(x, 0); }, {0, 0});
+}

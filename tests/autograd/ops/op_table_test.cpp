@@ -1,0 +1,281 @@
+// Runs the rows of op_table.hpp.  One op alone: xgrad_tests "elementwise ops" -c tanh
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <sstream>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+#include "autograd/ops/catalogue.hpp"
+#include "autograd/ops/op_table.hpp"
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using namespace xgrad::testing;
+
+namespace {
+
+// Samples with more elements are for threads: nobody wants to wait for their finite differences.
+constexpr std::size_t most_checked = 2000;
+// Jacobians with more elements are checked by products with random vectors.
+constexpr std::size_t most_in_full = 40'000;
+
+double element(const Tensor& x, std::size_t i) {
+  return x.dtype() == DType::float32 ? static_cast<double>(x.data<float>()[i])
+                                     : x.data<double>()[i];
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined())
+    return a.defined() == b.defined();
+  if (a.shape() != b.shape() || a.dtype() != b.dtype())
+    return false;
+  return a.numel() == 0 || dispatch(a.dtype(), [&]<class T>() {
+           return std::memcmp(a.data<T>(), b.data<T>(), a.numel() * sizeof(T)) == 0;
+         });
+}
+
+// Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else what is wrong.  NaN
+// equals NaN, and an infinity itself.
+std::string difference(const Tensor& a, const Tensor& b, double tolerance) {
+  if (a.shape() != b.shape())
+    return "shape " + to_string(a.shape()) + " instead of " + to_string(b.shape());
+  double largest = 0;
+  for (std::size_t i = 0; i < b.numel(); ++i)
+    if (std::isfinite(element(b, i)))
+      largest = std::max(largest, std::abs(element(b, i)));
+  for (std::size_t i = 0; i < a.numel(); ++i) {
+    const double x = element(a, i), y = element(b, i);
+    if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance * largest)
+      continue;
+    std::ostringstream text;
+    text.precision(17);
+    text << "element " << i << " is " << x << " instead of " << y;
+    return text.str();
+  }
+  return {};
+}
+
+// The same inputs in a dtype of choice, as leaves; those not chosen as constants.
+Inputs leaves(const Inputs& inputs, DType dtype, const std::set<std::size_t>& chosen) {
+  Inputs result;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) {
+      result.emplace_back();
+      continue;
+    }
+    result.push_back(clone(to(inputs[i], dtype)));
+    result.back().requires_grad_(chosen.contains(i));
+  }
+  return result;
+}
+
+Inputs constants(const Inputs& inputs, DType dtype) { return leaves(inputs, dtype, {}); }
+
+std::set<std::size_t> defined_inputs(const Inputs& inputs) {
+  std::set<std::size_t> all;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined())
+      all.insert(i);
+  return all;
+}
+
+// The gradients of a sample for a fixed cotangent; undefined for inputs that get none.
+std::vector<Tensor> gradients(const Sample& sample, DType dtype,
+                              const std::set<std::size_t>& chosen, bool create_graph) {
+  const Inputs in = leaves(sample.inputs, dtype, chosen);
+  Inputs wanted;
+  for (const std::size_t i : chosen)
+    wanted.push_back(in[i]);
+  const Tensor y = sample.f(in);
+  if (!y.requires_grad())
+    return std::vector<Tensor>(wanted.size());
+  const Tensor v = to(sample_randn(y.shape(), 77), y.dtype());
+  return grad({y}, wanted,
+              {.grad_outputs = {v}, .create_graph = create_graph, .allow_unused = true});
+}
+
+class Threads {
+ public:
+  explicit Threads(std::size_t n) : before_(num_threads()) { set_num_threads(n); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { set_num_threads(before_); }
+
+ private:
+  std::size_t before_;
+};
+
+void check_values(const Sample& sample) {
+  const Inputs in64 = constants(sample.inputs, DType::float64);
+  const Tensor y64 = sample.f(in64);
+  REQUIRE(y64.dtype() == DType::float64);
+  CHECK(difference(y64, sample.reference(in64), 1e-12) == "");
+  for (std::size_t i = 0; i < in64.size(); ++i)
+    CHECK(same_bits(in64[i], sample.inputs[i]));  // the op has not changed its inputs
+
+  // The reference sees the inputs that the op sees: those that float32 can hold.
+  const Inputs in32 = constants(sample.inputs, DType::float32);
+  const Tensor y32 = sample.f(in32);
+  REQUIRE(y32.dtype() == DType::float32);
+  CHECK(difference(y32, sample.reference(constants(in32, DType::float64)), sample.tolerance32) ==
+        "");
+}
+
+// Tools call a forward again: it must depend on its inputs alone.
+void check_forward_again(const Sample& sample) {
+  const Inputs in = constants(sample.inputs, DType::float64);
+  const Trace trace;
+  sample.f(in);
+  for (const Trace::Event& e : trace.events()) {
+    INFO("forward of " << e.op << " again");
+    CHECK(same_bits(e.forward(e.inputs), e.output));
+  }
+}
+
+void check_threads(const Sample& sample, const std::set<std::size_t>& chosen) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Inputs in = constants(sample.inputs, dtype);
+    Tensor y;
+    std::vector<Tensor> ordinary;
+    {
+      const Threads one(1);
+      y = sample.f(in);
+      ordinary = gradients(sample, dtype, chosen, false);
+    }
+    const Threads several(3);
+    CHECK(same_bits(sample.f(in), y));
+    const auto again = gradients(sample, dtype, chosen, false);
+    for (std::size_t i = 0; i < again.size(); ++i)
+      CHECK(same_bits(again[i], ordinary[i]));
+  }
+}
+
+// The ordinary backward, the one under create_graph, and the one where only one input wants a
+// gradient must agree.
+void check_readings(const Sample& sample, const std::set<std::size_t>& chosen) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const double tolerance = dtype == DType::float32 ? 1e-5 : 1e-12;
+    const auto ordinary = gradients(sample, dtype, chosen, false);
+    const auto graph = gradients(sample, dtype, chosen, true);
+    std::size_t k = 0;
+    for (const std::size_t i : chosen) {
+      INFO("gradient of input " << i << " in " << to_string(dtype));
+      REQUIRE(ordinary[k].defined() == graph[k].defined());
+      const auto alone = gradients(sample, dtype, {i}, false);
+      REQUIRE(alone[0].defined() == ordinary[k].defined());
+      if (ordinary[k].defined()) {
+        CHECK(difference(ordinary[k], graph[k], tolerance) == "");
+        CHECK(difference(alone[0], ordinary[k], tolerance) == "");
+      }
+      ++k;
+    }
+  }
+}
+
+void check_derivatives(const Sample& sample, const std::set<std::size_t>& chosen) {
+  const Inputs in = leaves(sample.inputs, DType::float64, chosen);
+  std::size_t elements = 0;
+  for (const std::size_t i : chosen)
+    elements += in[i].numel();
+  if (elements > most_checked)
+    return;
+  const bool fast = elements * sample.f(in).numel() > most_in_full;
+  const auto first = gradcheck(sample.f, in, {.fast_mode = fast}),
+             second = gradgradcheck(sample.f, in, {.fast_mode = fast});
+  CHECK((first.ok ? "" : first.message) == "");
+  CHECK((second.ok ? "" : second.message) == "");
+}
+
+void check_bad(const Bad& bad) {
+  std::string message;
+  try {
+    bad.call();
+  } catch (const Error& error) {
+    message = error.what();
+    INFO(message);
+    switch (bad.kind) {
+      case Bad::shape:
+        CHECK(dynamic_cast<const ShapeError*>(&error) != nullptr);
+        break;
+      case Bad::dtype:
+        CHECK(dynamic_cast<const DTypeError*>(&error) != nullptr);
+        break;
+      case Bad::value:
+        CHECK(dynamic_cast<const ValueError*>(&error) != nullptr);
+        break;
+      case Bad::graph:
+        CHECK(dynamic_cast<const GraphError*>(&error) != nullptr);
+        break;
+    }
+    for (const std::string& fragment : bad.fragments) {
+      INFO("expected: " << fragment);
+      CHECK(message.find(fragment) != std::string::npos);
+    }
+  }
+  CHECK(message != "");  // it has thrown
+}
+
+using Rows = std::vector<Row>();
+
+const std::vector<Row>& table(Rows* rows) {
+  static std::map<Rows*, std::vector<Row>> made;  // a test case starts again for every section
+  const auto at = made.find(rows);
+  return at != made.end() ? at->second : made.emplace(rows, rows()).first->second;
+}
+
+void run(Rows* rows) {
+  for (const Row& row : table(rows))
+    DYNAMIC_SECTION(row.op) {
+      for (const Sample& sample : row.samples)
+        DYNAMIC_SECTION(sample.name) {
+          const auto chosen = defined_inputs(sample.inputs);
+          check_values(sample);
+          check_forward_again(sample);
+          if (sample.differentiable) {
+            check_derivatives(sample, chosen);
+            check_readings(sample, chosen);
+            check_threads(sample, chosen);
+          }
+        }
+      for (const Bad& bad : row.bad)
+        DYNAMIC_SECTION("bad: " << bad.name) { check_bad(bad); }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("elementwise ops", "[ops]") { run(elementwise_rows); }
+TEST_CASE("reduction ops", "[ops]") { run(reduce_rows); }
+TEST_CASE("matrix product ops", "[ops]") { run(matmul_rows); }
+TEST_CASE("shape ops", "[ops]") { run(shape_rows); }
+TEST_CASE("indexing ops", "[ops]") { run(index_rows); }
+TEST_CASE("softmax and norm ops", "[ops]") { run(softmax_rows); }
+TEST_CASE("loss ops", "[ops]") { run(loss_rows); }
+TEST_CASE("attention ops", "[ops]") { run(attention_rows); }
+
+TEST_CASE("every op of the catalogue is in the table", "[ops]") {
+  const std::set<std::string> names = differentiable_ops(), all = declared_ops("elementwise", "");
+  CHECK(names.size() >= 80);  // or ops.hpp looks different from what is expected here
+  CHECK(names.contains("add"));
+  CHECK(names.contains("causal_self_attention"));
+
+  std::set<std::string> with_row;
+  for (Rows* rows : {elementwise_rows, reduce_rows, matmul_rows, shape_rows, index_rows,
+                     softmax_rows, loss_rows, attention_rows})
+    for (const Row& row : table(rows)) {
+      INFO(row.op);
+      CHECK(!row.samples.empty());
+      CHECK(all.contains(row.op));
+      with_row.insert(row.op);
+    }
+  for (const std::string& name : names) {
+    INFO(name << " has no row");
+    CHECK(with_row.contains(name));
+  }
+}

@@ -1,0 +1,137 @@
+// What the table of ops does not say of reductions: which of several equals gets the gradient,
+// which index is returned, and how accurate sums are.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> list(const Tensor& x) {
+  return {x.data<double>(), x.data<double>() + x.numel()};
+}
+std::vector<std::int64_t> list(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
+
+Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
+
+// d sum(y * [1, 2, ...]) / d x
+std::vector<double> gradient(const Tensor& y, const Tensor& x) {
+  const Tensor v = reshape(arange(1, static_cast<double>(y.numel()) + 1, 1, y.dtype()), y.shape());
+  return list(grad({y}, {x}, {.grad_outputs = {v}})[0]);
+}
+
+using Numbers = std::vector<double>;
+using Places = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("amax, amin, max() and min() share the gradient evenly among equals", "[reduce]") {
+  const Tensor x = leaf({{1, 3, 3}, {2, 2, 2}, {5, 4, 5}});
+  CHECK(gradient(amax(x, {1}), x) == Numbers{0, 0.5, 0.5, 2.0 / 3, 2.0 / 3, 2.0 / 3, 1.5, 0, 1.5});
+  CHECK(gradient(amin(x, {0}), x) == Numbers{1, 0, 0, 0, 2, 3, 0, 0, 0});
+  CHECK(gradient(max(x), x) == Numbers{0, 0, 0, 0, 0, 0, 0.5, 0, 0.5});
+  const Tensor same = leaf({7, 7});
+  CHECK(gradient(min(same), same) == Numbers{0.5, 0.5});
+}
+
+TEST_CASE("max and min along a dimension return the first of equals, which gets the gradient",
+          "[reduce]") {
+  const Tensor x = leaf({{1, 3, 3}, {2, 2, 2}, {5, 4, 5}});
+  const Extremum rows = max(x, 1), columns = min(x, 0, true);
+  CHECK(list(rows.indices) == Places{1, 0, 0});
+  CHECK(rows.indices.shape() == Shape{3});
+  CHECK(gradient(rows.values, x) == Numbers{0, 1, 0, 2, 0, 0, 3, 0, 0});
+  CHECK(list(columns.indices) == Places{0, 1, 1});
+  CHECK(columns.indices.shape() == Shape{1, 3});
+  CHECK(gradient(columns.values, x) == Numbers{1, 0, 0, 0, 2, 3, 0, 0, 0});
+}
+
+TEST_CASE("NaN is the maximum, and gets the gradient", "[reduce]") {
+  const Tensor x = leaf({{1, not_a_number, not_a_number}, {2, 0, 1}});
+  const Extremum e = max(x, 1);
+  CHECK(list(e.indices) == Places{1, 0});
+  CHECK(gradient(e.values, x) == Numbers{0, 1, 0, 2, 0, 0});
+  CHECK(gradient(amin(x, {1}), x) == Numbers{0, 0.5, 0.5, 0, 2, 0});
+}
+
+TEST_CASE("topk returns places in order, the first of equals first, and NaN as the largest",
+          "[index]") {
+  const Tensor x = leaf({2, 5, not_a_number, 5, 1});
+  const Extremum largest = topk(x, 4), smallest = topk(x, 4, 0, false);
+  CHECK(list(largest.indices) == Places{2, 1, 3, 0});
+  CHECK(list(smallest.indices) == Places{4, 0, 1, 3});
+  CHECK(gradient(smallest.values, x) == Numbers{2, 3, 0, 4, 1});
+}
+
+TEST_CASE("gradients where functions of norms have none are zero", "[reduce]") {
+  const Tensor x = leaf({{0, 0}, {3, 4}});
+  CHECK(gradient(vector_norm(x, 2, {1}), x) == Numbers{0, 0, 3 * 0.4, 4 * 0.4});
+  CHECK(gradient(vector_norm(x, 1, {1}), x) == Numbers{0, 0, 2, 2});
+  CHECK(gradient(vector_norm(x, 0.5, {1}), x)[0] == 0);
+  CHECK(gradient(vector_norm(x, inf, {1}), x) == Numbers{0, 0, 0, 2});
+  CHECK(gradient(vector_norm(x, 0, {1}), x) == Numbers{0, 0, 0, 0});
+  const Tensor same = leaf({{2, 2, 2}});
+  CHECK(gradient(xgrad::std(same, Dims{1}), same) == Numbers{0, 0, 0});
+  const Tensor tied = leaf({-3, 3, 1});
+  CHECK(gradient(vector_norm(tied, inf), tied) == Numbers{-0.5, 0.5, 0});
+}
+
+TEST_CASE("second derivatives at zero are finite", "[reduce]") {
+  for (const double ord : {1.0, 1.5, 2.0, 3.0, inf}) {
+    const Tensor x = leaf({{0, 0}, {0, 4}});
+    const Tensor g = grad({sum(vector_norm(x, ord, {1}))}, {x}, {.create_graph = true})[0];
+    INFO("ord " << ord);
+    if (g.requires_grad())
+      CHECK(all(isfinite(grad({sum(g * g)}, {x}, {.allow_unused = true})[0])));
+    CHECK(all(isfinite(g)));
+  }
+}
+
+TEST_CASE("a row of only -inf has a logsumexp of -inf and no gradient", "[reduce]") {
+  const Tensor x = leaf({{-inf, -inf}, {0, 0}});
+  const Tensor y = logsumexp(x, {1});
+  CHECK(y.data<double>()[0] == -inf);
+  CHECK(gradient(y, x) == Numbers{0, 0, 1, 1});
+}
+
+TEST_CASE("a product with zeros has the gradient of the other factors", "[reduce]") {
+  const Tensor one = leaf({2, 0, 3, 4}), two = leaf({2, 0, 3, 0});
+  CHECK(gradient(prod(one), one) == Numbers{0, 24, 0, 0});
+  const Tensor g = grad({prod(two)}, {two}, {.create_graph = true})[0];
+  CHECK(list(g) == Numbers{0, 0, 0, 0});
+  CHECK(gradient(g, two) == Numbers{0, 6 * 4, 0, 6 * 2});  // d^2 / d x1 d x3 = 2 * 3
+}
+
+// Adding one by one, float32 stops at 2^24.
+TEST_CASE("long float32 sums are accurate", "[reduce]") {
+  const std::size_t n = 20'000'000;
+  const Tensor x = full({n}, 1);
+  CHECK(sum(x).item() == double(n));
+  CHECK(sum(reshape(x, {n / 2, 2}), {0}).data<float>()[0] == float(n / 2));
+  const Tensor tenth = full({1'000'000, 3}, 0.1);
+  for (const float mean_of_column : {*mean(tenth, {0}).data<float>(), *mean(tenth).data<float>()})
+    CHECK(std::abs(mean_of_column - 0.1f) < 1e-7f);
+}
+
+// The mean of the squares minus the square of the mean would lose every digit.
+TEST_CASE("the variance of numbers far from zero is accurate in float32", "[reduce]") {
+  const std::size_t n = 100'000;
+  const Tensor alternating = where(reshape(arange(n), {n / 2, 2}) < 0.0, 0.0, tensor({8191, 8193}));
+  CHECK(var(alternating, {}, false).item() == 1);
+  CHECK(var(reshape(alternating, {100, n / 100}), Dims{0, 1}, false).item() == 1);
+}
+
+TEST_CASE("embedding adds to the gradient that other uses left", "[index]") {
+  const Tensor w = leaf({{1, 2}, {3, 4}});
+  const Indices ids = {1, 1, 0};
+  backward({sum(embedding(ids, w)) + sum(w * w)});
+  CHECK(list(w.grad()) == Numbers{3, 5, 8, 10});
+}

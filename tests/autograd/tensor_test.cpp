@@ -1,0 +1,338 @@
+// Tensors from numbers, their values, and updates; Indices and Masks.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+std::vector<double> numbers(const Tensor& x) {
+  const Tensor y = to(x, DType::float64);
+  return {y.data<double>(), y.data<double>() + y.numel()};
+}
+
+std::vector<std::int64_t> numbers(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
+
+using List = std::vector<double>;
+
+}  // namespace
+
+// ---- factories ----
+
+TEST_CASE("a Tensor from braces", "[tensor]") {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6.5}});
+  CHECK(x.shape() == Shape{2, 3});
+  CHECK(x.dtype() == DType::float32);
+  CHECK(!x.requires_grad());
+  CHECK(numbers(x) == List{1, 2, 3, 4, 5, 6.5});
+  CHECK(tensor(2.5).shape() == Shape{});
+  CHECK(tensor(2.5).item() == 2.5);
+  CHECK(tensor({}).shape() == Shape{0});
+  CHECK(tensor({{}, {}}).shape() == Shape{2, 0});
+  CHECK(tensor({{1}}).shape() == Shape{1, 1});
+  CHECK(tensor({{{1}, {2}}}).shape() == Shape{1, 2, 1});
+  CHECK(tensor({0.1}, DType::float64).data<double>()[0] == 0.1);
+  CHECK(tensor({0.1}).data<float>()[0] == 0.1F);
+}
+
+TEST_CASE("ragged braces are errors", "[tensor]") {
+  CHECK_THROWS_AS(tensor({{1, 2}, {3}}), ShapeError);
+  CHECK_THROWS_WITH(tensor({{1, 2}, {3}}),
+                    ContainsSubstring("a list of 1 stands beside a list of 2"));
+  CHECK_THROWS_AS(tensor({{1, 2}, 3}), ShapeError);
+  CHECK_THROWS_AS(tensor({1, {2, 3}}), ShapeError);
+  CHECK_THROWS_AS(tensor({{1, 2}, {}}), ShapeError);
+  CHECK_THROWS_AS((Indices{{1, 2}, {3}}), ShapeError);
+  CHECK_THROWS_AS((Mask{{true}, false}), ShapeError);
+}
+
+TEST_CASE("Tensors of one value", "[tensor]") {
+  CHECK(numbers(zeros({2, 2})) == List(4, 0));
+  CHECK(numbers(ones(3, DType::float64)) == List(3, 1));
+  CHECK(numbers(full({2}, -1.5)) == List(2, -1.5));
+  CHECK(zeros({}).shape() == Shape{});
+  CHECK(zeros({2, 0}).shape() == Shape{2, 0});
+  const Tensor x = zeros({2, 1}, DType::float64);
+  for (const Tensor& y : {zeros_like(x), ones_like(x), full_like(x, 3)}) {
+    CHECK(y.shape() == Shape{2, 1});
+    CHECK(y.dtype() == DType::float64);
+  }
+  CHECK(numbers(zeros_like(x)) == List{0, 0});
+  CHECK(numbers(ones_like(x)) == List{1, 1});
+  CHECK(numbers(full_like(x, 3)) == List{3, 3});
+  CHECK_THROWS_AS(zeros({2, -1}), ShapeError);
+  CHECK_THROWS_AS(ones({1 << 30, 1 << 30, 1 << 30}), ShapeError);
+  CHECK(numbers(eye(2)) == List{1, 0, 0, 1});
+  CHECK(numbers(eye(2, 3)) == List{1, 0, 0, 0, 1, 0});
+  CHECK(eye(3, 0).shape() == Shape{3, 0});
+}
+
+TEST_CASE("ranges", "[tensor]") {
+  CHECK(numbers(arange(3)) == List{0, 1, 2});
+  CHECK(numbers(arange(1, 2, 0.25)) == List{1, 1.25, 1.5, 1.75});
+  CHECK(numbers(arange(1, 2.1, 0.5)) == List{1, 1.5, 2});
+  CHECK(numbers(arange(2, 0, -1)) == List{2, 1});
+  CHECK(arange(1, 1).shape() == Shape{0});
+  CHECK_THROWS_AS(arange(0, 1, 0), ValueError);
+  CHECK_THROWS_AS(arange(0, 1, -1), ValueError);
+  CHECK_THROWS_AS(arange(0, std::numeric_limits<double>::infinity()), ValueError);
+  CHECK_THROWS_AS(arange(std::nan("")), ValueError);
+  CHECK(numbers(linspace(0, 1, 5)) == List{0, 0.25, 0.5, 0.75, 1});
+  CHECK(numbers(linspace(3, 1, 2)) == List{3, 1});
+  CHECK(numbers(linspace(3, 4, 1)) == List{3});
+  CHECK(linspace(0, 1, 0).shape() == Shape{0});
+  // Both ends are met exactly, whatever the step.
+  CHECK(numbers(linspace(-0.1, 0.7, 11, DType::float64)).back() == 0.7);
+  CHECK(numbers(arange_indices(-1, 2)) == std::vector<std::int64_t>{-1, 0, 1});
+  CHECK(arange_indices(2, 2).shape() == Shape{0});
+  CHECK_THROWS_AS(arange_indices(2, 1), ValueError);
+}
+
+TEST_CASE("scalars of one value share it, and stay apart when one is changed", "[tensor]") {
+  Tensor a = scalar(2);
+  const Tensor b = scalar(2);
+  CHECK(a.shape() == Shape{});
+  a.update([](auto& x) { *x.data() = 7; });
+  CHECK(a.item() == 7);
+  CHECK(b.item() == 2);
+  CHECK(scalar(2).item() == 2);
+  a.requires_grad_();
+  CHECK(!scalar(7).requires_grad());
+  CHECK(std::signbit(scalar(-0.0).item()));
+  CHECK(!std::signbit(scalar(0.0).item()));
+  CHECK(scalar(0.1, DType::float64).item() == 0.1);
+  CHECK(scalar(0.1).item() == static_cast<double>(0.1F));
+  for (int i = 0; i < 1000; ++i)
+    CHECK(scalar(i).item() == i);
+  CHECK(std::isnan(scalar(std::nan("")).item()));
+}
+
+// The numbers are torch.manual_seed(0); torch.rand(3), ...
+TEST_CASE("random Tensors are PyTorch's", "[tensor][random]") {
+  manual_seed(0);
+  const List uniform = numbers(rand({3}));
+  CHECK(uniform == List{0.49625658988952637, 0.7682217955589294, 0.08847743272781372});
+  CHECK(numbers(randint(0, 10, {2, 2})) == std::vector<std::int64_t>{0, 3, 9, 7});
+  CHECK(numbers(randint(-5, 1'000'000'000'000, {2})) ==
+        std::vector<std::int64_t>{964935716205, 923817003669});
+  CHECK(numbers(randperm(6)) == std::vector<std::int64_t>{2, 0, 5, 4, 3, 1});
+  const List normal = numbers(randn({2}, DType::float64));
+  CHECK(normal[0] == Approx(-0.7192575784693592).epsilon(1e-14));
+  CHECK(normal[1] == Approx(-0.40334352493217457).epsilon(1e-14));
+
+  manual_seed(0);
+  CHECK(numbers(rand_like(zeros({3}))) == uniform);
+  Generator generator(0);
+  CHECK(numbers(rand({3}, generator)) == uniform);
+  CHECK(rand({0}).shape() == Shape{0});
+  CHECK(numbers(randn_like(zeros({2}, DType::float64))).size() == 2);
+  CHECK(numbers(randint(3, 4, {2})) == std::vector<std::int64_t>{3, 3});
+  CHECK(randperm(0).shape() == Shape{0});
+  CHECK_THROWS_AS(randint(3, 3, {2}), ValueError);
+  CHECK_THROWS_AS(randn({-1}), ShapeError);
+}
+
+TEST_CASE("a permutation has every number once", "[tensor][random]") {
+  std::vector<std::int64_t> all(1000), drawn = numbers(randperm(1000));
+  std::iota(all.begin(), all.end(), 0);
+  CHECK(drawn != all);
+  std::sort(drawn.begin(), drawn.end());
+  CHECK(drawn == all);
+}
+
+// ---- values ----
+
+TEST_CASE("the value of a Tensor", "[tensor]") {
+  const Tensor x = tensor({{1, 2}, {3, 4}});
+  CHECK(x.array<float>()(1, 0) == 3);
+  CHECK(x.dim() == 2);
+  CHECK(x.numel() == 4);
+  CHECK(x.size(-1) == 2);
+  CHECK_THROWS_AS(x.size(2), ValueError);
+  CHECK_THROWS_AS(x.array<double>(), DTypeError);
+  CHECK_THROWS_WITH(x.data<double>(), ContainsSubstring("float32"));
+  CHECK(tensor({{5}}).item() == 5);
+  CHECK(tensor({5}, DType::float64).item() == 5);
+  CHECK_THROWS_AS(x.item(), ShapeError);
+  CHECK_THROWS_WITH(x.item(), ContainsSubstring("(2, 2)"));
+  CHECK_THROWS_AS(tensor({}).item(), ShapeError);
+  CHECK(!Tensor().defined());
+  CHECK_THROWS_AS(Tensor().shape(), ValueError);
+  CHECK_THROWS_AS(Tensor().item(), ValueError);
+  const Array<float> a = {{1.0F, 2.0F}};
+  CHECK(numbers(from_expression(a + 1.0F)) == List{2, 3});
+}
+
+TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
+  const auto double_it = [](auto& a) { a *= 2; };
+  Tensor x = tensor({1, 2}).requires_grad_();
+  const Tensor alias = x;              // a handle on the same Tensor
+  const Tensor constant = x.detach();  // another Tensor, which shares the value
+  const Tensor whole = reshape(x, {2});
+  const Tensor y = x * x;
+  x.update(double_it);
+  CHECK(numbers(x) == List{2, 4});
+  CHECK(numbers(alias) == List{2, 4});
+  CHECK(numbers(constant) == List{1, 2});
+  CHECK(numbers(whole) == List{1, 2});
+  // The graph holds the values that the forward saw.
+  CHECK(numbers(grad({y}, {x}, {.grad_outputs = {ones({2})}})[0]) == List{2, 4});
+
+  const float* const place = x.data<float>();
+  x.update(double_it);  // nobody shares it now: in place
+  CHECK(x.data<float>() == place);
+  CHECK(numbers(x) == List{4, 8});
+}
+
+TEST_CASE("what an update must not do", "[tensor]") {
+  Tensor x = tensor({1, 2}).requires_grad_();
+  Tensor y = x * 2;
+  CHECK_THROWS_AS(y.update([](auto& a) { a += 1; }), GraphError);
+  CHECK_THROWS_WITH(y.update([](auto& a) { a += 1; }), ContainsSubstring("'mul'"));
+  CHECK(numbers(y) == List{2, 4});
+  CHECK_THROWS_AS(x.update([](auto& a) {
+    a = std::remove_cvref_t<decltype(a)>{1, 2, 3};
+  }),
+                  ShapeError);
+  CHECK_THROWS_AS(Tensor().update([](auto&) {}), ValueError);
+}
+
+TEST_CASE("operators rebind a handle", "[tensor]") {
+  Tensor a = tensor({1, 2});
+  const Tensor b = a;
+  a += 1;
+  CHECK(numbers(a) == List{2, 3});
+  CHECK(numbers(b) == List{1, 2});
+}
+
+// ---- Indices and Masks ----
+
+TEST_CASE("Indices and Masks", "[tensor]") {
+  const Indices ids = {{0, 1, 2}, {3, 4, 5}};
+  CHECK(ids.shape() == Shape{2, 3});
+  CHECK(ids.array()(1, 2) == 5);
+  CHECK(ids.size(-1) == 3);
+  CHECK(ids.dim() == 2);
+  CHECK(numbers(Indices{3}) == std::vector<std::int64_t>{3});
+  CHECK(Indices().shape() == Shape{0});
+  CHECK(Indices{7}.item() == 7);
+  CHECK_THROWS_AS(ids.item(), ShapeError);
+  CHECK_THROWS_WITH(ids.item(), ContainsSubstring("(2, 3)"));
+  CHECK_THROWS_AS((Indices{1, 1.5}), ValueError);
+  CHECK(numbers(Indices(ids.array() + std::int64_t{1})).back() == 6);
+  const Mask mask = {{true, false}};
+  CHECK(mask.shape() == Shape{1, 2});
+  CHECK(mask.array()(0, 0));
+  CHECK(!mask.array()(0, 1));
+  CHECK(Mask{true}.item());
+  CHECK(Mask{2}.item());
+}
+
+TEST_CASE("the lower triangle of a Mask", "[tensor]") {
+  const auto lower = [](std::int64_t diagonal) {
+    const Mask mask = tril(Mask{{true, true, true}, {true, false, true}}, diagonal);
+    return std::vector<bool>(mask.data(), mask.data() + mask.numel());
+  };
+  CHECK(lower(0) == std::vector<bool>{true, false, false, true, false, false});
+  CHECK(lower(1) == std::vector<bool>{true, true, false, true, false, true});
+  CHECK(lower(-2) == std::vector<bool>(6, false));
+  CHECK_THROWS_AS(tril(Mask{true}), ShapeError);
+}
+
+// ---- indexing and members ----
+
+TEST_CASE("indexing takes integers of any type", "[tensor]") {
+  const Tensor x = arange(12).reshape({3, 4});
+  const std::size_t i = 2;
+  const short j = -1;
+  CHECK(index(x, {i, j}).item() == 11);
+  CHECK(numbers(index(x, {0, Slice{1, 3}})) == List{1, 2});
+  CHECK(numbers(x[1][Slice{1, 3}]) == numbers(index(x, {1, Slice{1, 3}})));
+  CHECK(x[Slice{0, 1}].shape() == Shape{1, x.size(1)});
+  CHECK(numbers(x[Slice{.start = -1}]) == numbers(x[-1]));
+  CHECK(numbers(x[Slice{.step = 2}]) == numbers(stack({x[0], x[2]})));
+  CHECK(numbers(index(x, {Slice{.step = 2}, i})) == List{2, 10});
+  CHECK(index(x, {NewAxis{}, Ellipsis{}, 0}).shape() == Shape{1, 3});
+  CHECK(numbers(x[1]) == List{4, 5, 6, 7});
+  CHECK(x[-1][0].item() == 8);
+  CHECK_THROWS_AS(x[3], ValueError);
+}
+
+TEST_CASE("parts of a Tensor gather one gradient", "[tensor]") {
+  const Tensor x = arange(6).reshape({2, 3}).detach().requires_grad_();
+  const auto parts = split(x, 1, 1);
+  const Tensor y = (parts[0] * parts[2] * 2 + x.select(1, 0).unsqueeze(1)).sum() + x[1].sum();
+  y.backward();
+  CHECK(numbers(x.grad()) == List{5, 0, 0, 12, 1, 7});
+}
+
+TEST_CASE("a cat that takes a Tensor twice", "[tensor]") {
+  const Tensor x = tensor({1, 2}).requires_grad_();
+  const Tensor y = cat({x, x, x * x});
+  CHECK(numbers(grad({y}, {x}, {.grad_outputs = {tensor({1, 2, 3, 4, 5, 6})}})[0]) == List{14, 30});
+}
+
+TEST_CASE("t() turns a matrix and leaves less alone", "[tensor]") {
+  CHECK(numbers(tensor({{1, 2}, {3, 4}}).t()) == List{1, 3, 2, 4});
+  CHECK(tensor({1, 2}).t().shape() == Shape{2});
+  CHECK(scalar(1).t().shape() == Shape{});
+  CHECK_THROWS_AS(zeros({2, 2, 2}).t(), ShapeError);
+}
+
+TEST_CASE("members are the functions of the same name", "[tensor]") {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6.5}}, DType::float64),
+               y = tensor({{1, 2}, {3, 4}, {5, 6}}, DType::float64);
+  const Mask mask = x > 3;
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() && a.dtype() == b.dtype() && numbers(a) == numbers(b);
+  };
+  CHECK(same(-x, neg(x)));
+  CHECK(same(x.pow(2), pow(x, 2)));
+  CHECK(same(x.exp(), exp(x)));
+  CHECK(same(x.log(), log(x)));
+  CHECK(same(x.sqrt(), sqrt(x)));
+  CHECK(same((-x).abs(), x));
+  CHECK(same(x.tanh(), tanh(x)));
+  CHECK(same(x.sigmoid(), sigmoid(x)));
+  CHECK(same((x - 3.0).relu(), relu(x - 3.0)));
+  CHECK(same(x.clamp(2, 5), clamp(x, 2, 5)));
+  CHECK(same(x.masked_fill(mask, 9), masked_fill(x, mask, 9)));
+  CHECK(same(x.clone(), x));
+  CHECK(x.to(DType::float32).dtype() == DType::float32);
+  CHECK(same(x.sum(), sum(x)));
+  CHECK(same(x.sum(1, true), sum(x, 1, true)));
+  CHECK(same(x.mean(), mean(x)));
+  CHECK(same(x.mean(0), mean(x, 0)));
+  CHECK(same(x.var(1, false), var(x, 1, false)));
+  CHECK(same(x.std(1, true, true), xgrad::std(x, 1, true, true)));
+  CHECK(same(x.amax({0, 1}), scalar(6.5, DType::float64)));
+  CHECK(x.max().item() == 6.5);
+  CHECK(x.min().item() == 1);
+  CHECK(same(x.norm(), vector_norm(x)));
+  CHECK(same(x.matmul(y), matmul(x, y)));
+  CHECK(same(x.reshape({3, 2}), reshape(x, {3, 2})));
+  CHECK(same(x.view(-1), view(x, -1)));
+  CHECK(same(x.flatten(), flatten(x)));
+  CHECK(same(x.permute({1, 0}), permute(x, {1, 0})));
+  CHECK(same(x.transpose(0, 1), transpose(x, 0, 1)));
+  CHECK(same(x.unsqueeze(0).squeeze(), x));
+  CHECK(same(x.unsqueeze(1).squeeze(1), x));
+  CHECK(same(x.expand({2, 2, 3}), expand(x, {2, 2, 3})));
+  CHECK(same(x.split(2, 1)[1], split(x, 2, 1)[1]));
+  CHECK(same(x.chunk(2)[1], chunk(x, 2)[1]));
+  CHECK(same(x.narrow(1, 1, 2), narrow(x, 1, 1, 2)));
+  CHECK(same(x.select(1, 2), select(x, 1, 2)));
+  CHECK(same(x.cumsum(1), cumsum(x, 1)));
+  CHECK(same(x.softmax(1), softmax(x, 1)));
+  CHECK(same(x.log_softmax(0), log_softmax(x, 0)));
+  CHECK(x.argmax().item() == 5);
+  CHECK(numbers(x.argmax(1)) == std::vector<std::int64_t>{2, 2});
+}

@@ -1,0 +1,149 @@
+#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+struct Event {
+  std::string op, scope;
+  bool operator==(const Event&) const = default;
+};
+
+std::vector<Event> names(const Trace& trace) {
+  std::vector<Event> result;
+  for (const auto& e : trace.events())
+    result.push_back({e.op, e.scope});
+  return result;
+}
+
+Tensor layer(const Tensor& x) {
+  const Scope scope("mlp");
+  return exp(x);
+}
+
+}  // namespace
+
+TEST_CASE("a trace records ops with their scopes", "[trace]") {
+  const Tensor x = ones({2, 3}).requires_grad_();
+  const Tensor before = x * 2.0;
+  Trace trace;
+  {
+    const Scope block("h", 0);
+    const Tensor y = -layer(x + before);
+    {
+      const NoGrad no_grad;  // seen all the same
+      layer(y);
+    }
+  }
+  sin(x);
+  CHECK(names(trace) ==
+        std::vector<Event>{
+            {"add", "h.0"}, {"exp", "h.0.mlp"}, {"neg", "h.0"}, {"exp", "h.0.mlp"}, {"sin", ""}});
+  CHECK(Scope::current().empty());
+  trace.clear();
+  CHECK(trace.events().empty());
+  cos(x);
+  CHECK(names(trace) == std::vector<Event>{{"cos", ""}});
+}
+
+TEST_CASE("nothing is recorded before and after", "[trace]") {
+  const Scope unseen("unseen");
+  CHECK(Scope::current().empty());  // nobody looks on
+  {
+    const Trace trace;
+    CHECK(Mode::current().observer == &trace);
+  }
+  CHECK(Mode::current().observer == nullptr);
+}
+
+TEST_CASE("a scope ends with an exception", "[trace]") {
+  const Trace trace;
+  try {
+    const Scope outer("outer"), inner("inner");
+    CHECK(Scope::current() == "outer.inner");
+    add(zeros({2}), zeros({3}));
+  } catch (const ShapeError&) {
+  }
+  CHECK(Scope::current().empty());
+}
+
+TEST_CASE("events hold values as they were, and a forward that runs again", "[trace]") {
+  Tensor x = tensor({1, 2}, DType::float64).requires_grad_();
+  const Trace trace;
+  const Tensor y = x * 3.0;
+  REQUIRE(trace.events().size() == 1);
+  const Trace::Event& e = trace.events()[0];
+  x.update([](auto& a) { a.fill(100); });
+  REQUIRE(e.inputs.size() == 2);
+  CHECK(e.inputs[0].data<double>()[1] == 2);
+  CHECK(e.inputs[0].impl().node == x.impl().node);
+  CHECK(e.output.impl().node == y.impl().node);
+  const Tensor again = e.forward(e.inputs);
+  CHECK(again.data<double>()[1] == 6);
+  CHECK_FALSE(again.requires_grad());
+  CHECK(e.forward(std::vector<Tensor>{x, tensor(2, DType::float64)}).data<double>()[0] == 200);
+  CHECK(trace.events().size() == 1);  // running it again is not an event
+}
+
+TEST_CASE("what an op does inside is not recorded", "[trace]") {
+  const Tensor x = ones({2}).requires_grad_();
+  const Trace trace;
+  record(
+      "outer", {x, Tensor()}, [](std::span<const Tensor> in) { return exp(in[0]) * 2.0; },
+      [](Sink& sink) { sink.add(0, sink.gradient()); });
+  CHECK(names(trace) == std::vector<Event>{{"outer", ""}});
+  CHECK_FALSE(trace.events()[0].inputs[1].defined());
+}
+
+TEST_CASE("backward runs are seen by the callback", "[trace]") {
+  const Tensor x = tensor({1, 2}, DType::float64).requires_grad_();
+  struct Seen {
+    std::string op;
+    std::size_t input;
+    double first;
+    bool operator==(const Seen&) const = default;
+  };
+  std::vector<Seen> seen;
+  Trace trace([&](const Node& node, std::size_t input, const Tensor& gradient) {
+    seen.push_back({node.op, input, gradient.data<double>()[0]});
+  });
+  const Tensor y = sum(x * x * 3.0);
+  trace.clear();
+  y.backward({.retain_graph = true});
+  // sum -> mul by 3 -> mul of x and x, where both inputs are the same Tensor and share a gradient
+  CHECK(seen == std::vector<Seen>{{"sum", 0, 1}, {"mul", 0, 3}, {"mul", 0, 6}, {"mul", 1, 6}});
+  CHECK(trace.events().empty());  // an ordinary backward is not made of ops to be recorded
+  (void)grad({y}, {x}, {.create_graph = true});
+  CHECK_FALSE(trace.events().empty());
+}
+
+TEST_CASE("a trace within a trace: both record", "[trace]") {
+  const Tensor x = ones({2});
+  const Trace outer;
+  exp(x);
+  {
+    const Trace inner;
+    sin(x);
+    CHECK(names(inner) == std::vector<Event>{{"sin", ""}});
+  }
+  cos(x);
+  CHECK(names(outer) == std::vector<Event>{{"exp", ""}, {"sin", ""}, {"cos", ""}});
+}
+
+TEST_CASE("the table of a trace", "[trace]") {
+  const Trace trace;
+  const Tensor x = ones({2, 3});
+  {
+    const Scope scope("attention", 12);
+    maximum(x, ones({3}));
+  }
+  record(
+      "with_bias", {x, Tensor()}, [](std::span<const Tensor> in) { return in[0]; }, [](Sink&) {});
+  CHECK(to_string(trace) ==
+        "op         scope         shapes\n"
+        "maximum    attention.12  (2, 3), (3,) -> (2, 3)\n"
+        "with_bias                (2, 3), - -> (2, 3)\n");
+}

@@ -1,0 +1,199 @@
+// Text, characters and batches.
+
+#include <numeric>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/text.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/temporary_folder.hpp"
+
+using namespace xgrad;
+using namespace xgrad::data;
+
+namespace {
+
+std::vector<std::int64_t> count_to(std::size_t n) {
+  std::vector<std::int64_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+/// The message of the E that f throws.
+template <class E, class F>
+std::string message(F&& f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "(nothing was thrown)";
+}
+
+}  // namespace
+
+TEST_CASE("a text file is read as code points", "[data]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "text.txt";
+
+  SECTION("one, two, three and four bytes") {
+    write_bytes(path, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA6\x86");
+    CHECK(read_text(path) == U"a\u00E9\u20AC\U0001F986");
+  }
+  SECTION("a byte order mark stays") {
+    write_bytes(path, "\xEF\xBB\xBFx");
+    CHECK(read_text(path) == U"\uFEFFx");
+  }
+  SECTION("all newlines are the same newline") {
+    write_bytes(path, "a\r\nb\rc\nd\r\r\n\n\r");
+    CHECK(read_text(path) == U"a\nb\nc\nd\n\n\n\n");
+  }
+  SECTION("a zero byte is a character") {
+    write_bytes(path, std::string_view("a\0b", 3));
+    CHECK(read_text(path).size() == 3);
+  }
+}
+
+TEST_CASE("a text that cannot be read says why", "[data]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "text.txt";
+
+  CHECK_THAT(message<FileError>([&] { read_text(folder / "absent.txt"); }),
+             ContainsSubstring("absent.txt") && ContainsSubstring("no such file"));
+  CHECK_THAT(message<FileError>([&] { read_text(folder / "."); }), ContainsSubstring("directory"));
+  write_bytes(path, "");
+  CHECK_THAT(message<FileError>([&] { read_text(path); }),
+             ContainsSubstring(path) && ContainsSubstring("empty"));
+
+  // A lone continuation byte, a cut-off character, an overlong '/', a surrogate, a byte that never
+  // occurs, and a value above the last code point.
+  const std::pair<std::string, std::string> bad[] = {
+      {"ab\x80", "0x80"},         {"ab\xE2\x82", "0xe2"}, {"ab\xC0\xAF", "0xc0"},
+      {"ab\xED\xA0\x80", "0xed"}, {"ab\xFFz", "0xff"},    {"ab\xF4\x90\x80\x80", "0xf4"},
+  };
+  for (const auto& [bytes, shown] : bad) {
+    write_bytes(path, bytes);
+    CHECK_THAT(message<FileError>([&] { read_text(path); }),
+               ContainsSubstring(path) && ContainsSubstring("byte 2") && ContainsSubstring(shown));
+    CHECK_THAT(message<ValueError>([&] { decode_utf8(bytes, "the prompt"); }),
+               StartsWith("the prompt") && ContainsSubstring("byte 2") && ContainsSubstring(shown));
+  }
+}
+
+TEST_CASE("UTF-8 there and back", "[data]") {
+  const std::u32string text = U"a\u007F\u0080\u07FF\u0800\uFFFD\U00010000\U0010FFFF\r\n";
+  CHECK(decode_utf8(encode_utf8(text), "text") == text);
+  CHECK(encode_utf8(U"\u00E9") == "\xC3\xA9");
+  CHECK(decode_utf8("", "nothing").empty());
+  const char32_t surrogate = 0xD800, too_large = 0x110000;
+  CHECK_THROWS_AS(encode_utf8({&surrogate, 1}), ValueError);
+  CHECK_THROWS_AS(encode_utf8({&too_large, 1}), ValueError);
+}
+
+TEST_CASE("ids follow the order of code points", "[data]") {
+  const Characters characters = Characters::of(U"to be,\nor n\u00F6t");
+  CHECK(characters.list() == U"\n ,benort\u00F6");
+  CHECK(characters.size() == 10);
+  CHECK(characters.contains(U'\u00F6'));
+  CHECK_FALSE(characters.contains(U'a'));
+  CHECK(characters.encode(U"t\n\u00F6") == std::vector<std::int64_t>{8, 0, 9});
+  CHECK(characters.encode(U"").empty());
+  CHECK(characters.decode(std::vector<std::int64_t>{8, 0, 9}) == "t\n\xC3\xB6");
+  CHECK(Characters::of(U"").size() == 0);
+  CHECK(Characters::from_list(characters.list()) == characters);
+  CHECK_FALSE(Characters::of(U"abc") == characters);
+}
+
+TEST_CASE("unknown characters are named, each once", "[data]") {
+  const Characters characters = Characters::of(U"abc");
+  const std::string few = message<ValueError>([&] { characters.encode(U"a\u00E9x\tx\u00E9"); });
+  CHECK_THAT(few, ContainsSubstring("lacks '\xC3\xA9' (U+00E9), 'x' (U+0078), U+0009"));
+  CHECK(few.ends_with("U+0009"));
+  std::u32string ideographs;
+  for (char32_t c = 0x4E00; c < 0x4E00 + 103; ++c)
+    ideographs += c;
+  const std::string many = message<ValueError>([&] { characters.encode(ideographs); });
+  CHECK_THAT(many, ContainsSubstring("(U+4E63) and 3 more") && !ContainsSubstring("U+4E64"));
+}
+
+TEST_CASE("a bad list and bad ids are rejected", "[data]") {
+  CHECK_THAT(message<ValueError>([] { Characters::from_list(U"ba"); }),
+             ContainsSubstring("sorted"));
+  CHECK_THROWS_AS(Characters::from_list(U"aab"), ValueError);
+  const Characters characters = Characters::of(U"abc");
+  CHECK_THAT(message<ValueError>([&] {
+               characters.decode(std::vector<std::int64_t>{0, 3});
+             }),
+             ContainsSubstring("id 3 at position 1") && ContainsSubstring("3 characters"));
+  CHECK_THROWS_AS(characters.decode(std::vector<std::int64_t>{-1}), ValueError);
+}
+
+TEST_CASE("a text is cut where nanoGPT cuts it", "[data]") {
+  const Split a = split(count_to(10));
+  CHECK(a.train == count_to(9));
+  CHECK(a.validation == std::vector<std::int64_t>{9});
+  // int(0.9 * 1115394) of the usual Shakespeare text.
+  CHECK(split(count_to(1115394)).train.size() == 1003854);
+  CHECK(split(count_to(7), 0.5).train.size() == 3);
+  CHECK_THROWS_AS(split(count_to(7), 0.0), ValueError);
+  CHECK_THROWS_AS(split(count_to(7), 1.0), ValueError);
+  CHECK_THROWS_AS(split(count_to(7), std::nan("")), ValueError);
+}
+
+TEST_CASE("random batches begin where PyTorch's begin", "[data]") {
+  const auto data = count_to(1000);
+  Generator generator(1337), same(1337);
+  for (int step = 0; step < 3; ++step) {
+    const Batch batch = random_batch(data, 8, 4, generator);
+    REQUIRE(batch.x.shape() == Shape{4, 8});
+    REQUIRE(batch.y.shape() == Shape{4, 8});
+    for (std::size_t b = 0; b < 4; ++b) {
+      const auto start = static_cast<std::int64_t>(same.random() % (1000 - 8));
+      for (std::size_t t = 0; t < 8; ++t) {
+        CHECK(batch.x.array()(b, t) == start + static_cast<std::int64_t>(t));
+        CHECK(batch.y.array()(b, t) == start + static_cast<std::int64_t>(t) + 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a text of one block and one character is enough", "[data]") {
+  Generator generator(1);
+  const Batch batch = random_batch(count_to(9), 8, 2, generator);
+  CHECK(batch.x.array()(1, 0) == 0);
+  CHECK(batch.y.array()(1, 7) == 8);
+  CHECK(block_count(count_to(9), 8) == 1);
+  CHECK(block_count(count_to(16), 8) == 1);
+  CHECK(block_count(count_to(17), 8) == 2);
+
+  const std::string said = message<ValueError>([&] { random_batch(count_to(8), 8, 2, generator); });
+  CHECK_THAT(said, ContainsSubstring("training") && ContainsSubstring("has 8 characters") &&
+                       ContainsSubstring("block of 8"));
+  CHECK_THAT(message<ValueError>([] { block_count(count_to(3), 8); }),
+             ContainsSubstring("validation"));
+  CHECK_THROWS_AS(random_batch({}, 8, 2, generator), ValueError);
+  CHECK_THROWS_AS(random_batch(count_to(9), 8, 0, generator), ValueError);
+  CHECK_THROWS_AS(random_batch(count_to(9), 0, 2, generator), ValueError);
+  CHECK_THROWS_AS(block_count(count_to(9), static_cast<std::size_t>(-1)), ValueError);
+}
+
+TEST_CASE("blocks side by side cover the validation split once", "[data]") {
+  const auto data = count_to(4 * 7 + 3);
+  REQUIRE(block_count(data, 4) == 7);
+  std::vector<std::int64_t> seen, targets;
+  std::vector<std::size_t> sizes;
+  for (std::size_t first = 0; first < 7; first += 3) {
+    const Batch batch = block_batch(data, 4, first, 3);
+    sizes.push_back(batch.x.shape()[0]);
+    seen.insert(seen.end(), batch.x.array().begin(), batch.x.array().end());
+    targets.insert(targets.end(), batch.y.array().begin(), batch.y.array().end());
+  }
+  CHECK(sizes == std::vector<std::size_t>{3, 3, 1});
+  CHECK(seen == count_to(28));
+  for (std::size_t i = 0; i < 28; ++i)
+    CHECK(targets[i] == seen[i] + 1);
+  CHECK(block_batch(count_to(64 * 70 + 1), 64, 0).x.shape() == Shape{64, 64});
+  CHECK_THROWS_AS(block_batch(data, 4, 7), ValueError);
+  CHECK_THROWS_AS(block_batch(data, 4, 0, 0), ValueError);
+}

@@ -1,0 +1,89 @@
+#pragma once
+// What the rows of a page of the documentation run with: see docs_page.cmake.
+
+#include <cctype>
+#include <cmath>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/temporary_folder.hpp"
+
+namespace page {
+
+/// What every row has, and what it cannot leave behind.
+struct Row {
+  TemporaryFolder folder;
+  std::string path = folder / "file.safetensors";
+
+  Row() { xgrad::manual_seed(0); }  // before the names of the page
+  Row(const Row&) = delete;
+  Row& operator=(const Row&) = delete;
+  ~Row() {
+    xgrad::print_options() = print_options_before_;
+    xgrad::set_num_threads(threads_before_);
+  }
+
+ private:
+  xgrad::PrintOptions print_options_before_ = xgrad::print_options();
+  std::size_t threads_before_ = xgrad::num_threads();
+};
+
+/// As it is printed.
+template <class T>
+std::string printed(const T& value) {
+  if constexpr (requires { xgrad::to_string(value); }) {
+    return xgrad::to_string(value);
+  } else {
+    std::ostringstream out;
+    out << std::boolalpha << value;
+    return out.str();
+  }
+}
+
+/// Without the blanks that line numbers up: a row of a page is one line.
+inline std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (!blank)
+      line += c;
+    else if (!line.empty() && line.back() != ' ' && line.back() != '[')
+      line += ' ';
+  }
+  return line;
+}
+
+/// Checks that what f returns is printed as expected.
+template <class F>
+void shows(const char* line, const char* expected, const F& f) {
+  INFO(line);
+  CHECK(one_line(printed(f())) == one_line(expected));
+}
+
+/// Checks that f throws this error, or one derived from it.
+template <class E, class F>
+void throws(const char* line, const F& f) {
+  INFO(line);
+  CHECK_THROWS_AS(f(), E);
+}
+
+/// Runs a row; an error in it does not keep the next ones from running.
+template <class R>
+void run(const char* where) {
+  INFO(where);
+  try {
+    R row;
+    xgrad::manual_seed(0);
+    row.run();
+  } catch (const std::exception& error) {
+    FAIL_CHECK("a row threw: " << error.what());
+  }
+}
+
+}  // namespace page

@@ -1,0 +1,151 @@
+// What char_transformer says to what it cannot do.
+
+#include <nlohmann/json.hpp>
+#include <xgrad/io/safetensors.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+
+void check_refused(const TemporaryFolder& folder, const Arguments& arguments, int code,
+                   const std::vector<std::string>& fragments) {
+  const Result result = run(folder, arguments);
+  std::string line;
+  for (const std::string& word : arguments)
+    line += word + " ";
+  INFO(line << "\n" << result.out << result.err);
+  CHECK(result.code == code);
+  for (const std::string& fragment : fragments)
+    CHECK_THAT(result.err, ContainsSubstring(fragment));
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: a command line that cannot be followed") {
+  const TinyFolder folder;
+  const auto refused = [&](const Arguments& arguments, const std::vector<std::string>& fragments) {
+    check_refused(folder, arguments, 2, fragments);
+  };
+  refused({}, {"a command is needed: train, eval, sample, export, import or corpus"});
+  refused({"trian"}, {"unknown command 'trian'", "did you mean train?"});
+  refused({"--version"}, {"unknown flag --version"});
+  refused({"train", "--n-layers", "3"},
+          {"train: unknown flag --n-layers", "did you mean --n-layer?"});
+  refused({"train", "--block_size=3"}, {"--block_size;", "did you mean --block-size?"});
+  refused({"sample", "--chekpoint", "x"}, {"--chekpoint", "did you mean --checkpoint?"});
+  refused({"train", "text"}, {"unexpected argument 'text'"});
+  refused({"train", "--n-embd", "130"}, {"--n-embd 130 is not divisible by --n-head 4"});
+  refused({"train", "--preset", "tiny"}, {"--preset", "'tiny'", "nano, baby"});
+  refused({"train", "--bias", "maybe"}, {"--bias", "'maybe'", "true or false"});
+  refused({"train", "--n-layer"}, {"--n-layer needs a value"});
+  refused({"train", "--data", ""}, {"--data"});
+  refused({"eval"}, {"--checkpoint FILE is needed"});
+  refused({"sample", "--tokens", "5"}, {"--checkpoint FILE is needed"});
+  refused({"export", "--out", "x"}, {"export: --checkpoint FILE is needed"});
+  refused({"import", "--n-head", "2"}, {"import: --state FILE is needed"});
+
+  const auto out_of_range = [&](const std::string& flag, const std::string& value,
+                                const std::string& range) {
+    refused({"train", flag, value}, {flag, "'" + value + "'", range});
+  };
+  out_of_range("--n-layer", "0", "a whole number from 1 to 1024");
+  out_of_range("--n-layer", "-1", "a whole number from 1 to 1024");
+  out_of_range("--n-layer", "2.5", "a whole number from 1 to 1024");
+  out_of_range("--n-layer", "0x10", "a whole number from 1 to 1024");
+  out_of_range("--batch-size", "99999999999999999999", "a whole number from 1 to 65536");
+  out_of_range("--dropout", "1", "at least 0 and below 1");
+  out_of_range("--dropout", "nan", "at least 0 and below 1");
+  out_of_range("--beta2", "1", "at least 0 and below 1");
+  out_of_range("--learning-rate", "-0.1", "a number from 0 to 10");
+  out_of_range("--learning-rate", "fast", "a number from 0 to 10");
+  out_of_range("--eval-interval", "0", "a whole number from 1");
+  out_of_range("--threads", "0", "a whole number from 1 to 1024");
+  out_of_range("--seed", "4294967296", "a whole number from 0 to 4294967295");
+  refused({"sample", "--checkpoint", "x", "--temperature", "-1"},
+          {"--temperature", "from 0 to 100"});
+  refused({"sample", "--checkpoint", "x", "--top-k", "0"}, {"--top-k", "from 1"});
+  CHECK_FALSE(std::filesystem::exists(folder / "runs"));
+}
+
+TEST_CASE("char_transformer: texts that cannot be trained on") {
+  const TinyFolder folder;
+  const auto refused = [&](const std::string& data, const std::vector<std::string>& fragments) {
+    check_refused(folder, {"train", "--data", data}, 1, fragments);
+  };
+  write_bytes(folder / "empty", "");
+  write_bytes(folder / "short", std::string(60, 'a'));
+  write_bytes(folder / "almost", std::string(600, 'a'));
+  write_bytes(folder / "latin1", "caf\xE9 au lait");
+  refused("none", {"none: no such file"});
+  refused(".", {"is a directory"});
+  refused("empty", {"empty: the file is empty"});
+  refused("short", {"short: ", "training", "block of 64"});
+  refused("almost", {"almost: ", "validation", "60 characters", "block of 64"});
+  refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9"});
+  CHECK_FALSE(std::filesystem::exists(folder / "runs"));
+}
+
+TEST_CASE("char_transformer: folders that cannot take a run") {
+  const TinyFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  write_bytes(folder / "run/metrics.jsonl", "precious");
+  check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
+  CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
+  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: the folder cannot be made"});
+  check_refused(folder, tiny_train({"--out", "text/run"}), 1,
+                {"text/run: the folder cannot be made"});
+  // A folder that is there and empty is as good as a new one.
+  std::filesystem::create_directory(folder / "fresh");
+  CHECK(run(folder, tiny_train({"--out", "fresh", "--max-iters", "1"})).code == 0);
+}
+
+TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
+  const TrainedFolder folder;
+  const auto refused = [&](const Arguments& arguments, const std::vector<std::string>& fragments) {
+    check_refused(folder, arguments, 1, fragments);
+  };
+  const std::string& good = folder.checkpoint;
+  refused({"sample", "--checkpoint", good, "--prompt", "the Zoë"},
+          {"--prompt", "'Z' (U+005A)", "'ë' (U+00EB)"});
+  refused({"sample", "--checkpoint", good, "--prompt", "a\xFF"},
+          {"--prompt", "not UTF-8 at byte 1"});
+  write_bytes(folder / "greek", std::string(300, 't') + "αβ");
+  refused({"eval", "--checkpoint", good, "--data", "greek"}, {"greek: ", "'α'", "'β'"});
+  refused({"eval", "--checkpoint", good, "--data", "none"}, {"none: no such file"});
+  refused({"eval", "--checkpoint", "none"}, {"none: cannot be opened"});
+  refused({"eval", "--checkpoint", "text"}, {"text: not a safetensors file"});
+
+  const auto changed = [&](auto&& change, const std::vector<std::string>& fragments) {
+    xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / good);
+    change(file);
+    xgrad::io::save_safetensors(folder / "changed", file);
+    refused({"sample", "--checkpoint", "changed"}, fragments);
+  };
+  const auto config = [&](const char* key, const Json& value,
+                          const std::vector<std::string>& fragments) {
+    changed(
+        [&](xgrad::io::TensorFile& file) {
+          Json json = Json::parse(file.metadata["config"]);
+          json[key] = value;
+          file.metadata["config"] = json.dump();
+        },
+        fragments);
+  };
+  changed([](auto& file) { file.metadata.clear(); }, {"changed: ", "not a checkpoint"});
+  changed([](auto& file) { file.metadata["config"] = "[1]"; },
+          {"configuration is not a JSON object"});
+  changed([](auto& file) { file.tensors.erase("transformer.ln_f.weight"); },
+          {"changed: does not fit the model", "transformer.ln_f.weight"});
+  changed([](auto& file) { file.tensors.erase("transformer.wte.weight"); },
+          {"another model", "transformer.wte.weight"});
+  config("n_embd", 32, {"n_embd 32", "transformer.wte.weight", "16)"});
+  config("block_size", 9, {"block_size 9", "transformer.wpe.weight", "(8, 16)"});
+  config("n_layer", 2, {"does not fit the model", "transformer.h.1."});
+  config("n_layer", 1000000, {"1000000 layers"});
+  config("n_head", 3, {"n_head 3"});
+  config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
+  config("vocab_size", "many", {"'vocab_size'"});
+  config("vocab_size", 1e30, {"'vocab_size'"});
+}

@@ -1,0 +1,352 @@
+// The trained job itself, as a user runs it.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+std::vector<Json> metrics_of(const std::string& folder) {
+  std::vector<Json> rows;
+  for (const std::string& line : lines_of(read_bytes(folder + "/metrics.jsonl")))
+    rows.push_back(Json::parse(line));
+  return rows;
+}
+
+std::vector<double> column(const std::vector<Json>& rows, const char* key) {
+  std::vector<double> values;
+  for (const Json& row : rows)
+    values.push_back(row.at(key).get<double>());
+  return values;
+}
+
+/// The text behind a key, up to the end of the number or line.
+std::string number_after(const std::string& text, const std::string& key) {
+  const std::size_t at = text.rfind(key);
+  if (at == std::string::npos)
+    return "no " + key;
+  const std::size_t begin = at + key.size();
+  return text.substr(begin, text.find_first_not_of("0123456789.e+-", begin) - begin);
+}
+
+/// What tiny_train() asks for.
+xgrad::nn::GPTConfig tiny_config(std::size_t vocab_size, double dropout = 0) {
+  return {.block_size = 8,
+          .vocab_size = vocab_size,
+          .n_layer = 1,
+          .n_head = 2,
+          .n_embd = 16,
+          .dropout = dropout,
+          .bias = false};
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: a run leaves what it promises") {
+  const TrainedFolder folder;
+  const std::string& out = folder.trained.out;
+  CHECK_THAT(out, ContainsSubstring("n_layer 1, n_head 2, n_embd 16: 3,616 parameters"));
+  CHECK_THAT(out, ContainsSubstring("text: 2,340 characters"));
+  CHECK_THAT(out, ContainsSubstring("40 of 32 characters (4 blocks of 8)"));
+  CHECK(out.find("about") < out.find("step "));
+  CHECK_THAT(out, ContainsSubstring("step 39/40"));
+  CHECK_THAT(out, ContainsSubstring("after 20 steps: validation loss"));
+
+  const Json config = Json::parse(read_bytes(folder / "run/config.json"));
+  CHECK(config.at("n_embd") == 16);
+  CHECK(config.at("max_iters") == 40);
+  CHECK(config.at("weight_decay") == 0.1);  // the preset's
+  CHECK(config.at("bias") == false);
+  const auto characters =
+      xgrad::data::Characters::of(xgrad::data::decode_utf8(tiny_text(), "text"));
+  CHECK(config.at("vocab_size") == characters.size());
+  CHECK(std::filesystem::path(config.at("data").get<std::string>()).is_absolute());
+
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  REQUIRE(rows.size() == 40);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(rows[i].at("step") == i);
+    CHECK(rows[i].at("ms").get<double>() > 0);
+    CHECK(rows[i].at("grad_norm").get<double>() > 0);
+    CHECK(rows[i].contains("val_loss") == (i % 10 == 9));
+  }
+  CHECK(rows[0].at("lr").get<double>() == Approx(0.01 / 3));
+  CHECK(rows[2].at("lr").get<double>() == Approx(0.01));
+  const std::vector<double> losses = column(rows, "loss");
+  CHECK(losses[0] == Approx(std::log(config.at("vocab_size").get<double>())).margin(0.2));
+  CHECK(losses[39] < losses[0] - 0.5);
+  // Nine digits identify a float.
+  const std::string logged =
+      number_after(lines_of(read_bytes(folder / "run/metrics.jsonl"))[3], "\"loss\": ");
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%.9g", static_cast<double>(std::stof(logged)));
+  CHECK(logged == digits);
+
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
+  CHECK(checkpoint.step == 40);
+  CHECK(Json::parse(checkpoint.config) == config);
+  CHECK(checkpoint.characters == characters);
+  const xgrad::io::SafetensorsFile file(folder / folder.checkpoint);
+  CHECK(file.contains("transformer.wte.weight"));
+  CHECK(file.contains("transformer.h.0.attn.c_attn.weight"));
+  CHECK(file.contains("optimizer.exp_avg.transformer.wte.weight"));
+  CHECK_FALSE(file.contains("lm_head.weight"));
+  CHECK_FALSE(file.contains("transformer.ln_f.bias"));
+}
+
+TEST_CASE("char_transformer: eval prints the loss that training ended with") {
+  const TrainedFolder folder;
+  const std::string trained = number_after(folder.trained.out, "val_loss ");
+  CHECK(number_after(read_bytes(folder / "run/metrics.jsonl"), "\"val_loss\": ") == trained);
+  const Result same = run_well(folder, {"eval", "--checkpoint", folder.checkpoint});
+  CHECK(same.out == "val_loss " + trained + "\n");
+  const Result named = run_well(
+      folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text", "--threads", "1"});
+  CHECK(named.out == same.out);
+  // The same block by block.
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
+  xgrad::nn::GPT model(tiny_config(checkpoint.characters.size()));
+  xgrad::io::load_state(model, checkpoint.model, "test");
+  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
+  const auto part = xgrad::data::split(checkpoint.characters.encode(text)).validation;
+  const std::size_t blocks = xgrad::data::block_count(part, 8);
+  REQUIRE(blocks == 29);
+  double total = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto [x, y] = xgrad::data::block_batch(part, 8, i, 1);
+    total += model.loss(x, y).item();
+  }
+  CHECK(std::stod(trained) == Approx(total / static_cast<double>(blocks)).epsilon(1e-6));
+  // Another text: its own tenth part, in the model's ids.
+  write_bytes(folder / "other", std::string(300, 't'));
+  const Result other =
+      run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "other"});
+  CHECK(std::stod(number_after(other.out, "val_loss ")) > std::stod(trained));
+}
+
+TEST_CASE("char_transformer: the same seed gives the same numbers on any number of threads") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "a", "--threads", "1", "--dropout", "0.2"}));
+  run_well(folder, tiny_train({"--out", "b", "--threads", "3", "--dropout", "0.2"}));
+  run_well(folder, tiny_train({"--out", "c", "--seed", "7", "--dropout", "0.2"}));
+  for (const char* const key : {"loss", "grad_norm"})
+    CHECK(column(metrics_of(folder / "a"), key) == column(metrics_of(folder / "b"), key));
+  CHECK(column(metrics_of(folder / "a"), "loss") != column(metrics_of(folder / "c"), "loss"));
+  CHECK(read_bytes(folder / "a/checkpoint.safetensors") ==
+        read_bytes(folder / "b/checkpoint.safetensors"));
+}
+
+TEST_CASE("char_transformer: evaluations leave the training as it is") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "often", "--dropout", "0.2", "--eval-interval", "1"}));
+  run_well(folder, tiny_train({"--out", "once", "--dropout", "0.2", "--eval-interval", "100"}));
+  CHECK(column(metrics_of(folder / "often"), "loss") ==
+        column(metrics_of(folder / "once"), "loss"));
+  const auto often = xgrad::io::load_checkpoint(folder / "often/checkpoint.safetensors");
+  const auto once = xgrad::io::load_checkpoint(folder / "once/checkpoint.safetensors");
+  CHECK(often.generator == once.generator);
+}
+
+TEST_CASE("char_transformer: the draws are those of the plain loop") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2", "--max-iters", "5"}));
+
+  xgrad::manual_seed(1337);
+  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::data::Characters::of(text);
+  const auto ids = xgrad::data::split(characters.encode(text));
+  const xgrad::nn::GPT model(tiny_config(characters.size(), 0.2));
+  const auto parameters = xgrad::nn::parameters(model);
+  xgrad::optim::AdamW optimizer(
+      xgrad::optim::decay_matrices(parameters, {.betas = {0.9, 0.99}, .weight_decay = 0.1}));
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  REQUIRE(rows.size() == 5);
+  for (const Json& row : rows) {
+    const auto [x, y] = xgrad::data::random_batch(ids.train, 8, 4, xgrad::default_generator());
+    const xgrad::Tensor loss = model.loss(x, y);
+    CHECK(row.at("loss").get<double>() == Approx(loss.item()).epsilon(1e-8));
+    optimizer.set_learning_rate(row.at("lr").get<double>());
+    optimizer.zero_grad();
+    loss.backward();
+    CHECK(row.at("grad_norm").get<double>() ==
+          Approx(xgrad::optim::clip_grad_norm(parameters, 1.0)).epsilon(1e-6));
+    optimizer.step();
+  }
+}
+
+TEST_CASE("char_transformer: gradient accumulation is a larger batch, drawn in order") {
+  const TinyFolder folder;
+  const Arguments two = {"--out", "two", "--batch-size", "2", "--gradient-accumulation-steps", "2"};
+  run_well(folder, tiny_train(two));
+  run_well(folder, tiny_train({"--out", "one"}));
+  const std::vector<Json> a = metrics_of(folder / "two"), b = metrics_of(folder / "one");
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < 10; ++i) {
+    CHECK(a[i].at("loss").get<double>() == Approx(b[i].at("loss").get<double>()).epsilon(1e-4));
+    CHECK(a[i].at("grad_norm").get<double>() ==
+          Approx(b[i].at("grad_norm").get<double>()).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("char_transformer: presets, and flags that override them") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--preset", "baby", "--max-iters", "0", "--bias"}));
+  const Json config = Json::parse(read_bytes(folder / "run/config.json"));
+  CHECK(config.at("preset") == "baby");
+  CHECK(config.at("dropout") == 0.2);
+  CHECK(config.at("n_embd") == 16);
+  CHECK(config.at("max_iters") == 0);
+  CHECK(config.at("bias") == true);
+  CHECK(xgrad::io::SafetensorsFile(folder / "run/checkpoint.safetensors")
+            .contains("transformer.ln_f.bias"));
+  run_well(folder, tiny_train({"--out", "two", "--max-iters", "0", "--bias", "false"}));
+  CHECK(Json::parse(read_bytes(folder / "two/config.json")).at("bias") == false);
+}
+
+TEST_CASE("char_transformer: samples") {
+  const TrainedFolder folder;
+  const auto sample = [&](const Arguments& more) {
+    Arguments all = {"sample", "--checkpoint", folder.checkpoint, "--tokens", "40"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_well(folder, all).out;
+  };
+  const std::string one = sample({"--seed", "1"});
+  CHECK(one.size() == 42);  // newline, 40 characters, newline
+  CHECK(one.front() == '\n');
+  CHECK(sample({"--seed", "1", "--threads", "1"}) == one);
+  CHECK(sample({"--seed", "2"}) != one);
+  CHECK_THAT(sample({"--prompt", "the cat"}), StartsWith("the cat"));
+  CHECK(sample({"--prompt", "the cat", "--tokens", "0"}) == "the cat\n");
+  const std::string likeliest = sample({"--top-k", "1", "--seed", "1"});
+  CHECK(sample({"--top-k", "1", "--seed", "2"}) == likeliest);
+  CHECK(sample({"--temperature", "0"}) == likeliest);
+  CHECK(sample({"--temperature", "50", "--seed", "1"}) != one);
+}
+
+TEST_CASE("char_transformer: without --out, runs are numbered") {
+  const TinyFolder folder;
+  const Result first = run_well(folder, tiny_train({"--max-iters", "1"}));
+  CHECK_THAT(first.out, ContainsSubstring("runs/000"));
+  std::filesystem::create_directory(folder / "runs/007");
+  run_well(folder, tiny_train({"--max-iters", "1"}));
+  CHECK(std::filesystem::exists(folder / "runs/000/checkpoint.safetensors"));
+  CHECK(std::filesystem::exists(folder / "runs/008/checkpoint.safetensors"));
+}
+
+TEST_CASE("char_transformer: a signal ends a run with its model saved") {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const TinyFolder folder;
+    const Process process(folder, tiny_train({"--out", "run", "--max-iters", "1000000",
+                                              "--eval-interval", "1000000"}));
+    // It has begun once there are rows.
+    for (int i = 0; i < 6000 && read_bytes(folder / "run/metrics.jsonl").size() < 500; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    process.signal(number);
+    const Result result = process.wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == 128 + number);
+    CHECK_THAT(result.out,
+               ContainsSubstring(number == SIGINT ? "Stopped by SIGINT" : "Stopped by SIGTERM"));
+    const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+    CHECK(checkpoint.step == metrics_of(folder / "run").size());
+    CHECK(checkpoint.step > 0);
+    CHECK(run(folder, {"eval", "--checkpoint", "run/checkpoint.safetensors"}).code == 0);
+  }
+}
+
+TEST_CASE("char_transformer: a loss that is not a number ends the run") {
+  const TinyFolder folder;
+  const Arguments wild = {"--out",          "run",  "--learning-rate", "10", "--min-lr",    "10",
+                          "--weight-decay", "10",   "--warmup-iters",  "0",  "--grad-clip", "0",
+                          "--max-iters",    "1000", "--eval-interval", "5",  "--dropout",   "0.1"};
+  const Result result = run(folder, tiny_train(wild));
+  INFO(result.out << result.err);
+  CHECK(result.code == 3);
+  // The op is named, with its layer and its values.
+  CHECK_THAT(result.err, ContainsSubstring("anomaly in the ") && ContainsSubstring(" of op ") &&
+                             ContainsSubstring(", in ") && ContainsSubstring("  input 0: ("));
+  // The checkpoint is from before, and is good.
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  CHECK_THAT(result.err, ContainsSubstring("The last good checkpoint, after " +
+                                           std::to_string(checkpoint.step) + " steps, is run/"));
+  CHECK(checkpoint.step % 5 == 0);
+  CHECK(checkpoint.step > 0);
+  for (const auto& [name, tensor] : checkpoint.model)
+    CHECK(xgrad::all(xgrad::isfinite(tensor)));
+  const std::size_t steps = metrics_of(folder / "run").size();
+  CHECK_THAT(result.err, ContainsSubstring("step " + std::to_string(steps) + ": "));
+  CHECK(checkpoint.step <= steps);
+}
+
+TEST_CASE("char_transformer: broken before there is a checkpoint") {
+  const TinyFolder folder;
+  const Result result =
+      run(folder, tiny_train({"--out", "run", "--learning-rate", "10", "--min-lr", "10",
+                              "--weight-decay", "10", "--warmup-iters", "0", "--grad-clip", "0",
+                              "--max-iters", "1000", "--eval-interval", "1000"}));
+  INFO(result.out << result.err);
+  CHECK(result.code == 3);
+  CHECK_THAT(result.err, ContainsSubstring("training stops before this step's update") &&
+                             ContainsSubstring("There is no checkpoint yet."));
+  CHECK_FALSE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
+}
+
+TEST_CASE("char_transformer: the embedded corpus comes with its entropy") {
+  const TinyFolder folder;
+  Arguments arguments = tiny_train({"--out", "run", "--max-iters", "1"});
+  arguments.erase(arguments.begin() + 1, arguments.begin() + 3);  // --data text
+  const Result result = run_well(folder, arguments);
+  CHECK(Json::parse(read_bytes(folder / "run/config.json")).at("data").is_null());
+
+  const xgrad::data::EmbeddedCorpus corpus = xgrad::data::embedded_corpus();
+  const std::size_t begin = corpus.text.size() * 9 / 10;
+  const std::size_t asked = (corpus.text.size() - begin - 1) / 8 * 8;
+  const double entropy = std::stod(number_after(result.out, "entropy of "));
+  const double distance = std::stod(number_after(result.out, "from perfect "));
+  CHECK(entropy == Approx(corpus.mean_nll(begin + 1, begin + 1 + asked)).margin(1e-6));
+  CHECK(entropy + distance ==
+        Approx(std::stod(number_after(result.out, "val_loss "))).margin(1e-5));
+}
+
+TEST_CASE("char_transformer: help names every flag of the recipe and its default") {
+  const TemporaryFolder folder;
+  const std::string help = run_well(folder, {"train", "--help"}).out;
+  for (const char* const flag : {"--data",          "--out",
+                                 "--preset",        "--block-size",
+                                 "--batch-size",    "--n-layer",
+                                 "--n-head",        "--n-embd",
+                                 "--dropout",       "--bias",
+                                 "--learning-rate", "--min-lr",
+                                 "--warmup-iters",  "--lr-decay-iters",
+                                 "--max-iters",     "--gradient-accumulation-steps",
+                                 "--weight-decay",  "--beta1",
+                                 "--beta2",         "--grad-clip",
+                                 "--eval-interval", "--eval-iters",
+                                 "--seed",          "--threads"})
+    CHECK_THAT(help, ContainsSubstring(std::string("  ") + flag + " "));
+  CHECK_THAT(help, ContainsSubstring("[64, baby: 256]"));
+  CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
+}

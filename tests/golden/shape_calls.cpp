@@ -1,0 +1,166 @@
+// The calls of tests/golden/cases_shape.py.
+
+#include "golden/ops.hpp"
+
+namespace xgrad::testing {
+namespace {
+
+using In = GoldenInputs;
+
+void add_shapes(GoldenCalls& calls) {
+  using Reshape = Tensor(const Tensor&, const Dims&);
+  const auto add_reshapes = [&](const std::string& op, Reshape* f) {
+    calls.add(op, {"flat"}, [f](const In& in) { return f(in[0], {6}); });
+    calls.add(op, {"-1"}, [f](const In& in) { return f(in[0], {4, -1}); });
+    calls.add(op, {"0-d"}, [f](const In& in) { return f(in[0], {1, 1}); });
+    calls.add(op, {"to 0-d"}, [f](const In& in) { return f(in[0], {}); });
+    calls.add(op, {"zero-size"}, [f](const In& in) { return f(in[0], {3, 0, 2}); });
+  };
+  add_reshapes("reshape", reshape);
+  add_reshapes("view", view);
+  calls.add("flatten", {"all", "0-d", "zero-size"}, [](const In& in) { return flatten(in[0]); });
+  calls.add("flatten", {"from 1"}, [](const In& in) { return flatten(in[0], 1); });
+  calls.add("flatten", {"-3 to -2"}, [](const In& in) { return flatten(in[0], -3, -2); });
+  calls.add("permute", {"3-d"}, [](const In& in) { return permute(in[0], {2, 0, 1}); });
+  calls.add("permute", {"negative"}, [](const In& in) { return permute(in[0], {-1, 0, -2, 1}); });
+  calls.add("permute", {"0-d"}, [](const In& in) { return permute(in[0], {}); });
+  calls.add("permute", {"zero-size"}, [](const In& in) { return permute(in[0], {1, 0}); });
+  calls.add("transpose", {"2-d", "zero-size"}, [](const In& in) { return transpose(in[0], 0, 1); });
+  calls.add("transpose", {"negative"}, [](const In& in) { return transpose(in[0], -1, 0); });
+  calls.add("squeeze", {"all", "to 0-d", "zero-size"}, [](const In& in) { return squeeze(in[0]); });
+  calls.add("squeeze", {"dim -2"}, [](const In& in) { return squeeze(in[0], -2); });
+  calls.add("squeeze", {"not of size 1"}, [](const In& in) { return squeeze(in[0], 0); });
+  calls.add("unsqueeze", {"0", "0-d"}, [](const In& in) { return unsqueeze(in[0], 0); });
+  calls.add("unsqueeze", {"-1"}, [](const In& in) { return unsqueeze(in[0], -1); });
+  calls.add("unsqueeze", {"zero-size"}, [](const In& in) { return unsqueeze(in[0], 1); });
+  calls.add("expand", {"sizes of 1"}, [](const In& in) { return expand(in[0], {2, 3, 4}); });
+  calls.add("expand", {"new dimensions, -1"}, [](const In& in) {
+    return expand(in[0], {2, 3, -1});
+  });
+  calls.add("expand", {"0-d"}, [](const In& in) { return expand(in[0], {2, 2}); });
+  calls.add("expand", {"zero-size"}, [](const In& in) { return expand(in[0], {0, 3}); });
+
+  using Triangle = Tensor(const Tensor&, std::int64_t);
+  const auto add_triangles = [&](const std::string& op, Triangle* f, std::int64_t everything) {
+    calls.add(op, {"square", "zero-size"}, [f](const In& in) { return f(in[0], 0); });
+    calls.add(op, {"diagonal 1"}, [f](const In& in) { return f(in[0], 1); });
+    calls.add(op, {"diagonal -1"}, [f](const In& in) { return f(in[0], -1); });
+    calls.add(op, {"tall, all of it"}, [=](const In& in) { return f(in[0], everything); });
+  };
+  add_triangles("tril", tril, 7);
+  add_triangles("triu", triu, -7);
+  calls.add("tril", {"mask"}, [](const In& in) { return tril(in.masks[0]); });
+  calls.add("tril", {"mask, diagonal 1"}, [](const In& in) { return tril(in.masks[0], 1); });
+}
+
+void add_parts(GoldenCalls& calls) {
+  calls.add("cat", {"dim 0", "one", "zero-size"}, [](const In& in) { return cat(in.tensors); });
+  calls.add("cat", {"dim -1, three"}, [](const In& in) { return cat(in.tensors, -1); });
+  calls.add("cat", {"middle"}, [](const In& in) { return cat(in.tensors, 1); });
+  calls.add("cat", {"of itself"}, [](const In& in) { return cat({in[0], in[0]}, 1); });
+  calls.add("stack", {"dim 0", "0-d"}, [](const In& in) { return stack(in.tensors); });
+  calls.add("stack", {"dim -1"}, [](const In& in) { return stack(in.tensors, -1); });
+  calls.add("stack", {"zero-size"}, [](const In& in) { return stack(in.tensors, 1); });
+  calls.add("split", {"size 2 of 5", "zero-size"}, [](const In& in) { return split(in[0], 2); });
+  calls.add("split", {"dim -1"}, [](const In& in) { return split(in[0], 3, -1); });
+  calls.add("split", {"larger than x"}, [](const In& in) { return split(in[0], 4); });
+  calls.add("split", {"sizes, one zero"}, [](const In& in) {
+    return split(in[0], std::vector<std::size_t>{1, 0, 3}, 1);
+  });
+  calls.add("chunk", {"even", "zero-size"}, [](const In& in) { return chunk(in[0], 2, 1); });
+  calls.add("chunk", {"3 of 7"}, [](const In& in) { return chunk(in[0], 3); });
+  calls.add("chunk", {"fewer than asked"}, [](const In& in) { return chunk(in[0], 4, -1); });
+  calls.add("slice", {"range"}, [](const In& in) { return slice(in[0], 0, 1, 3); });
+  calls.add("slice", {"dim -1, step 2"}, [](const In& in) { return slice(in[0], -1, 1, {}, 2); });
+  calls.add("slice", {"negative ends"}, [](const In& in) { return slice(in[0], 1, -3, -1); });
+  calls.add("slice", {"clipped"}, [](const In& in) { return slice(in[0], 0, -9, 9); });
+  calls.add("slice", {"nothing"}, [](const In& in) { return slice(in[0], 0, 2, 1); });
+  calls.add("slice", {"step 3, middle"}, [](const In& in) { return slice(in[0], 1, {}, 5, 3); });
+  calls.add("narrow", {"dim 0"}, [](const In& in) { return narrow(in[0], 0, 1, 2); });
+  calls.add("narrow", {"dim -1, negative start"},
+            [](const In& in) { return narrow(in[0], -1, -2, 2); });
+  calls.add("narrow", {"nothing"}, [](const In& in) { return narrow(in[0], 1, 1, 0); });
+  calls.add("select", {"dim 0"}, [](const In& in) { return select(in[0], 0, 1); });
+  calls.add("select", {"dim -1, negative index"},
+            [](const In& in) { return select(in[0], -1, -2); });
+  calls.add("select", {"to 0-d"}, [](const In& in) { return select(in[0], 0, 2); });
+  calls.add("select", {"zero-size"}, [](const In& in) { return select(in[0], 0, 0); });
+  calls.add("flip", {"dim 0"}, [](const In& in) { return flip(in[0], 0); });
+  calls.add("flip", {"dims -1 and 0"}, [](const In& in) { return flip(in[0], {-1, 0}); });
+  calls.add("flip", {"no dims"}, [](const In& in) { return flip(in[0], {}); });
+  calls.add("flip", {"zero-size"}, [](const In& in) { return flip(in[0], 1); });
+  calls.add("index", {"integer and range"}, [](const In& in) {
+    return index(in[0], {1, Slice{0, 2}});
+  });
+  calls.add("index", {"ellipsis, step"}, [](const In& in) {
+    return index(in[0], {Ellipsis{}, Slice{{}, {}, 2}});
+  });
+  calls.add("index", {"new axes"}, [](const In& in) {
+    return index(in[0], {NewAxis{}, Slice{}, -1, NewAxis{}});
+  });
+  calls.add("index", {"to 0-d"}, [](const In& in) { return index(in[0], {-1, 2}); });
+}
+
+void add_indexing(GoldenCalls& calls) {
+  calls.add("index_select", {"repeated", "no indices", "no columns"},
+            [](const In& in) { return index_select(in[0], 0, in.ids[0]); });
+  calls.add("index_select", {"dim -1"},
+            [](const In& in) { return index_select(in[0], -1, in.ids[0]); });
+  calls.add("index_select", {"middle"},
+            [](const In& in) { return index_select(in[0], 1, in.ids[0]); });
+  calls.add("gather", {"dim 0", "smaller off dim", "no indices", "0-d"},
+            [](const In& in) { return gather(in[0], 0, in.ids[0]); });
+  calls.add("gather", {"dim -1"}, [](const In& in) { return gather(in[0], -1, in.ids[0]); });
+  calls.add("gather", {"3-d, middle"}, [](const In& in) { return gather(in[0], 1, in.ids[0]); });
+  calls.add("scatter_add", {"dim 0", "no indices"},
+            [](const In& in) { return scatter_add(in[0], 0, in.ids[0], in[1]); });
+  calls.add("scatter_add", {"dim -1"},
+            [](const In& in) { return scatter_add(in[0], -1, in.ids[0], in[1]); });
+  calls.add("scatter_add", {"larger src"},
+            [](const In& in) { return scatter_add(in[0], 1, in.ids[0], in[1]); });
+  calls.add("index_add", {"repeated", "no indices"},
+            [](const In& in) { return index_add(in[0], 0, in.ids[0], in[1]); });
+  calls.add("index_add", {"dim -1"},
+            [](const In& in) { return index_add(in[0], -1, in.ids[0], in[1]); });
+  calls.add("index_add", {"middle"},
+            [](const In& in) { return index_add(in[0], 1, in.ids[0], in[1]); });
+  calls.add("embedding", {"table, some twice", "one id", "no ids", "one column"},
+            [](const In& in) { return embedding(in.ids[0], in[0]); });
+}
+
+void add_matrix_products(GoldenCalls& calls) {
+  calls.add("matmul",
+            {"2-d", "row by matrix", "matrix by column", "row by column", "batch",
+             "broadcast batches", "batch by matrix", "row by batch", "batch by column", "size 1",
+             "no rows", "nothing to add", "no batches"},
+            [](const In& in) { return matmul(in[0], in[1]); });
+  calls.add("matmul", {"of itself"}, [](const In& in) { return matmul(in[0], in[0]); });
+  using Product = Tensor(const Tensor&, const Tensor&);
+  const auto add_product = [&](const std::string& op, Product* f) {
+    calls.add(op, {"usual", "size 1", "zero-size"}, [f](const In& in) { return f(in[0], in[1]); });
+  };
+  add_product("mm", mm);
+  add_product("bmm", bmm);
+  add_product("dot", dot);
+  add_product("outer", outer);
+  for (const std::string sample : {"2-d", "3-d", "1-d", "one output", "no rows"}) {
+    calls.add("linear", {sample}, [](const In& in) { return linear(in[0], in[1], in[2]); });
+    calls.add("linear", {sample + ", no bias"}, [](const In& in) { return linear(in[0], in[1]); });
+  }
+  for (const std::string equation :
+       {"bij,bjk->bik", "bthd,bshd->bhts", "ij,jk", "ba", "ii->i", "ii", "ij->", "i,i", "i,j->ji",
+        "...ij,...jk->...ik", "...i->...", "ij,jk,kl->il", "ijk,jil->kl", "ij,ij->ij"})
+    calls.add("einsum", {equation},
+              [equation](const In& in) { return einsum(equation, in.tensors); });
+}
+
+}  // namespace
+
+void add_shape_calls(GoldenCalls& calls) {
+  add_shapes(calls);
+  add_parts(calls);
+  add_indexing(calls);
+  add_matrix_products(calls);
+}
+
+}  // namespace xgrad::testing

@@ -1,0 +1,7 @@
+#pragma once
+// Where things are that tests read or run.
+
+#include <string>
+
+extern const std::string source_dir;        // the project
+extern const std::string char_transformer;  // the program; empty if it is not built

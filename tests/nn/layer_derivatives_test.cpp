@@ -1,0 +1,54 @@
+// First and second derivatives of every layer, in its inputs and in all of its parameters.  Each
+// layer's numbers are in nn_test.cpp and golden_layers_test.cpp.
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "autograd/ops/derivative_orders.hpp"
+#include "helpers/catch.hpp"
+#include "helpers/paths.hpp"
+
+using namespace xgrad;
+using namespace xgrad::testing;
+
+TEST_CASE("first and second derivatives of every layer", "[nn][gradcheck]") {
+  for (const LayerSample& sample : layer_samples()) {
+    INFO(sample.layer << ' ' << sample.name);
+    for (const int order : {1, 2}) {
+      const auto report = check_order(order, sample.d);
+      CHECK((report.ok ? "" : report.message) == "");
+      CHECK(report.checked > 0);
+    }
+  }
+}
+
+TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
+  std::set<std::string> with_sample;
+  for (const LayerSample& sample : layer_samples())
+    with_sample.insert(sample.layer);
+  // what a header of nn/ declares with a static visit is a layer
+  std::set<std::string> layers;
+  const std::regex declaration(R"(\n(?:struct|class) (\w+)(?: \w+)? \{)");
+  for (const auto& file : std::filesystem::directory_iterator(source_dir + "/nn")) {
+    if (file.path().extension() != ".hpp" || file.path().filename() == "module.hpp")
+      continue;
+    std::stringstream text;
+    text << std::ifstream(file.path()).rdbuf();
+    const std::string content = text.str();
+    for (std::sregex_iterator at(content.begin(), content.end(), declaration), none; at != none;
+         ++at) {
+      const auto begin = static_cast<std::size_t>(at->position());
+      const std::string body = content.substr(begin, content.find("\n};", begin) - begin);
+      if (body.find("static void visit(") != std::string::npos)
+        layers.insert((*at)[1]);
+    }
+  }
+  CHECK(layers.size() >= 16);  // or the headers look different from what is expected here
+  for (const std::string& layer : layers) {
+    INFO(layer << " has no sample in layer_samples.cpp");
+    CHECK(with_sample.contains(layer));
+  }
+}

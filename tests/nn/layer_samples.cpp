@@ -1,0 +1,193 @@
+// Every layer of nn, small and in float64.
+
+#include <memory>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/dropout.hpp>
+#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/layer_norm.hpp>
+#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/module.hpp>
+#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/self_attention.hpp>
+#include <xgrad/nn/sequential.hpp>
+#include <xgrad/nn/transformer_block.hpp>
+
+#include "autograd/ops/derivative_orders.hpp"
+
+namespace xgrad::testing {
+namespace {
+
+// Parameters are drawn anew: those that start as ones or zeros could hide a mistake.  Before every
+// call the generator is seeded, so that dropout's mask is always the same.
+template <class M, class F>
+LayerSample sample_of(const std::string& layer, const std::string& name, M model, const Inputs& xs,
+                      const F& f) {
+  nn::to(model, DType::float64);
+  LayerSample s{layer, name, {nn::parameters(model), {}, 1e-5}};
+  std::uint64_t seed = 1;
+  for (Tensor& p : s.d.inputs) {
+    const Tensor noise = sample_randn(p.shape(), seed++);
+    p.update([&noise](auto& a) {
+      for (std::size_t i = 0; i < a.size(); ++i)
+        a.data()[i] = static_cast<std::remove_reference_t<decltype(a.data()[i])>>(
+            0.5 * a.data()[i] + 0.4 * noise.data<double>()[i]);
+    });
+  }
+  const std::size_t parameters = s.d.inputs.size();
+  for (const Tensor& x : xs)
+    s.d.inputs.push_back(clone(x).requires_grad_());
+  s.d.f = [model = std::make_shared<M>(std::move(model)), f, parameters](const Inputs& in) {
+    manual_seed(7);
+    return f(*model, Inputs(in.begin() + static_cast<std::ptrdiff_t>(parameters), in.end()));
+  };
+  return s;
+}
+
+template <class M>
+LayerSample sample_of(const std::string& layer, const std::string& name, M model, const Tensor& x) {
+  return sample_of(layer, name, std::move(model), Inputs{x},
+                   [](const M& m, const Inputs& in) { return m(in[0]); });
+}
+
+// Away from 0.
+Tensor off_zero(const Dims& sizes, std::uint64_t seed) {
+  const Tensor x = sample_uniform(sizes, -2, 2, seed);
+  return sample_from(x.shape(), [&x](std::size_t i) {
+    const double v = x.data<double>()[i];
+    return v + (v < 0 ? -0.05 : 0.05);
+  });
+}
+
+void add_small(std::vector<LayerSample>& all) {
+  const Tensor x = sample_randn({2, 3, 4}, 1);
+  all.push_back(sample_of("Linear", "", nn::Linear(4, 3), x));
+  all.push_back(sample_of("Linear", "without bias", nn::Linear(4, 3, false), x));
+  const Indices ids({{0, 4}, {4, 2}});
+  all.push_back(sample_of("Embedding", "an index twice", nn::Embedding(5, 3), {},
+                          [ids](const nn::Embedding& m, const Inputs&) {
+                            return tanh(m(ids));  // on its own it is linear
+                          }));
+  all.push_back(sample_of("LayerNorm", "", nn::LayerNorm(4), x));
+  all.push_back(sample_of("LayerNorm", "without bias", nn::LayerNorm(4, {.bias = false}), x));
+  all.push_back(sample_of("LayerNorm", "two dimensions", nn::LayerNorm({3, 4}), x));
+  all.push_back(sample_of("RMSNorm", "", nn::RMSNorm(4), x));
+  all.push_back(sample_of("RMSNorm", "eps given", nn::RMSNorm({3, 4}, 0.1), x));
+  all.push_back(sample_of("Dropout", "mask fixed", nn::Dropout(0.4), x));
+  nn::Dropout off(0.4);
+  nn::eval(off);
+  all.push_back(sample_of("Dropout", "eval", off, x));
+  all.push_back(sample_of("ReLU", "", nn::ReLU(), off_zero({2, 5}, 2)));
+  all.push_back(sample_of("GELU", "", nn::GELU(), x));
+  all.push_back(sample_of("GELU", "tanh", nn::GELU{Gelu::tanh}, x));
+  all.push_back(sample_of("SiLU", "", nn::SiLU(), x));
+  all.push_back(sample_of("Tanh", "", nn::Tanh(), x));
+  all.push_back(sample_of("Sigmoid", "", nn::Sigmoid(), x));
+  all.push_back(sample_of("Softmax", "", nn::Softmax(), x));
+  all.push_back(sample_of("Softmax", "dim 1", nn::Softmax{1}, x));
+  all.push_back(sample_of("Sequential", "",
+                          nn::Sequential{nn::Linear(4, 5), nn::GELU(), nn::LayerNorm(5),
+                                         nn::Dropout(0.3), nn::Linear(5, 2), nn::Softmax()},
+                          sample_randn({3, 4}, 3)));
+  const nn::Sequential words{nn::Embedding(5, 3), nn::Linear(3, 2), nn::Tanh()};
+  all.push_back(sample_of("Sequential", "of Indices", words, {},
+                          [ids](const nn::Sequential& m, const Inputs&) { return m(ids); }));
+}
+
+void add_self_attention(std::vector<LayerSample>& all) {
+  const Tensor x = sample_randn({2, 3, 4}, 4);
+  // output and weights in one Tensor
+  const auto both = [](const nn::Attended& a) {
+    return cat({reshape(a.output, {-1}), reshape(a.weights, {-1})});
+  };
+  using Layer = nn::SelfAttention;
+  all.push_back(sample_of("SelfAttention", "", Layer(4), Inputs{x},
+                          [both](const Layer& m, const Inputs& in) { return both(m(in[0])); }));
+  all.push_back(sample_of(
+      "SelfAttention", "causal, widths of its own",
+      Layer(4, {.d_k = 2, .d_v = 3, .output_projection = false}), Inputs{x},
+      [both](const Layer& m, const Inputs& in) { return both(m(in[0], {.is_causal = true})); }));
+  const Mask mask({{true, false, true}, {false, false, false}, {true, true, false}});
+  all.push_back(sample_of(
+      "SelfAttention", "mask with a row of none", Layer(4), Inputs{x},
+      [both, mask](const Layer& m, const Inputs& in) { return both(m(in[0], {.mask = mask})); }));
+}
+
+void add_multi_head(std::vector<LayerSample>& all) {
+  const Tensor q = sample_randn({2, 2, 4}, 5), k = sample_randn({2, 3, 4}, 6);
+  const Tensor scores = sample_randn({2, 3}, 7);
+  using Layer = nn::MultiHeadAttention;
+  const Mask forbidden({{false, true, false}, {false, false, true}});
+  const Mask padding({{false, false, true}, {false, false, false}});
+  for (const bool weights : {true, false}) {
+    const std::string how = weights ? ", with weights" : ", fused";
+    const auto result = [weights](const nn::Attended& a) {
+      return weights ? cat({reshape(a.output, {-1}), reshape(a.weights, {-1})}) : a.output;
+    };
+    all.push_back(sample_of("MultiHeadAttention", "query, key, value" + how, Layer(4, 2),
+                            Inputs{q, k, sample_randn({2, 3, 4}, 8)},
+                            [=](const Layer& m, const Inputs& in) {
+                              return result(m(in[0], in[1], in[2], {.need_weights = weights}));
+                            }));
+    all.push_back(sample_of(
+        "MultiHeadAttention", "masks" + how, Layer(4, 2, {.bias = false}), Inputs{q, k},
+        [=](const Layer& m, const Inputs& in) {
+          return result(
+              m(in[0], in[1], in[1],
+                {.attn_mask = forbidden, .key_padding_mask = padding, .need_weights = weights}));
+        }));
+    all.push_back(sample_of("MultiHeadAttention", "additive mask" + how, Layer(4, 2),
+                            Inputs{q, k, scores}, [=](const Layer& m, const Inputs& in) {
+                              return result(m(in[0], in[1], in[1],
+                                              {.attn_mask = in[2], .need_weights = weights}));
+                            }));
+    all.push_back(sample_of(
+        "MultiHeadAttention", "causal, dropout's mask fixed" + how, Layer(4, 2, {.dropout = 0.3}),
+        Inputs{k}, [=](const Layer& m, const Inputs& in) {
+          return result(
+              m(in[0], in[0], in[0],
+                {.is_causal = true, .need_weights = weights, .average_attn_weights = false}));
+        }));
+  }
+}
+
+void add_transformers(std::vector<LayerSample>& all) {
+  const Tensor x = sample_randn({2, 3, 4}, 9);
+  all.push_back(sample_of("CausalSelfAttention", "", nn::CausalSelfAttention(4, 2), x));
+  all.push_back(sample_of("CausalSelfAttention", "dropout's mask fixed",
+                          nn::CausalSelfAttention(4, 2, 0.3, false), x));
+  all.push_back(sample_of("MLP", "", nn::MLP(3), sample_randn({2, 3}, 10)));
+  all.push_back(sample_of("TransformerBlock", "", nn::TransformerBlock(4, 2), x));
+  all.push_back(sample_of("TransformerBlock", "dropout's mask fixed",
+                          nn::TransformerBlock(4, 2, 0.3, false), sample_randn({1, 3, 4}, 11)));
+  const Indices ids({{0, 3, 1}, {2, 2, 0}}), targets({{3, 1, -100}, {2, 0, 1}});
+  const nn::GPTConfig config{
+      .block_size = 3, .vocab_size = 4, .n_layer = 1, .n_head = 2, .n_embd = 4};
+  all.push_back(sample_of("GPT", "loss", nn::GPT(config), {},
+                          [=](const nn::GPT& m, const Inputs&) { return m.loss(ids, targets); }));
+  all.push_back(sample_of("GPT", "logits", nn::GPT(config), {},
+                          [=](const nn::GPT& m, const Inputs&) { return m(ids); }));
+  nn::GPTConfig two = config;
+  two.n_layer = 2;
+  two.n_embd = 2;
+  two.dropout = 0.2;
+  all.push_back(sample_of("GPT", "two layers, loss, dropout's mask fixed", nn::GPT(two), {},
+                          [=](const nn::GPT& m, const Inputs&) { return m.loss(ids, targets); }));
+}
+
+}  // namespace
+
+std::vector<LayerSample> layer_samples() {
+  manual_seed(11);
+  std::vector<LayerSample> all;
+  add_small(all);
+  add_self_attention(all);
+  add_multi_head(all);
+  add_transformers(all);
+  return all;
+}
+
+}  // namespace xgrad::testing

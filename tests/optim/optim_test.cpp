@@ -1,0 +1,397 @@
+// Optimizers, clipping and schedules: by hand, and against numbers of PyTorch.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/module.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/schedule.hpp>
+#include <xgrad/optim/sgd.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+struct Problem {
+  Tensor p = tensor({1, -2, 3}).requires_grad_();
+  Tensor q = tensor({{.5}}).requires_grad_();
+  std::vector<Tensor> params() const { return {p, q}; }
+  void gradients() {
+    p.zero_grad();
+    q.zero_grad();
+    const Tensor c = to(tensor({1, .5, .25}), p.dtype());
+    (sum(p * p * c) * sum(q) + sum(sin(p))).backward();
+  }
+  // Four steps, in the second of which q has no gradient.
+  void train(optim::Optimizer& optimizer, int steps = 4) {
+    for (int i = 0; i < steps; ++i) {
+      gradients();
+      if (i == 1)
+        q.zero_grad();
+      optimizer.step();
+    }
+  }
+};
+
+void check_values(const Tensor& x, const std::vector<double>& expected, double eps = 2e-6) {
+  REQUIRE(x.numel() == expected.size());
+  const Tensor values = x.detach().to(DType::float64);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(values.data<double>()[i] == Approx(expected[i]).epsilon(eps).margin(1e-7));
+}
+
+template <class O, class Options>
+void check_run(const Options& options, const std::vector<double>& p, double q) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    Problem problem;
+    problem.p = problem.p.detach().to(dtype).requires_grad_();
+    problem.q = problem.q.detach().to(dtype).requires_grad_();
+    O optimizer(problem.params(), options);
+    problem.train(optimizer);
+    check_values(problem.p, p);
+    check_values(problem.q, {q});
+  }
+}
+
+double number_of(const optim::OptimizerState& state, const std::string& name) {
+  for (const auto& [n, value] : state.numbers)
+    if (n == name)
+      return value;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+Tensor with_grad(const Values& value, const Values& gradient) {
+  Tensor x = tensor(value).requires_grad_();
+  x.set_grad(tensor(gradient));
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("SGD by hand", "[optim][sgd]") {
+  Tensor p = with_grad({1, 2}, {10, -10});
+  const Tensor snapshot = p.detach();
+  optim::SGD sgd({p}, {.lr = 0.1});
+  sgd.step();
+  check_values(p, {0, 3});
+  check_values(snapshot, {1, 2});  // copy-on-write: what others hold stays
+
+  p = with_grad({1}, {1});
+  optim::SGD momentum({p}, {.lr = 1, .momentum = 0.5, .dampening = 0.5});
+  momentum.step();  // b = 1: no dampening in the first step
+  check_values(p, {0});
+  momentum.step();  // b = 0.5 * 1 + 0.5 * 1
+  check_values(p, {-1});
+  p.set_grad(tensor({3}));
+  momentum.step();  // b = 0.5 + 1.5
+  check_values(p, {-3});
+}
+
+TEST_CASE("SGD as PyTorch", "[optim][sgd]") {
+  using optim::SGD, optim::SGDOptions;
+  check_run<SGD>(SGDOptions{.lr = .1}, {0.713211954, -1.87968767, 3.41123581}, -0.975987732);
+  check_run<SGD>(SGDOptions{.lr = .1, .momentum = .9}, {0.136217922, -1.57755327, 3.81382036},
+                 -2.16974449);
+  check_run<SGD>(SGDOptions{.lr = .1, .momentum = .9, .dampening = .5, .weight_decay = .1},
+                 {0.247175634, -1.41931343, 3.23837185}, -1.51002431);
+  check_run<SGD>(SGDOptions{.lr = .1, .momentum = .9, .weight_decay = .01, .nesterov = true},
+                 {0.362825692, -2.41105056, 4.96322918}, -3.63556671);
+}
+
+TEST_CASE("Adam by hand: the first step has length lr", "[optim][adam]") {
+  Tensor p = with_grad({1, 1, 1}, {1e-3, -20, 0});
+  optim::Adam({p}, {.lr = 0.25, .eps = 0}).step();
+  const float* const value = p.data<float>();
+  CHECK(value[0] == Approx(0.75));
+  CHECK(value[1] == Approx(1.25));
+  CHECK(std::isnan(value[2]));  // 0 / 0 without eps, as the formula says
+
+  Tensor q = with_grad({2}, {0});
+  optim::AdamW({q}, {.lr = 0.5, .weight_decay = 0.2}).step();
+  check_values(q, {1.8});  // only shrunk
+}
+
+TEST_CASE("Adam and AdamW as PyTorch", "[optim][adam]") {
+  using optim::Adam, optim::AdamOptions, optim::AdamW, optim::AdamWOptions;
+  check_run<Adam>(AdamOptions{}, {0.99600023, -1.99600029, 3.00400066}, 0.497000068);
+  check_run<Adam>(AdamOptions{.lr = .1, .weight_decay = .1}, {0.602821052, -1.6090771, 3.06333995},
+                  0.202140957);
+  check_run<AdamW>(AdamWOptions{.lr = .1}, {0.599388599, -1.60369325, 3.38524628}, 0.199704662);
+  check_run<AdamW>(AdamWOptions{.lr = .05, .betas = {.8, .95}, .eps = 1e-3, .weight_decay = .3},
+                   {0.746979177, -1.69118452, 3.02006745}, 0.330949754);
+}
+
+TEST_CASE("Large and ragged parameters are stepped like small ones", "[optim]") {
+  // Several pieces of work and an incomplete register: every element goes the same way.
+  const std::size_t n = 3 * 16384 + 5;
+  Generator generator(3);
+  const Tensor start = randn({n}, generator), gradient = randn({n}, generator);
+  Tensor whole = start.clone().requires_grad_();
+  whole.set_grad(gradient);
+  optim::AdamW adam({whole}, {.lr = 0.01});
+  adam.step();
+  adam.step();
+  const std::size_t threads = num_threads();
+  for (const std::size_t i : {std::size_t{0}, std::size_t{16384}, n - 4, n - 1}) {
+    const auto at = static_cast<std::int64_t>(i);
+    Tensor one = start.narrow(0, at, 1).detach().requires_grad_();
+    one.set_grad(gradient.narrow(0, at, 1));
+    set_num_threads(1);
+    optim::AdamW alone({one}, {.lr = 0.01});
+    alone.step();
+    alone.step();
+    set_num_threads(threads);
+    CHECK(one.data<float>()[0] == whole.data<float>()[i]);
+  }
+}
+
+TEST_CASE("Groups have their own options", "[optim]") {
+  Problem problem;
+  optim::AdamW grouped(optim::decay_matrices(problem.params(), {.lr = 0.1, .weight_decay = 0.3}));
+  REQUIRE(grouped.num_groups() == 2);
+  problem.train(grouped);
+  Problem other;
+  optim::AdamW explicit_groups(
+      {{{other.q}, {.lr = 0.1, .weight_decay = 0.3}}, {{other.p}, {.lr = 0.1, .weight_decay = 0}}});
+  other.train(explicit_groups);
+  CHECK(allclose(problem.p, other.p, 0, 0));
+  CHECK(allclose(problem.q, other.q, 0, 0));
+  CHECK(number_of(grouped.state_dict(), "param_groups.0.weight_decay") == 0.3);
+  CHECK(number_of(grouped.state_dict(), "param_groups.1.weight_decay") == 0);
+  CHECK(optim::decay_matrices({problem.p}, {}).size() == 1);
+
+  grouped.set_learning_rate(0.5);
+  CHECK(grouped.learning_rate(0) == 0.5);
+  CHECK(grouped.learning_rate(1) == 0.5);
+  grouped.set_learning_rate(0.25, 1);
+  CHECK(grouped.learning_rate(0) == 0.5);
+  CHECK(grouped.learning_rate(1) == 0.25);
+  CHECK_THROWS_AS(grouped.set_learning_rate(-1), ValueError);
+  CHECK_THROWS_WITH(grouped.learning_rate(2), ContainsSubstring("no group 2; there are 2"));
+}
+
+TEST_CASE("The state goes on where it was saved", "[optim][state]") {
+  Problem a;
+  optim::Adam adam(a.params(), {.lr = 0.1});
+  a.train(adam);
+  const optim::OptimizerState state = adam.state_dict();
+  CHECK(number_of(state, "state.0.step") == 4);
+  CHECK(number_of(state, "state.1.step") == 3);  // one step had no gradient
+  CHECK(state.tensors[1].first == "state.0.exp_avg_sq");
+  CHECK(state.tensors[1].second.shape() == Shape{3});
+  CHECK(number_of(state, "param_groups.0.betas.1") == 0.999);
+
+  Problem b;
+  b.p = a.p.clone().detach().requires_grad_();
+  b.q = a.q.clone().detach().requires_grad_();
+  optim::Adam resumed(b.params(), {.lr = 7});
+  resumed.load_state_dict(state);
+  CHECK(resumed.learning_rate() == 0.1);
+  const float before = state.tensors[0].second.data<float>()[0];
+  a.train(adam);
+  b.train(resumed);
+  CHECK(allclose(a.p, b.p, 0, 0));
+  CHECK(allclose(a.q, b.q, 0, 0));
+  CHECK(state.tensors[0].second.data<float>()[0] == before);  // a snapshot
+}
+
+TEST_CASE("SGD's momentum is state, and so is nesterov", "[optim][state]") {
+  Problem a, b;
+  optim::SGD sgd(a.params(), {.lr = 0.01, .momentum = 0.9, .nesterov = true});
+  CHECK(sgd.state_dict().tensors.empty());
+  a.train(sgd, 1);
+  REQUIRE(sgd.state_dict().tensors.size() == 2);
+  CHECK(sgd.state_dict().tensors[0].first == "state.0.momentum_buffer");
+  b.p = a.p.clone().detach().requires_grad_();
+  b.q = a.q.clone().detach().requires_grad_();
+  optim::SGD resumed(b.params(), {.lr = 0.01, .momentum = 0.9, .dampening = 0.5});
+  resumed.load_state_dict(sgd.state_dict());
+  a.train(sgd);
+  b.train(resumed);
+  CHECK(allclose(a.p, b.p, 0, 0));
+}
+
+TEST_CASE("A state that does not fit changes nothing", "[optim][state]") {
+  Problem a;
+  optim::Adam adam(a.params(), {.lr = 0.1});
+  a.train(adam);
+  optim::OptimizerState state = adam.state_dict();
+  state.tensors[0].second = zeros({4});            // state.0.exp_avg
+  state.tensors.erase(state.tensors.begin() + 2);  // state.1.exp_avg
+  state.tensors.emplace_back("state.2.exp_avg", zeros({1}));
+  state.numbers.emplace_back("param_groups.1.lr", 1);
+  state.numbers.emplace_back("state.0.step", 1);
+  Problem b;
+  optim::Adam other(b.params(), {.lr = 5});
+  std::string text;
+  try {
+    other.load_state_dict(state);
+  } catch (const ValueError& error) {
+    text = error.what();
+  }
+  CHECK_THAT(text,
+             ContainsSubstring("wrong shape: state.0.exp_avg is (4,) and the parameter (3,)"));
+  CHECK_THAT(text, ContainsSubstring("missing: state.1.exp_avg"));
+  CHECK_THAT(text, ContainsSubstring("unexpected: state.2.exp_avg"));
+  CHECK_THAT(text, ContainsSubstring("unexpected: param_groups.1.lr"));
+  CHECK_THAT(text, ContainsSubstring("given twice: state.0.step"));
+  CHECK(other.learning_rate() == 5);
+  CHECK(other.state_dict().tensors.empty());
+
+  optim::Adam fewer({b.p}, {});
+  CHECK_THROWS_WITH(fewer.load_state_dict(adam.state_dict()),
+                    ContainsSubstring("params is 2 and the group has 1"));
+  state = adam.state_dict();
+  for (auto& [name, value] : state.numbers)
+    if (name == "param_groups.0.betas.0")
+      value = 1.5;
+  CHECK_THROWS_WITH(other.load_state_dict(state), ContainsSubstring("betas are (1.5, 0.999)"));
+  CHECK(other.learning_rate() == 5);
+}
+
+TEST_CASE("Optimizer state follows the parameters to another dtype", "[optim][state]") {
+  manual_seed(4);
+  nn::Linear layer(3, 2);
+  optim::Adam adam(nn::parameters(layer), {.lr = 0.1});
+  const auto step = [&] {
+    adam.zero_grad();
+    const Tensor x = ones({1, 3}, layer.weight.dtype());
+    layer(x).sum().backward();
+    adam.step();
+  };
+  step();
+  nn::to(layer, DType::float64);
+  CHECK(adam.state_dict().tensors[0].second.dtype() == DType::float64);
+  const double before = layer.weight.data<double>()[0];
+  step();
+  CHECK(layer.weight.data<double>()[0] == Approx(before - 0.1).epsilon(1e-6));
+}
+
+TEST_CASE("zero_grad clears, and parameters without a gradient stay", "[optim]") {
+  Problem problem;
+  problem.gradients();
+  optim::SGD sgd(problem.params());
+  sgd.zero_grad();
+  CHECK_FALSE(problem.p.grad().defined());
+  sgd.step();
+  check_values(problem.p, {1, -2, 3});
+}
+
+TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
+  using optim::Adam, optim::AdamW, optim::SGD;
+  const Tensor p = ones({2}).requires_grad_();
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(Adam({p}, {.lr = -1}), ContainsSubstring("Adam: lr is -1"));
+  CHECK_THROWS_WITH(AdamW({p}, {.lr = nan}), ContainsSubstring("AdamW: lr is nan"));
+  CHECK_THROWS_WITH(Adam({p}, {.betas = {0.9, 1}}), ContainsSubstring("(0.9, 1)"));
+  CHECK_THROWS_WITH(Adam({p}, {.betas = {-0.1, 0.5}}), ContainsSubstring("[0, 1)"));
+  CHECK_THROWS_WITH(Adam({p}, {.eps = -1}), ContainsSubstring("eps"));
+  CHECK_THROWS_WITH(AdamW({p}, {.weight_decay = -1}), ContainsSubstring("weight_decay"));
+  CHECK_THROWS_WITH(SGD({p}, {.momentum = -1}), ContainsSubstring("momentum"));
+  CHECK_THROWS_WITH(SGD({p}, {.nesterov = true}), ContainsSubstring("nesterov needs momentum"));
+  CHECK_THROWS_WITH(SGD(std::vector<Tensor>{}), ContainsSubstring("no parameter to train"));
+  CHECK_THROWS_WITH(SGD({Tensor()}, {}), ContainsSubstring("parameter 0 is undefined"));
+  CHECK_THROWS_WITH(SGD({p, p * 2}, {}), ContainsSubstring("parameter 1 of shape (2,) is the"));
+  CHECK_THROWS_WITH(SGD({p, p}, {}), ContainsSubstring("is there already, as parameter 0"));
+  CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is there already"));
+}
+
+TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
+  Tensor a = with_grad({0, 0}, {3, 0}), b = with_grad({{0}}, {{4}});
+  const Tensor unused = ones({1}).requires_grad_();
+  CHECK(optim::clip_grad_norm({a, unused, b}, 10) == Approx(5));
+  check_values(a.grad(), {3, 0});
+  CHECK(optim::clip_grad_norm({a, unused, b}, 1) == Approx(5));
+  check_values(a.grad(), {3 / 5.000001, 0}, 1e-7);
+  check_values(b.grad(), {4 / 5.000001}, 1e-7);
+  CHECK(optim::clip_grad_norm({unused}, 1) == 0);
+  CHECK_THROWS_AS(optim::clip_grad_norm({a}, -1), ValueError);
+  for (const double p : {0.0, -1.0, std::nan("")})
+    CHECK_THROWS_WITH(optim::clip_grad_norm({a}, 1, {.norm_type = p}),
+                      ContainsSubstring("it must be above 0"));
+}
+
+TEST_CASE("clip_grad_norm leaves the gradient's other holders alone", "[optim][clip]") {
+  Tensor a = with_grad({1}, {8});
+  const Tensor held = a.grad().detach();
+  optim::clip_grad_norm({a}, 1);
+  check_values(held, {8});
+  check_values(a.grad(), {1});
+
+  Tensor x = tensor({2}).requires_grad_();
+  pow(x, 3).backward({.create_graph = true});
+  REQUIRE(x.grad().requires_grad());
+  CHECK(optim::clip_grad_norm({x}, 6) == Approx(12));
+  check_values(x.grad(), {6});
+}
+
+TEST_CASE("A norm that is not finite", "[optim][clip]") {
+  Tensor a = with_grad({1, 1}, {1, 2});
+  a.set_grad(tensor({1, 1}) / tensor({0, 1}));
+  CHECK_THROWS_WITH(optim::clip_grad_norm({a}, 1, {.error_if_nonfinite = true}),
+                    ContainsSubstring("the norm of the gradients is inf"));
+  CHECK(a.grad().data<float>()[1] == 1);  // unchanged
+  CHECK(std::isinf(optim::clip_grad_norm({a}, 1)));
+  CHECK(a.grad().data<float>()[1] == 0);  // PyTorch's answer: 1 / inf
+  CHECK(std::isnan(a.grad().data<float>()[0]));
+
+  a.set_grad(tensor({0, 1}) / tensor({0, 1}));
+  for (const double p : {1.0, 2.0, std::numeric_limits<double>::infinity()})
+    CHECK(std::isnan(optim::clip_grad_norm({a, with_grad({1}, {7})}, 1, {.norm_type = p})));
+  CHECK(std::isnan(a.grad().data<float>()[1]));  // a bad gradient spreads, and is seen
+}
+
+TEST_CASE("The norm does not depend on the number of threads", "[optim][clip]") {
+  Generator generator(1);
+  Tensor a = zeros({100003}).requires_grad_();
+  a.set_grad(randn({100003}, generator));
+  const std::size_t threads = num_threads();
+  set_num_threads(1);
+  const double one = optim::clip_grad_norm({a}, 1e9);
+  set_num_threads(3);
+  CHECK(optim::clip_grad_norm({a}, 1e9) == one);
+  set_num_threads(threads);
+  CHECK(one == Approx(std::sqrt(100003.0)).epsilon(0.01));
+}
+
+TEST_CASE("clip_grad_value limits each element", "[optim][clip]") {
+  Tensor a = with_grad({0, 0, 0}, {-3, 0.25, 2});
+  optim::clip_grad_value({a}, 0.5);
+  check_values(a.grad(), {-0.5, 0.25, 0.5});
+  CHECK_THROWS_AS(optim::clip_grad_value({a}, -0.5), ValueError);
+}
+
+TEST_CASE("Schedules", "[optim][schedule]") {
+  CHECK(optim::constant(0.3)(1000) == 0.3);
+  CHECK(optim::step_decay(1, 10)(9) == 1);
+  CHECK(optim::step_decay(1, 10)(10) == Approx(0.1));
+  CHECK(optim::step_decay(1, 10, 0.5)(35) == Approx(0.125));
+  CHECK(optim::exponential(2, 0.5)(3) == Approx(0.25));
+  CHECK_THROWS_AS(optim::step_decay(1, 0), ValueError);
+
+  // nanoGPT's, at the defaults of its character example; values by its formula in Python.
+  const optim::Schedule rate = optim::warmup_cosine(
+      {.learning_rate = 1e-3, .min_lr = 1e-4, .warmup_iters = 100, .lr_decay_iters = 2000});
+  CHECK(rate(0) == 1e-3 / 101);
+  CHECK(rate(99) == 1e-3 * 100 / 101);
+  CHECK(rate(100) == 1e-3);
+  CHECK(rate(1050) == Approx(0.00055).epsilon(1e-14));
+  CHECK(rate(575) == Approx(0.0008681980515339464).epsilon(1e-14));
+  CHECK(rate(2000) == 1e-4);
+  CHECK(rate(5000) == 1e-4);
+  const optim::Schedule short_run =
+      optim::warmup_cosine({.warmup_iters = 10, .lr_decay_iters = 10});
+  CHECK(short_run(10) == 1e-4);  // no division by zero
+
+  Problem problem;
+  optim::SGD sgd(problem.params());
+  sgd.set_learning_rate(rate(99));
+  CHECK(sgd.learning_rate() == rate(99));
+}

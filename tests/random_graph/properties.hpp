@@ -1,0 +1,28 @@
+#pragma once
+// What must be true of every random program (random_graph.hpp).
+
+#include <string>
+#include <vector>
+
+#include "random_graph/random_graph.hpp"
+
+namespace xgrad::testing {
+
+struct Attack;
+
+struct Property {
+  const char* name;
+  void (*holds)(Attack&);  ///< throws if it does not
+  double constants;        ///< share of steps that let no gradient through
+};
+const std::vector<Property>& properties();
+
+struct Outcome {
+  std::string violation;   ///< empty if the property holds
+  double worst_error = 0;  ///< of what was compared, relative to the largest magnitude, or to 1
+  std::size_t nodes = 0;   ///< of the graphs that were made
+};
+/// Tries a property.  That all nodes and values of all graphs are gone afterwards is part of each.
+Outcome attempt(const Property& property, std::uint64_t seed, const Program& program);
+
+}  // namespace xgrad::testing
