@@ -13,6 +13,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/corpus/corpus.hpp>

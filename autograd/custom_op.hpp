@@ -65,3 +65,4 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/xtensor.hpp>

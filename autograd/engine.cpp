@@ -3,26 +3,11 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
-
-// sum += gradient: in place if the sum is in nobody else's hands, and as an op of the graph under
-// create_graph.
-static void accumulate(Saved& sum, const Tensor& gradient) {
-  const bool graph = Mode::current().grad_enabled;
-  if (!sum)
-    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
-  else if (graph || sum.value.use_count() > 1)
-    sum = add(sum.tensor(), gradient);
-  else
-    dispatch(gradient.dtype(), [&]<class T>() {
-      kernels::add_to(const_cast<Storage&>(*sum.value).get<T>().data(), gradient.data<T>(),
-                      gradient.numel());
-    });
-}
 
 // One call of backward() or grad().  All that is in flight belongs to it and not to the nodes: an
 // exception, or a run within a run, leaves nothing behind, and two threads may share leaves.
@@ -76,9 +61,7 @@ class Sink::Run {
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
     }
-    for (const auto& [impl, gradient] :
-         kept_)  // only now: an exception before this has changed nothing
-      keep(*impl, gradient);
+    accumulate_grads(kept_);  // only now: an exception before this has changed nothing
   }
 
   Tensor result(const Tensor& target) const { return results_.at(target.impl().node.get()); }
@@ -110,16 +93,6 @@ class Sink::Run {
           observer_->on_backward(*node, i, at->second.tensor());
     if (!retain_graph_)
       node->free();
-  }
-
-  static void keep(Tensor::Impl& impl, const Tensor& gradient) {
-    Saved sum;
-    if (impl.grad.use_count() == 1)  // in nobody else's hands: may be added to in place
-      sum = {std::move(impl.grad->value), impl.grad->node};
-    else if (impl.grad != nullptr)
-      sum = Tensor(impl.grad);
-    accumulate(sum, gradient);
-    impl.grad = sum.tensor().handle();
   }
 
   // By rising sequence, a node is wanted if it is a target or one of its inputs is wanted.
@@ -164,15 +137,30 @@ void Sink::add(std::size_t i, const Tensor& gradient) {
   accumulate(run_.slot(input), fitting);
 }
 
+Tensor Sink::output() const {
+  check<GraphError>(node_->output != nullptr,
+                    "{}: its backward asks for the op's output, but record() was not told "
+                    "{{.saves_output = true}}",
+                    node_->op);
+  return {node_->output, node_};
+}
+
 template <class T>
 Buffer<T> Sink::buffer(std::size_t i) {
-  Saved& sum = run_.slot(node_->inputs[i]);
+  constexpr const char* rule = "{}: its backward asks for the buffer of input {}, {}";
+  check<GraphError>(needs(i), rule, node_->op, i, "which wants no gradient: ask needs() first");
+  check<GraphError>(!create_graph(), rule, node_->op, i,
+                    "under create_graph, where gradients are Tensors: add() them");
+  const std::shared_ptr<Node>& input = node_->inputs[i];
+  if (input->dtype != dtype_of<T>)
+    fail<DTypeError>("{}: its backward asks for a {} buffer of input {}, which is {}", node_->op,
+                     to_string(dtype_of<T>), i, to_string(input->dtype));
+  Saved& sum = run_.slot(input);
   const T beta = sum ? 1 : 0;
   if (!sum)
-    sum.value = make_pooled<Storage>(empty_array<T>(node_->inputs[i]->shape));
-  else if (sum.value.use_count() > 1)
-    sum.value = make_pooled<Storage>(*sum.value);
-  return {const_cast<Storage&>(*sum.value).get<T>().data(), beta};
+    sum.value = make_pooled<Value>(empty_array<T>(input->shape));
+  make_sole_owner(sum.value);
+  return {sum.value->writable_data<T>(), beta};
 }
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);

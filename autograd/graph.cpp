@@ -55,10 +55,7 @@ Node::~Node() {
   doomed = nullptr;
 }
 
-void Node::free() {
-  output.reset();
-  hooks.clear();
-}
+void Node::free() { output.reset(); }
 
 const std::shared_ptr<Node>& Node::input(std::size_t i) const {
   check<ValueError>(i < inputs.size(), "{}: its backward has a gradient for input {} of {}", op, i,

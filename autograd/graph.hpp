@@ -57,7 +57,7 @@ class Node {
   DType dtype = DType::float32;
   bool broadcasts = false;  ///< gradients are summed to the inputs' shapes
   Edges inputs;
-  std::shared_ptr<const Storage> output;  ///< only if the formula asks for it (Flags)
+  std::shared_ptr<const Value> output;  ///< only if the formula asks for it (Flags)
   /// Whose grad is filled.  Weak, or a gradient that has a graph would keep itself alive.
   std::weak_ptr<Tensor::Impl> keeper;
   std::vector<std::pair<std::size_t, Hook>> hooks;
@@ -70,7 +70,7 @@ class Node {
   /// Runs the op's backward: reads sink.gradient(), the gradient of the op's output, and adds the
   /// gradients of its inputs.  False if there is none: in leaves, and once freed.
   virtual bool backward(Sink&) { return false; }
-  /// Drops formula, captures and hooks.  The edges stay, so that another run finds its way here.
+  /// Drops formula and captures.  Edges and hooks stay: another run may find its way here.
   virtual void free();
   /// The node of input i; ValueError if the op has no such input.
   const std::shared_ptr<Node>& input(std::size_t i) const;
@@ -81,6 +81,11 @@ class Node {
 /// The node of an op with this backward formula: a callable that takes a Sink&.
 template <class Backward>
 class OpNode final : public Node {
+  // What a lambda captures by value gives it its alignment.
+  static_assert(alignof(Backward) < alignof(Tensor),
+                "a backward formula captures Saved(x), never a Tensor x: a Tensor may be updated "
+                "before the gradient is wanted");
+
  public:
   template <class B>
   explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
@@ -113,13 +118,12 @@ class Sink {
   Sink(Run& run, const std::shared_ptr<Node>& node, Tensor gradient)
       : run_(run), node_(node), gradient_(std::move(gradient)) {}
   const Tensor& gradient() const { return gradient_; }  ///< of the op's output
-  Tensor output() const {
-    return {node_->output, node_};
-  }                                 ///< the op's output, if Flags asked for it
+  Tensor output() const;            ///< the op's output; GraphError unless Flags asked for it
   bool needs(std::size_t i) const;  ///< whether a gradient of input i is wanted
   bool create_graph() const;        ///< whether this gradient will itself be differentiated
   void add(std::size_t i, const Tensor& gradient);  ///< adds to the gradient of input i, if wanted
-  /// The same for kernels that accumulate.  Only if needs(i), and not under create_graph.
+  /// The same for kernels that accumulate.  GraphError unless needs(i), and under create_graph;
+  /// DTypeError if T is not the input's dtype.
   template <class T>
   Buffer<T> buffer(std::size_t i);
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
@@ -43,15 +44,10 @@ Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 Tensor full_like(const Tensor& x, double value);
 Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor
-/// From any xtensor expression of float or double.
-template <class E>
-Tensor from_expression(const xt::xexpression<E>& expression) {
-  using T = typename E::value_type;
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
-                "a Tensor holds float or double: use xt::cast<float>(...), or Indices and Mask for "
-                "integers and bool");
-  return Tensor(Array<T>(expression));
-}
+/// A Tensor on memory that belongs to it from now on, without a copy; whoever owns it is let go
+/// with the last window on it (torch.from_blob).  Elements are row-major.
+Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes);
+Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes);
 /// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given
 /// (random.hpp).
 Tensor rand(const Dims& sizes, DType dtype = DType::float32);

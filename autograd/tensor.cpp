@@ -32,22 +32,62 @@ double Tensor::item() const {
   return dispatch(dtype(), [&]<class T>() { return static_cast<double>(*data<T>()); });
 }
 
-void Tensor::check_updated() const {
-  if (requires_grad() && shape() != impl().node->shape)
-    fail<ShapeError>("update: the new value has shape {} but this Tensor has shape {}",
-                     to_string(shape()), to_string(impl().node->shape));
-}
-
-// Under copy-on-write the storage may be changed only if this handle's Impl is the only one that
-// holds it.
-Storage& Tensor::writable() {
+void Tensor::check_updatable() const {
   check<GraphError>(is_leaf(),
                     "update: this Tensor is the result of '{}'; update a leaf, or a detach() of it",
                     requires_grad() ? impl().node->op : "");
-  auto& value = impl_->value;
-  if (value.use_count() > 1)
-    value = make_pooled<Storage>(*value);
-  return const_cast<Storage&>(*value);
+}
+
+void Tensor::set_value(std::shared_ptr<const Value> value) {
+  check_updatable();
+  if (value->shape != shape())
+    fail<ShapeError>("update: the new value has shape {} but this Tensor has shape {}",
+                     to_string(value->shape), to_string(shape()));
+  if (value->dtype != dtype())
+    fail<DTypeError>("update: the new value is {} but this Tensor is {}", to_string(value->dtype),
+                     to_string(dtype()));
+  impl_->value = std::move(value);
+}
+
+template <class T>
+T* detail::writable_data(Tensor& x) {
+  x.check_updatable();
+  x.data<T>();  // checks the dtype
+  make_sole_owner(x.handle()->value);
+  return x.handle()->value->writable_data<T>();
+}
+template float* detail::writable_data<float>(Tensor&);
+template double* detail::writable_data<double>(Tensor&);
+
+template <class T>
+static Array<T> adopt(std::shared_ptr<T> memory, const Dims& sizes, std::size_t elements,
+                      const char* from) {
+  const Shape shape = to_shape(sizes, from);
+  if (numel(shape) != elements)
+    fail<ShapeError>("{}: {} elements for sizes {}, which make {}", from, elements,
+                     to_string(shape), numel(shape));
+  return elements == 0 ? empty_array<T>(shape) : Array<T>(std::move(memory), shape);
+}
+
+template <class T>
+Tensor::Tensor(std::vector<T> elements, const Dims& sizes) {
+  const auto owner = std::make_shared<std::vector<T>>(std::move(elements));
+  *this = adopt(std::shared_ptr<T>(owner, owner->data()), sizes, owner->size(), "Tensor");
+}
+template Tensor::Tensor(std::vector<float>, const Dims&);
+template Tensor::Tensor(std::vector<double>, const Dims&);
+
+template <class T>
+static Tensor blob(std::shared_ptr<T> data, const Dims& sizes) {
+  const std::size_t n = numel(to_shape(sizes, "from_blob"));
+  check<ValueError>(data != nullptr || n == 0, "from_blob: a null pointer for {} elements", n);
+  return adopt(std::move(data), sizes, n, "from_blob");
+}
+Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes) {
+  return blob(std::move(data), sizes);
+}
+Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes) {
+  return blob(std::move(data), sizes);
 }
 
 // ---- the graph ----
@@ -60,14 +100,15 @@ Tensor& Tensor::requires_grad_(bool on) {
                     requires_grad() ? impl().node->op : "");
   if (on == requires_grad())
     return *this;
-  impl_->node = nullptr;
+  std::shared_ptr<Node> node;
   if (on) {
-    impl_->node = make_pooled<Node>();
-    impl_->node->op = "leaf";
-    impl_->node->shape = shape();
-    impl_->node->dtype = dtype();
-    impl_->node->keeper = impl_;
+    node = make_pooled<Node>();
+    node->op = "leaf";
+    node->shape = shape();
+    node->dtype = dtype();
+    node->keeper = impl_;
   }
+  impl_->node = std::move(node);
   return *this;
 }
 
@@ -120,17 +161,21 @@ Shape shape_of(const Values& values) {
   return shape;
 }
 
-// Appends the numbers in row-major order; what has not the shape is ragged.
+// Appends the numbers in row-major order.  Lists whose lengths differ from the shape's are ragged.
 template <class T>
 void flatten_into(const char* op, const Values& values, const Shape& shape, std::size_t depth,
                   T*& out) {
   if (values.is_list != (depth < shape.size()))
     fail<ShapeError>("{}: ragged braces: a number stands beside a list at depth {}", op, depth);
   if (!values.is_list) {
-    const double number = values.number;
-    if (std::is_same_v<T, std::int64_t> && number != std::floor(number))
-      fail<ValueError>("{}: {} is not an integer", op, number);
-    *out++ = static_cast<T>(number);
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      const double number = values.number;
+      if (!values.is_integer && (number != std::floor(number) || std::abs(number) > 0x1p53))
+        fail<ValueError>("{}: {} is not an integer", op, number);
+      *out++ = values.is_integer ? values.integer : static_cast<T>(number);
+    } else {
+      *out++ = static_cast<T>(values.number);
+    }
     return;
   }
   if (values.list.size() != shape[depth])
@@ -251,17 +296,17 @@ Indices arange_indices(std::int64_t start, std::int64_t end) {
 Tensor scalar(double value, DType dtype) {
   struct Kept {
     std::uint64_t bits = 0;
-    std::shared_ptr<const Storage> storage;
+    std::shared_ptr<const Value> value;
   };
   static thread_local std::array<std::array<Kept, 16>, 2> cache;
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const std::uint64_t hash = (bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15U;
   Kept& kept = cache[static_cast<std::size_t>(dtype)][hash >> 60];
-  if (kept.storage == nullptr || kept.bits != bits) {
-    kept.storage = filled(Shape{}, value, dtype).impl().value;
+  if (kept.value == nullptr || kept.bits != bits) {
+    kept.value = filled(Shape{}, value, dtype).impl().value;
     kept.bits = bits;
   }
-  return Tensor(kept.storage, nullptr);
+  return Tensor(kept.value, nullptr);
 }
 
 }  // namespace xgrad

@@ -10,9 +10,14 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/buffer.hpp>
+#include <xgrad/autograd/error.hpp>
+
+namespace xt {
+template <class E>
+class xexpression;
+}
 
 namespace xgrad {
 
@@ -21,39 +26,17 @@ class Tensor;
 struct GradOptions;
 struct Slice;
 
-/// What a Tensor's value is kept in: an array of either dtype.  Shared between handles, and never
-/// changed while shared.
-struct Storage {
-  std::variant<Array<float>, Array<double>> data;
-
-  template <class T>
-  explicit Storage(Array<T> array) : data(std::move(array)) {}
-  DType dtype() const { return static_cast<DType>(data.index()); }
-  const Shape& shape() const {
-    const auto* const f = std::get_if<0>(&data);
-    return f != nullptr ? f->shape() : std::get_if<1>(&data)->shape();
-  }
-  template <class T>
-  Array<T>& get() {
-    return std::get<Array<T>>(data);
-  }
-  template <class T>
-  const Array<T>& get() const {
-    return std::get<Array<T>>(data);
-  }
-};
-
 /// What a backward formula captures of a Tensor: its value and its place in the graph.  Unlike a
 /// Tensor's, these never change, so an update() between forward and backward cannot corrupt a
 /// gradient.
 struct Saved {
-  std::shared_ptr<const Storage> value;
+  std::shared_ptr<const Value> value;
   std::shared_ptr<Node> node;  ///< null for a constant
 
   Saved() = default;
-  Saved(std::shared_ptr<const Storage> v, std::shared_ptr<Node> n)
+  Saved(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
       : value(std::move(v)), node(std::move(n)) {}
-  Saved(const Tensor& x);
+  Saved(const Tensor& x);  ///< empty for an undefined one
   Tensor tensor() const;
   explicit operator bool() const { return value != nullptr; }
 };
@@ -62,31 +45,45 @@ struct Saved {
 struct Values {
   std::vector<Values> list;
   double number = 0;
-  bool is_list = false;
+  std::int64_t integer = 0;  ///< the same, exactly, if is_integer
+  bool is_list = false, is_integer = false;
   template <class N>
-  requires std::is_arithmetic_v<N> Values(N n) : number(static_cast<double>(n)) {}
+  requires std::is_arithmetic_v<N> Values(N n)
+      : number(static_cast<double>(n)), is_integer(std::is_integral_v<N>) {
+    if constexpr (std::is_integral_v<N>)
+      integer = static_cast<std::int64_t>(n);
+  }
   Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
 };
+
+/// xtensor's containers, views, adaptors and lazy expressions.  What is made of them: xtensor.hpp.
+template <class E>
+concept XtensorExpression =
+    std::is_base_of_v<xt::xexpression<std::remove_cvref_t<E>>, std::remove_cvref_t<E>>;
+template <class E>
+using value_type_of = std::remove_cv_t<typename std::remove_cvref_t<E>::value_type>;
 
 /// An immutable array of things that are never differentiated.  Copying one copies a handle.
 template <class T>
 class Plain {
  public:
-  Plain() : Plain(Array<T>::from_shape(Shape{0})) {}
+  Plain() : Plain(Array<T>()) {}
   Plain(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
   Plain(
       std::initializer_list<Values> values);  ///< {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged
-  template <class E>
-  requires(!std::same_as<E, Array<T>>) Plain(const xt::xexpression<E>& expression)
-      : Plain(Array<T>(expression)) {}
+  /// From xtensor: no copy of a row-major container that is given away, else a copy.
+  template <XtensorExpression E>
+  requires(std::same_as<value_type_of<E>, bool> == std::same_as<T, bool> &&
+           std::integral<value_type_of<E>>) Plain(E&& expression);
 
-  const Array<T>& array() const& { return *array_; }
-  Array<T> array() && { return *array_; }
+  auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)
   const Shape& shape() const { return array_->shape(); }
-  std::size_t dim() const { return array_->dimension(); }
+  std::size_t dim() const { return shape().size(); }
   std::size_t size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   std::size_t numel() const { return array_->size(); }
-  const T* data() const { return array_->data(); }
+  /// Not from a temporary, whose elements would be gone: name it first.
+  const T* data() const& { return array_->data(); }
+  const T* data() const&& = delete;
   T item() const;  ///< the only element; ShapeError if there are more or none
 
  private:
@@ -103,10 +100,12 @@ using Mask = Plain<bool>;
 /// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and
 /// `a = a + b` make the handle `a` name a new Tensor and leave other handles on the old one alone;
 /// update() is the one way to change a value.
-class Tensor {
+///
+/// (It is aligned to its size so that a formula that captures one can be told: see OpNode.)
+class alignas(2 * sizeof(void*)) Tensor {
  public:
   struct Impl {
-    std::shared_ptr<const Storage> value;
+    std::shared_ptr<const Value> value;
     std::shared_ptr<Node> node;  ///< null: a constant
     std::shared_ptr<Impl> grad;  ///< of leaves, and of others after retain_grad()
   };
@@ -114,33 +113,46 @@ class Tensor {
   Tensor() = default;  ///< undefined: no value
   template <class T>
   requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T> array)
-      : Tensor(make_pooled<Storage>(std::move(array)), nullptr) {}
-  Tensor(std::shared_ptr<const Storage> value, std::shared_ptr<Node> node)
+      : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
+  /// From xtensor: no copy of a row-major container that is given away, else a copy.  Elements
+  /// other than float and double: use xt::cast<float>(...), or Indices and Mask.  Needs
+  /// xtensor.hpp.
+  template <XtensorExpression E>
+  requires(std::same_as<value_type_of<E>, float> || std::same_as<value_type_of<E>, double>)
+      Tensor(E&& expression);
+  /// A std::vector's elements, without a copy if it is given away; 1-d unless sizes are given.
+  template <class T>
+  requires std::same_as<T, float> || std::same_as<T, double>
+  explicit Tensor(std::vector<T> elements) : Tensor(std::move(elements), Dims(elements.size())) {}
+  template <class T>
+  Tensor(std::vector<T> elements, const Dims& sizes);
+  Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
       : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr})) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   bool defined() const { return impl_ != nullptr; }
-  const Shape& shape() const { return impl().value->shape(); }
-  DType dtype() const { return impl().value->dtype(); }
+  const Shape& shape() const { return impl().value->shape; }
+  DType dtype() const { return impl().value->dtype; }
   std::size_t dim() const { return shape().size(); }
   std::size_t size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   std::size_t numel() const { return xgrad::numel(shape()); }
 
-  /// The value as an xtensor array; good until the next update().  DTypeError if T is not the
-  /// dtype.  Not from a temporary, whose array would be gone: name the Tensor first.
+  /// The value as an xtensor expression that shares the memory: it can be indexed, viewed, reduced
+  /// and assigned to an array, holds the elements as they are now through every later update(), and
+  /// cannot be written to.  DTypeError if T is not the dtype.  Needs xtensor.hpp.
   template <class T>
-  const Array<T>& array() const& {
-    const auto* const a = std::get_if<Array<T>>(&impl().value->data);
-    if (a == nullptr)
+  auto array() const;
+  /// The elements, row-major; good until the next update().  DTypeError if T is not the dtype.
+  /// Not from a temporary, whose elements would be gone: name the Tensor first.
+  template <class T>
+  const T* data() const& {
+    const Value& value = *impl().value;
+    if (value.dtype != dtype_of<T>)
       wrong_dtype(dtype_of<T>);
-    return *a;
+    return value.data<T>();
   }
   template <class T>
-  const Array<T>& array() const&& = delete;
-  template <class T>
-  const T* data() const {
-    return array<T>().data();
-  }
+  const T* data() const&& = delete;
   /// The only element, as a double.  ShapeError if there are more or none.
   double item() const;
 
@@ -169,15 +181,16 @@ class Tensor {
   Tensor clone() const;                                            ///< a copy; differentiable
   Tensor to(DType dtype) const;                                    ///< converted; differentiable
 
-  /// Changes the value: f is called with the array, an `Array<float>&` or `Array<double>&`, and
-  /// must keep its shape.  The array is copied first if a graph or another Tensor still holds it.
-  /// GraphError on the result of an op that requires a gradient, because its value would no longer
-  /// be what its graph says.
+  /// Changes the value: f is called with a copy, an `xt::xarray<float>&` or `xt::xarray<double>&`,
+  /// which then becomes the value.  Graphs and Tensors that share the value keep the old one.
+  /// ShapeError if f changed the shape; if anything throws, the value is as before.  GraphError on
+  /// the result of an op that requires a gradient, because its value would no longer be what its
+  /// graph says.  Needs xtensor.hpp.
   template <class F>
-  void update(F&& f) {
-    std::visit([&](auto& a) { f(a); }, writable().data);
-    check_updated();
-  }
+  void update(F&& f);
+  /// The same, with an array of this dtype and shape that becomes the value.
+  void set_value(std::shared_ptr<const Value> value);
+  void check_updatable() const;  ///< GraphError unless this is a leaf
 
   // ---- ops as members: the same as the functions in ops.hpp ----
   Tensor operator-() const;
@@ -234,13 +247,22 @@ class Tensor {
  private:
   [[noreturn]] static void undefined();
   [[noreturn]] void wrong_dtype(DType asked) const;
-  Storage& writable();
-  void check_updated() const;
 
   std::shared_ptr<Impl> impl_;
 };
 
-inline Saved::Saved(const Tensor& x) : value(x.impl().value), node(x.impl().node) {}
-inline Tensor Saved::tensor() const { return Tensor(value, node); }
+inline Saved::Saved(const Tensor& x) {
+  if (x.defined())
+    *this = {x.impl().value, x.impl().node};
+}
+inline Tensor Saved::tensor() const { return value == nullptr ? Tensor() : Tensor(value, node); }
 
+namespace detail {
+
+/// The elements of a leaf for writing in place, after copying them if anything else shares them.
+/// For optimizers: whoever asks writes at once, and keeps no pointer.  Errors as of update().
+template <class T>
+T* writable_data(Tensor& x);
+
+}  // namespace detail
 }  // namespace xgrad

@@ -31,27 +31,27 @@ struct Bytes {
 };
 
 template <class T>
-std::pair<StoredTensor, Bytes> describe(const Array<T>& array) {
-  const std::size_t bytes = array.size() * sizeof(T);
-  return {StoredTensor{name_of<T>, array.shape(), 0, bytes}, {array.data(), bytes}};
+std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
+  const std::size_t bytes = numel(shape) * sizeof(T);
+  return {StoredTensor{name_of<T>, shape, 0, bytes}, {data, bytes}};
 }
 
 using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
 
 Described describe(const TensorFile& content) {
   Described described;
-  std::map<const Storage*, std::string> names;
+  std::map<const Value*, std::string> names;
   for (const auto& [name, x] : content.tensors) {
     check<ValueError>(x.defined(), "save_safetensors: tensor '{}' is undefined", name);
-    const Storage& value = *x.impl().value;
-    const auto [first, is_new] = names.emplace(&value, name);
+    const auto [first, is_new] = names.emplace(x.impl().value.get(), name);
     check<ValueError>(
         is_new, "save_safetensors: '{}' and '{}' are the same value; store a tied weight once",
         first->second, name);
-    described.emplace(name, std::visit([](const auto& a) { return describe(a); }, value.data));
+    described.emplace(
+        name, dispatch(x.dtype(), [&x]<class T>() { return describe(x.data<T>(), x.shape()); }));
   }
   for (const auto& [name, ids] : content.indices) {
-    check<ValueError>(described.emplace(name, describe(ids.array())).second,
+    check<ValueError>(described.emplace(name, describe(ids.data(), ids.shape())).second,
                       "save_safetensors: '{}' names a Tensor and Indices", name);
   }
   check<ValueError>(described.count(metadata_key) == 0,

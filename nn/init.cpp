@@ -34,11 +34,20 @@ double xavier_std(const Tensor& x, double gain, const char* name) {
 
 }  // namespace
 
-Tensor constant_(Tensor x, double value) {
-  x.update([&]<class A>(A& a) {
-    std::fill_n(a.data(), a.size(), static_cast<typename A::value_type>(value));
+// Calls f with a std::span of new elements, which become x's.
+template <class F>
+static Tensor filled(Tensor x, const F& f) {
+  dispatch(x.dtype(), [&]<class T>() {
+    auto a = empty_array<T>(x.shape());
+    f(std::span<T>(a.data(), a.size()));
+    x.set_value(make_pooled<Value>(std::move(a)));
   });
   return x;
+}
+
+Tensor constant_(Tensor x, double value) {
+  return filled(std::move(x),
+                [value]<class T>(std::span<T> a) { std::ranges::fill(a, static_cast<T>(value)); });
 }
 Tensor zeros_(Tensor x) { return constant_(std::move(x), 0); }
 Tensor ones_(Tensor x) { return constant_(std::move(x), 1); }
@@ -46,14 +55,12 @@ Tensor ones_(Tensor x) { return constant_(std::move(x), 1); }
 Tensor uniform_(Tensor x, double low, double high, Generator& generator) {
   check<ValueError>(low <= high && std::isfinite(low) && std::isfinite(high),
                     "uniform_: [{}, {}) is not a range", low, high);
-  x.update([&](auto& a) { fill_uniform(std::span(a.data(), a.size()), low, high, generator); });
-  return x;
+  return filled(std::move(x), [&](auto a) { fill_uniform(a, low, high, generator); });
 }
 
 Tensor normal_(Tensor x, double mean, double std, Generator& generator) {
   check<ValueError>(std >= 0, "normal_: std is {}; it must not be negative", std);
-  x.update([&](auto& a) { fill_normal(std::span(a.data(), a.size()), mean, std, generator); });
-  return x;
+  return filled(std::move(x), [&](auto a) { fill_normal(a, mean, std, generator); });
 }
 
 // Uniforms between the ends' values of the distribution function go through its inverse.
@@ -65,9 +72,7 @@ Tensor trunc_normal_(Tensor x, double mean, double std, double a, double b, Gene
     const double cdf = (1 + std::erf((z - mean) / std / std::numbers::sqrt2)) / 2;
     return 2 * cdf - 1;
   };
-  x.update([&]<class A>(A& array) {
-    using T = typename A::value_type;
-    const std::span<T> values(array.data(), array.size());
+  return filled(std::move(x), [&]<class T>(std::span<T> values) {
     fill_uniform(values, end(a), end(b), generator);
     const T scale = static_cast<T>(std * std::numbers::sqrt2), shift = static_cast<T>(mean);
     for (T& v : values)
@@ -76,7 +81,6 @@ Tensor trunc_normal_(Tensor x, double mean, double std, double a, double b, Gene
     for (T& v : values)
       v = std::clamp(v + shift, static_cast<T>(a), static_cast<T>(b));
   });
-  return x;
 }
 
 Tensor xavier_uniform_(Tensor x, double gain, Generator& generator) {

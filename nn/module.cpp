@@ -176,7 +176,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
 
   for (const auto& [name, value] : values) {
     Tensor own = expected.at(name)->tensor;
-    own.update([&]<class A>(A& array) { array = value.second->array<typename A::value_type>(); });
+    own.set_value(value.second->impl().value);
   }
 }
 

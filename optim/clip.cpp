@@ -17,7 +17,8 @@ static void change_gradients(const std::vector<Tensor>& params, const F& f) {
       gradient = gradient.detach();
       p.set_grad(gradient);
     }
-    gradient.update([&f](auto& a) { f(a.data(), a.size()); });
+    dispatch(gradient.dtype(),
+             [&]<class T>() { f(xgrad::detail::writable_data<T>(gradient), gradient.numel()); });
   }
 }
 

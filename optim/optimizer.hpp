@@ -98,15 +98,9 @@ class Optimizer {
   /// dtype by now.
   void prepare(Slot& slot) const;
 
-  /// Where update() lets x's elements be changed, until the next one.
   template <class T>
   static T* writable(Tensor& x) {
-    T* data = nullptr;
-    x.update([&data](auto& a) {
-      if constexpr (std::is_same_v<decltype(a.data()), T*>)
-        data = a.data();
-    });
-    return data;
+    return xgrad::detail::writable_data<T>(x);
   }
 
  private:

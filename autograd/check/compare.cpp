@@ -14,12 +14,12 @@ namespace {
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
-struct Value {
+struct Intermediate {
   Tensor tensor;
   std::vector<double> numbers;
   double sum = 0, squares = 0, scale = 0;  // the same in any order of the numbers
 
-  explicit Value(const Tensor& x)
+  explicit Intermediate(const Tensor& x)
       : tensor(x), numbers(detail::elements(x)), scale(detail::scale_of(numbers)) {
     for (const double v : numbers)
       if (std::isfinite(v)) {
@@ -35,7 +35,7 @@ enum class Match { none, permuted, equal };
 
 struct Op {
   std::string name, scope;
-  Value value;
+  Intermediate value;
   std::vector<Tensor> inputs;
   std::vector<std::optional<std::size_t>> made_by;  // of each input: an earlier op
   Match match = Match::none;
@@ -61,7 +61,7 @@ struct Run {
       std::vector<std::optional<std::size_t>> made_by;
       for (const Tensor& x : e.inputs)
         made_by.push_back(maker(x));
-      ops.push_back({e.op, e.scope, Value(e.output), e.inputs, std::move(made_by)});
+      ops.push_back({e.op, e.scope, Intermediate(e.output), e.inputs, std::move(made_by)});
     }
     last = maker(result);
   }
@@ -79,17 +79,18 @@ class Alignment {
       }
   }
 
-  double tolerance(const Value& reference) const {
+  double tolerance(const Intermediate& reference) const {
     return options_.atol + options_.rtol * reference.scale;
   }
 
-  bool equal(const Value& m, const Value& r) const {
+  bool equal(const Intermediate& m, const Intermediate& r) const {
     return m.numbers.size() == r.numbers.size() &&
            detail::close(m.numbers, r.numbers, tolerance(r));
   }
 
   // The order of m's dimensions in which m holds r's numbers, whatever r's shape.
-  std::optional<std::vector<std::size_t>> order(const Value& m, const Value& r) const {
+  std::optional<std::vector<std::size_t>> order(const Intermediate& m,
+                                                const Intermediate& r) const {
     if (!maybe_permuted(m, r) || m.shape().size() > most_dimensions)
       return std::nullopt;
     for (const auto& order : detail::orders(m.shape().size()))
@@ -132,13 +133,13 @@ class Alignment {
  private:
   static constexpr std::size_t most_dimensions = 5;  // 120 orders
 
-  bool maybe_permuted(const Value& m, const Value& r) const {
+  bool maybe_permuted(const Intermediate& m, const Intermediate& r) const {
     const double slack = 1e3 * tolerance(r) * std::max(1.0, static_cast<double>(r.numbers.size()));
     return m.numbers.size() == r.numbers.size() && std::abs(m.sum - r.sum) <= slack &&
            std::abs(m.squares - r.squares) <= slack * std::max(1.0, r.scale);
   }
 
-  Match match_of(const Value& m, const Value& r) const {
+  Match match_of(const Intermediate& m, const Intermediate& r) const {
     if (equal(m, r))
       return Match::equal;
     return order(m, r) || order(r, m) ? Match::permuted : Match::none;
@@ -182,7 +183,7 @@ std::string Alignment::same_op(const Op& m, const Op& r) const {
                            m.inputs[i].defined() ? "yours" : "the reference", i, m.name);
       continue;
     }
-    const Value a(m.inputs[i]), b(r.inputs[i]);
+    const Intermediate a(m.inputs[i]), b(r.inputs[i]);
     if (a.shape() != b.shape())
       return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.name,
                          to_string(a.shape()), to_string(b.shape()));
@@ -207,7 +208,7 @@ std::string Alignment::scaled(const Op& m, const Op& r) const {
     for (std::size_t i = 0; i < m.inputs.size() && i < other.inputs.size(); ++i) {
       if (!m.made_by[i] || !other.made_by[i])
         continue;
-      const Value a(m.inputs[i]), b(other.inputs[i]);
+      const Intermediate a(m.inputs[i]), b(other.inputs[i]);
       if (a.shape() == b.shape())
         if (const auto c = detail::ratio(a.numbers, b.numbers))
           return fmt::format("what yours gives to {} is {} times what the reference gives to it",
@@ -273,7 +274,7 @@ std::string name_of(const ComparedOp& op) {
   return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
 }
 
-std::string difference(const Value& mine, const Value& reference) {
+std::string difference(const Intermediate& mine, const Intermediate& reference) {
   if (mine.shape() != reference.shape())
     return fmt::format("the results differ: yours is {}, the reference's {}",
                        to_string(mine.shape()), to_string(reference.shape()));
@@ -331,7 +332,7 @@ Comparison compare(const Function& mine, const Function& reference,
   found.ops = theirs.ops.size();
   for (const Op& op : theirs.ops)
     found.matched += op.match != Match::none ? 1 : 0;
-  const Value a(own.result), b(theirs.result);
+  const Intermediate a(own.result), b(theirs.result);
   found.ok = a.shape() == b.shape() && alignment.equal(a, b);
   const std::string matched = fmt::format("{} of the reference's {} intermediates are among yours",
                                           found.matched, found.ops);

@@ -90,12 +90,10 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   std::vector<Tensor> u;
   for (const CheckedLeaf& leaf : checked.leaves()) {
     u.push_back(random_signed(leaf.x.shape(), generator));
-    u.back().update([&](auto& a) {
-      if constexpr (std::is_same_v<decltype(a), Array<double>&>)
-        for (std::size_t i = 0; i < a.size(); ++i)
-          if (!std::isfinite(leaf.x.data<double>()[i]))
-            a.data()[i] = 0;
-    });
+    double* const direction = detail::writable_data<double>(u.back());
+    for (std::size_t i = 0; i < leaf.x.numel(); ++i)
+      if (!std::isfinite(leaf.x.data<double>()[i]))
+        direction[i] = 0;
   }
   EpsSweep sweep;
   std::vector<double> moved;

@@ -46,10 +46,10 @@ double normal_away_from_zero(Generator& generator) {
 
 Tensor with(const Tensor& x, const std::function<double(std::size_t, double)>& change) {
   Tensor y = x.detach();
-  y.update([&](auto& a) {
-    using T = typename std::remove_reference_t<decltype(a)>::value_type;
-    for (std::size_t i = 0; i < a.size(); ++i)
-      a.data()[i] = static_cast<T>(change(i, static_cast<double>(a.data()[i])));
+  dispatch(y.dtype(), [&]<class T>() {
+    T* const data = detail::writable_data<T>(y);
+    for (std::size_t i = 0; i < y.numel(); ++i)
+      data[i] = static_cast<T>(change(i, static_cast<double>(data[i])));
   });
   return y;
 }

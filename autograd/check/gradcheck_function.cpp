@@ -81,31 +81,17 @@ Tensor random_signed(const Shape& shape, Generator& generator) {
 
 // ---- moving a leaf ----
 
-// Calls f with the elements of a float64 leaf, to change them.
-template <class F>
-static void change(Tensor& x, const F& f) {
-  x.update([&](auto& a) {
-    if constexpr (std::is_same_v<decltype(a), Array<double>&>)
-      f(a.data());
-  });
-}
+Nudge::Nudge(const Tensor& x) : x_(x), before_(x.impl().value) {}
 
-Nudge::Nudge(const Tensor& x) : x_(x), before_(x.array<double>()) {}
+Nudge::~Nudge() { x_.set_value(before_); }
 
-Nudge::~Nudge() {
-  change(x_, [&](double* a) { std::copy_n(before_.data(), before_.size(), a); });
-}
-
-void Nudge::set(std::size_t at, double value) {
-  change(x_, [&](double* a) { a[at] = value; });
-}
+void Nudge::set(std::size_t at, double value) { writable_data<double>(x_)[at] = value; }
 
 void Nudge::move(const Tensor& direction, double scale) {
   const double* const u = direction.data<double>();
-  change(x_, [&](double* a) {
-    for (std::size_t i = 0; i < before_.size(); ++i)
-      a[i] = before_.data()[i] + scale * u[i];
-  });
+  double* const x = writable_data<double>(x_);
+  for (std::size_t i = 0; i < x_.numel(); ++i)
+    x[i] = before(i) + scale * u[i];
 }
 
 // ---- calling the function ----

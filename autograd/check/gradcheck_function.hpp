@@ -43,14 +43,14 @@ class Nudge {
   Nudge(const Nudge&) = delete;
   Nudge& operator=(const Nudge&) = delete;
   ~Nudge();
-  double before(std::size_t at) const { return before_.data()[at]; }
+  double before(std::size_t at) const { return before_->data<double>()[at]; }
   void set(std::size_t at, double value);
   /// x = before + scale * direction, element by element; what is infinite stays.
   void move(const Tensor& direction, double scale);
 
  private:
   Tensor x_;
-  Array<double> before_;
+  std::shared_ptr<const Value> before_;
 };
 
 /// Three difference quotients of one element of the Jacobian.

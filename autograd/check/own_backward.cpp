@@ -130,30 +130,32 @@ std::vector<double> IsolatedOp::forward(const std::vector<std::vector<double>>& 
   for (std::size_t k = 0; k < sources(); ++k) {
     values.push_back(source(k).detach());
     if (!moves[k].empty())
-      values.back().update([&](auto& a) {
-        using T = typename std::remove_reference_t<decltype(a)>::value_type;
-        for (std::size_t j = 0; j < a.size(); ++j)
-          a.data()[j] += static_cast<T>(moves[k][j]);
+      dispatch(values.back().dtype(), [&]<class T>() {
+        T* const data = writable_data<T>(values.back());
+        for (std::size_t j = 0; j < values.back().numel(); ++j)
+          data[j] += static_cast<T>(moves[k][j]);
       });
   }
   return elements(run(values));
 }
 
 Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
+  const auto op = std::make_shared<const IsolatedOp>(*this);  // what a trace holds is not updated
   return record(
       event_.op, std::span(values),
-      [op = *this](std::span<const Tensor> in) {
-        Tensor y = op.run({in.begin(), in.end()}).clone();
-        const auto there = elements(op.event_.output);
-        y.update([&](auto& a) {
-          for (std::size_t j = 0; j < a.size(); ++j)
-            if (std::isinf(there[j]) && static_cast<double>(a.data()[j]) == there[j])
-              a.data()[j] = 0;
+      [op](std::span<const Tensor> in) {
+        Tensor y = op->run({in.begin(), in.end()}).clone();
+        const auto there = elements(op->event_.output);
+        dispatch(y.dtype(), [&]<class T>() {
+          T* const data = writable_data<T>(y);
+          for (std::size_t j = 0; j < y.numel(); ++j)
+            if (std::isinf(there[j]) && static_cast<double>(data[j]) == there[j])
+              data[j] = 0;
         });
         return y;
       },
-      [op = *this](Sink& sink) {
-        const auto gradients = op.gradients(sink.gradient(), false).of_sources;
+      [op](Sink& sink) {
+        const auto gradients = op->gradients(sink.gradient(), false).of_sources;
         for (std::size_t k = 0; k < gradients.size(); ++k)
           if (gradients[k].defined())
             sink.add(k, gradients[k]);

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/buffer.hpp>
 
 namespace xgrad::kernels {
 

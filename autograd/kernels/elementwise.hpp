@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstring>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
+#include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::kernels {
 
@@ -132,24 +132,19 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
   std::memcpy(out, padded[N], n * sizeof(T));
 }
 
-/// out = f(operands...), broadcast to out's shape.
+/// out = f(operands...), where operands of these shapes broadcast to `shape`.
 template <class T, std::size_t N, class F>
-void map(Array<T>& out, const std::array<const Array<T>*, N>& operands, const F& f) {
-  std::array<const Shape*, N> shapes;
-  std::array<const T*, N> data;
-  for (std::size_t k = 0; k < N; ++k) {
-    shapes[k] = &operands[k]->shape();
-    data[k] = operands[k]->data();
-  }
-  if (out.size() == 0)
+void map(const Shape& shape, T* out, const std::array<const Shape*, N>& shapes,
+         const std::array<const T*, N>& data, const F& f) {
+  if (numel(shape) == 0)
     return;
-  const Rows<N> rows(out.shape(), shapes);
+  const Rows<N> rows(shape, shapes);
   if (rows.outer.empty()) {  // one row, cut into pieces
     parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
       std::array<const T*, N> at;
       for (std::size_t k = 0; k < N; ++k)
         at[k] = data[k] + begin * rows.step[k];
-      map_row<T, N>(out.data() + begin, at, rows.step, end - begin, f);
+      map_row<T, N>(out + begin, at, rows.step, end - begin, f);
     });
     return;
   }
@@ -160,7 +155,7 @@ void map(Array<T>& out, const std::array<const Array<T>*, N>& operands, const F&
       std::array<const T*, N> at;
       for (std::size_t k = 0; k < N; ++k)
         at[k] = data[k] + offsets[k];
-      map_row<T, N>(out.data() + r * rows.length, at, rows.step, rows.length, f);
+      map_row<T, N>(out + r * rows.length, at, rows.step, rows.length, f);
     }
   });
 }

@@ -1,7 +1,7 @@
 #include <xgrad/autograd/kernels/norm.hpp>
 
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/row.hpp>
 

@@ -95,18 +95,16 @@ struct Target {
   }
 };
 
-Tensor or_undefined(const Saved& saved) { return saved ? saved.tensor() : Tensor(); }
-
 template <class T>
 void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Saved, 4>& saved) {
   const Tensor q = saved[0].tensor(), k = saved[1].tensor(), v = saved[2].tensor(),
-               bias = or_undefined(saved[3]);
+               bias = saved[3].tensor();
   const Shape batch = batch_of(q, k, v);
   const auto p = problem<T>(setup, batch, q, k, v, bias);
   std::array<Target<T>, 4> targets;
   for (std::size_t i = 0; i < 3; ++i)
     if (sink.needs(i)) {
-      const Shape& shape = saved[i].value->shape();
+      const Shape& shape = saved[i].value->shape;
       const auto same_node = [&](const Saved& other) { return other.node == saved[i].node; };
       if (numel(leading(shape, 2)) != p.items ||
           std::any_of(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(i), same_node))
@@ -126,7 +124,7 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Sa
 
 void composed_backward(Sink& sink, const AttentionSetup& setup, const std::array<Saved, 4>& saved) {
   const AttentionTensors g = detail::compose_attention_backward(
-      op, setup, {saved[0].tensor(), saved[1].tensor(), saved[2].tensor(), or_undefined(saved[3])},
+      op, setup, {saved[0].tensor(), saved[1].tensor(), saved[2].tensor(), saved[3].tensor()},
       sink.gradient());
   sink.add(0, g.q);
   sink.add(1, g.k);
@@ -147,7 +145,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
       return Tensor(std::move(out));
     });
   };
-  const std::array<Saved, 4> saved{q, k, v, bias.defined() ? Saved(bias) : Saved()};
+  const std::array<Saved, 4> saved{q, k, v, bias};
   return record(op, {q, k, v, bias}, run,
                 [setup, saved](Sink& sink) {
                   if (sink.create_graph())

@@ -16,15 +16,16 @@ namespace {
 
 // out = f(a, b) with broadcasting, for elements of any type.
 template <class T, class F>
-Mask broadcast(const char* op, const Array<T>& a, const Array<T>& b, const F& f) {
-  auto out = empty_array<bool>(broadcast_shapes(a.shape(), b.shape(), op));
+Mask broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_shape, const T* b,
+               const F& f) {
+  auto out = empty_array<bool>(broadcast_shapes(a_shape, b_shape, op));
   if (out.size() == 0)
     return out;
-  const kernels::Rows<2> rows(out.shape(), {&a.shape(), &b.shape()});
+  const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
   for (std::size_t r = 0; r < rows.count; ++r) {
     const auto [at_a, at_b] = rows.offsets(r);
-    const T* const x = a.data() + at_a;
-    const T* const y = b.data() + at_b;
+    const T* const x = a + at_a;
+    const T* const y = b + at_b;
     bool* const to = out.data() + r * rows.length;
     // a loop for each way to walk, so that each is vectorised
     if (rows.step[0] == rows.step[1])
@@ -42,8 +43,9 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   if (a.dtype() != b.dtype())
     fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op, to_string(a.dtype()),
                      to_string(b.dtype()));
-  return dispatch(a.dtype(),
-                  [&]<class T>() { return broadcast(op, a.array<T>(), b.array<T>(), f); });
+  return dispatch(a.dtype(), [&]<class T>() {
+    return broadcast(op, a.shape(), a.data<T>(), b.shape(), b.data<T>(), f);
+  });
 }
 
 // The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
@@ -88,10 +90,10 @@ Mask operator>=(const Tensor& a, double b) { return compare(a, b, std::greater_e
 // ---- masks ----
 
 Mask operator&(const Mask& a, const Mask& b) {
-  return broadcast("operator&", a.array(), b.array(), std::logical_and<>());
+  return broadcast("operator&", a.shape(), a.data(), b.shape(), b.data(), std::logical_and<>());
 }
 Mask operator|(const Mask& a, const Mask& b) {
-  return broadcast("operator|", a.array(), b.array(), std::logical_or<>());
+  return broadcast("operator|", a.shape(), a.data(), b.shape(), b.data(), std::logical_or<>());
 }
 Mask operator~(const Mask& a) {
   auto out = empty_array<bool>(a.shape());

@@ -8,7 +8,18 @@
 namespace xgrad {
 namespace {
 
-using Options = CrossEntropyOptions;
+// The options, as a formula may capture them.
+struct Options {
+  Saved weight;
+  std::int64_t ignore_index;
+  Reduction reduction;
+  double label_smoothing;
+  explicit Options(const CrossEntropyOptions& o)
+      : weight(o.weight),
+        ignore_index(o.ignore_index),
+        reduction(o.reduction),
+        label_smoothing(o.label_smoothing) {}
+};
 
 void check_smoothing(double smoothing) {
   check<ValueError>(smoothing >= 0 && smoothing <= 1,
@@ -32,7 +43,7 @@ Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end()
 template <class T>
 kernels::Logits<T> logits(const Tensor& x, const Options& options) {
   return {numel(without_last(x.shape())), x.shape().back(), x.data<T>(),
-          options.weight.defined() ? options.weight.data<T>() : nullptr,
+          options.weight ? options.weight.value->data<T>() : nullptr,
           static_cast<T>(options.label_smoothing)};
 }
 
@@ -46,7 +57,7 @@ kernels::RowGradient<T> row_gradient(const Tensor& g, Reduction reduction, doubl
 
 // Class ids, x (..., V): q is a constant.
 Tensor of_ids(const Tensor& input, const Indices& target, const Options& options) {
-  const auto divisor = targets::denominator(target, options.weight, options.ignore_index);
+  const auto divisor = targets::denominator(target, options.weight.tensor(), options.ignore_index);
   return record(
       "cross_entropy", {input},
       [target, options, divisor](std::span<const Tensor> in) {
@@ -63,8 +74,9 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
         const double factor = divisor.gradient_factor();
         if (sink.create_graph()) {
           const std::size_t last = x.dim() - 1;
-          const Tensor q = targets::wanted(x.shape(), g.dtype(), last, target, options.weight,
-                                           options.ignore_index, options.label_smoothing);
+          const Tensor q =
+              targets::wanted(x.shape(), g.dtype(), last, target, options.weight.tensor(),
+                              options.ignore_index, options.label_smoothing);
           return sink.add(0, (softmax(x, -1) * sum(q, -1, true) - q) *
                                  targets::expanded_gradient(g, last, reduction, factor));
         }
@@ -99,7 +111,7 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const 
           const double smoothing = options.label_smoothing;
           const Tensor row_g =
               targets::expanded_gradient(g, x.dim() - 1, options.reduction, mean_factor);
-          const Tensor weight = options.weight.defined() ? options.weight : scalar(1, x.dtype());
+          const Tensor weight = options.weight ? options.weight.tensor() : scalar(1, x.dtype());
           if (sink.needs(0)) {
             const Tensor q =
                 weight * (target * (1 - smoothing) + smoothing / static_cast<double>(x.size(-1)));
@@ -133,7 +145,7 @@ Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyO
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);
   targets::check_weight("cross_entropy", options.weight, x);
-  return of_ids(classes_last(x), target, options);
+  return of_ids(classes_last(x), target, Options(options));
 }
 
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
@@ -149,7 +161,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   check<ValueError>(options.ignore_index < 0,
                     "cross_entropy: ignore_index {} means nothing for target probabilities",
                     options.ignore_index);
-  return of_probabilities(classes_last(x), classes_last(target), options);
+  return of_probabilities(classes_last(x), classes_last(target), Options(options));
 }
 
 }  // namespace xgrad

@@ -13,14 +13,14 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "dropout: p {} is not between 0 and 1", p);
   if (!training || p == 0 || x.numel() == 0)
     return x;
-  const Tensor scales = dispatch(x.dtype(), [&]<class T>() {
+  const Saved scales = dispatch(x.dtype(), [&]<class T>() {
     auto drawn = empty_array<T>(x.shape());
     fill_dropout(std::span(drawn.data(), drawn.size()), p, generator);
     return Tensor(std::move(drawn));
   });
   return record(
-      "dropout", {x}, [scales](std::span<const Tensor> in) { return mul(in[0], scales); },
-      [scales](Sink& sink) { sink.add(0, mul(sink.gradient(), scales)); });
+      "dropout", {x}, [scales](std::span<const Tensor> in) { return mul(in[0], scales.tensor()); },
+      [scales](Sink& sink) { sink.add(0, mul(sink.gradient(), scales.tensor())); });
 }
 
 }  // namespace xgrad

@@ -339,7 +339,8 @@ Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},
       [](std::span<const Tensor> in) {
-        return Tensor(make_pooled<Storage>(*in[0].impl().value), nullptr);
+        return dispatch(in[0].dtype(),
+                        [&]<class T>() { return Tensor(copy_of(in[0].data<T>(), in[0].shape())); });
       },
       [](Sink& sink) { sink.add(0, sink.gradient()); });
 }

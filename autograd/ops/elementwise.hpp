@@ -58,13 +58,13 @@ Tensor derivative(const Partial<F, U...>& p, const Sink& sink, std::span<const S
 template <class T, class F, Uses... U>
 Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
   const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
-  [[maybe_unused]] const auto get = [&](Uses use) {
-    return &(use == Uses::Y ? output.array<T>()
-                            : saved[static_cast<std::size_t>(use)].value->template get<T>());
+  [[maybe_unused]] const auto get = [&](Uses use) -> const Value& {
+    return use == Uses::Y ? *output.impl().value : *saved[static_cast<std::size_t>(use)].value;
   };
   auto result = empty_array<T>(sink.gradient().shape());
-  kernels::map<T, 1 + sizeof...(U)>(result, {&sink.gradient().template array<T>(), get(U)...},
-                                    p.formula);
+  kernels::map<T, 1 + sizeof...(U)>(
+      result.shape(), result.data(), {&sink.gradient().shape(), &get(U).shape...},
+      {sink.gradient().template data<T>(), get(U).template data<T>()...}, p.formula);
   return Tensor(std::move(result));
 }
 
@@ -98,11 +98,14 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
     for (std::size_t k = 1; k < N; ++k)
       shape = broadcast_shapes(shape, x[k].shape(), op);
     return dispatch(x[0].dtype(), [&]<class T>() {
-      std::array<const Array<T>*, N> arrays;
-      for (std::size_t k = 0; k < N; ++k)
-        arrays[k] = &x[k].template array<T>();
+      std::array<const Shape*, N> shapes;
+      std::array<const T*, N> data;
+      for (std::size_t k = 0; k < N; ++k) {
+        shapes[k] = &x[k].shape();
+        data[k] = x[k].template data<T>();
+      }
       auto y = empty_array<T>(shape);
-      kernels::map<T, N>(y, arrays, forward);
+      kernels::map<T, N>(shape, y.data(), shapes, data, forward);
       return Tensor(std::move(y));
     });
   };

@@ -71,9 +71,7 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
         const Tensor g = kept(sink.gradient(), reduced);
         sink.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
-  Array<std::int64_t> indices = at.array();
-  indices.reshape(reduced.after(keepdim));
-  return {std::move(values), std::move(indices)};
+  return {std::move(values), copy_of(at.data(), reduced.after(keepdim))};
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
       "index_add", {x, src},
       [index, axis](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          Array<T> y = in[0].array<T>();
+          auto y = copy_of(in[0].data<T>(), in[0].shape());
           kernels::index_add(axis, y.data(), index.data(), index.numel(), in[1].data<T>());
           return Tensor(std::move(y));
         });
@@ -142,10 +142,9 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
       [indices, rows, width](Sink& sink) {
         const Tensor& g = sink.gradient();
         if (sink.create_graph()) {
-          Array<std::int64_t> flat = indices.array();
-          flat.reshape(Shape{indices.numel()});
+          const Indices flat = copy_of(indices.data(), Shape{indices.numel()});
           const Tensor by_row = reshape(g, {indices.numel(), width});
-          sink.add(0, index_add(zeros({rows, width}, g.dtype()), 0, std::move(flat), by_row));
+          sink.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
         } else if (sink.needs(0)) {
           dispatch(g.dtype(), [&]<class T>() {
             const Buffer<T> buffer = sink.buffer<T>(0);
@@ -204,7 +203,7 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
       "scatter_add", {x, reached(src, index.shape())},
       [index, d, into](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          Array<T> y = in[0].array<T>();
+          auto y = copy_of(in[0].data<T>(), in[0].shape());
           kernels::scatter_add(y.data(), into, d, index.data(), at_least_1d(index.shape()),
                                in[1].data<T>());
           return Tensor(std::move(y));

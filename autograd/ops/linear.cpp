@@ -55,13 +55,13 @@ void linear_backward(Sink& sink, const Saved& x, const Saved& weight, std::size_
     const T* const dy = g.data<T>();
     if (sink.needs(0)) {
       const Buffer<T> dx = sink.buffer<T>(0);
-      kernels::gemm_parallel(false, false, rows, in, out, T(1), dy, out,
-                             weight.value->get<T>().data(), in, dx.beta, dx.data, in);
+      kernels::gemm_parallel(false, false, rows, in, out, T(1), dy, out, weight.value->data<T>(),
+                             in, dx.beta, dx.data, in);
     }
     if (sink.needs(1)) {
       const Buffer<T> dw = sink.buffer<T>(1);
-      kernels::gemm_parallel(true, false, out, in, rows, T(1), dy, out, x.value->get<T>().data(),
-                             in, dw.beta, dw.data, in);
+      kernels::gemm_parallel(true, false, out, in, rows, T(1), dy, out, x.value->data<T>(), in,
+                             dw.beta, dw.data, in);
     }
     if (sink.needs(2)) {
       auto db = empty_array<T>({out});

@@ -13,16 +13,19 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
   targets::check_weight("nll_loss", options.weight, log_p);
   const std::size_t dim = targets::class_dim("nll_loss", log_p);
   const auto divisor = targets::denominator(target, options.weight, options.ignore_index);
+  const Saved weight = options.weight;
+  const std::int64_t ignored = options.ignore_index;
+  const Reduction reduction = options.reduction;
   return record(
       "nll_loss", {log_p},
-      [target, options, dim, divisor](std::span<const Tensor> in) {
+      [target, weight, ignored, reduction, dim, divisor](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
           const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
-          const T* const w = options.weight.defined() ? options.weight.data<T>() : nullptr;
+          const T* const w = weight ? weight.value->data<T>() : nullptr;
           auto losses = empty_array<T>(target.shape());
           for (std::size_t r = 0; r < losses.size(); ++r) {
             const std::int64_t id = target.data()[r];
-            if (id == options.ignore_index) {
+            if (id == ignored) {
               losses.data()[r] = 0;
               continue;
             }
@@ -30,15 +33,15 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
             losses.data()[r] =
                 -(w == nullptr ? T(1) : w[id]) * in[0].data<T>()[row * axis.inner + r % axis.inner];
           }
-          return targets::reduced(std::move(losses), options.reduction, divisor.weight);
+          return targets::reduced(std::move(losses), reduction, divisor.weight);
         });
       },
-      [target, options, dim, divisor, shape = log_p.shape()](Sink& sink) {
+      [target, weight, ignored, reduction, dim, divisor, shape = log_p.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
         const Tensor q =
-            targets::wanted(shape, g.dtype(), dim, target, options.weight, options.ignore_index, 0);
-        sink.add(0, -(q * targets::expanded_gradient(g, dim, options.reduction,
-                                                     divisor.gradient_factor())));
+            targets::wanted(shape, g.dtype(), dim, target, weight.tensor(), ignored, 0);
+        sink.add(0,
+                 -(q * targets::expanded_gradient(g, dim, reduction, divisor.gradient_factor())));
       });
 }
 
@@ -69,7 +72,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
         });
       },
       [reduction, a = Saved(x), b = Saved(target)](Sink& sink) {
-        const auto n = static_cast<double>(std::max<std::size_t>(1, numel(a.value->shape())));
+        const auto n = static_cast<double>(std::max<std::size_t>(1, numel(a.value->shape)));
         const Tensor g = sink.gradient() * (reduction == Reduction::mean ? 2 / n : 2);
         const Tensor dx = (a.tensor() - b.tensor()) * g;
         sink.add(0, dx);

@@ -166,7 +166,7 @@ static void product_backward(Sink& sink, const char* op, const Saved& a, bool tr
   dispatch(g.dtype(), [&]<class T>() {
     const T* const dc = g.data<T>();
     if (sink.needs(0)) {
-      const T* const b_data = b.value->get<T>().data();
+      const T* const b_data = b.value->data<T>();
       const Buffer<T> da = sink.buffer<T>(0);
       if (transpose_a)
         multiply<T>({transpose_b, true, k, m, n}, b_data, at.b, dc, at.c, da.beta, da.data, at.a);
@@ -174,7 +174,7 @@ static void product_backward(Sink& sink, const char* op, const Saved& a, bool tr
         multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, b_data, at.b, da.beta, da.data, at.a);
     }
     if (sink.needs(1)) {
-      const T* const a_data = a.value->get<T>().data();
+      const T* const a_data = a.value->data<T>();
       const Buffer<T> db = sink.buffer<T>(1);
       if (transpose_b)
         multiply<T>({true, transpose_a, n, k, m}, dc, at.c, a_data, at.a, db.beta, db.data, at.b);

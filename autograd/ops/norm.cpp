@@ -29,7 +29,7 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
   check<ShapeError>(!normalized.empty(),
                     "{}: normalized_shape is empty: it needs at least one size", op);
   if (normalized.size() > shape.size() ||
-      !std::equal(normalized.rbegin(), normalized.rend(), shape.rbegin()))
+      !std::equal(normalized.begin(), normalized.end(), shape.end() - std::ssize(normalized)))
     fail<ShapeError>("{}: x {} does not end with normalized_shape {}", op, to_string(shape),
                      to_string(normalized));
   check_parameter(op, "weight", weight, x, normalized);
@@ -67,12 +67,12 @@ struct Normalization {
     std::array<T*, 3> to{};
     for (std::size_t i = 0; i < 3; ++i)
       if (sink.needs(i)) {
-        gradients[i] = empty_array<T>(i == 0 ? x.value->shape() : normalized);
+        gradients[i] = empty_array<T>(i == 0 ? x.value->shape : normalized);
         to[i] = gradients[i].data();
       }
-    const T* const w = weight ? weight.value->get<T>().data() : nullptr;
+    const T* const w = weight ? weight.value->data<T>() : nullptr;
     kernels::normalize_backward<T>(norm, sizes,
-                                   {x.value->get<T>().data(), w, nullptr, static_cast<T>(eps)},
+                                   {x.value->data<T>(), w, nullptr, static_cast<T>(eps)},
                                    sink.gradient().data<T>(), {to[0], to[1], to[2]});
     for (std::size_t i = 0; i < 3; ++i)
       if (sink.needs(i))
@@ -92,7 +92,7 @@ struct Normalization {
     if (sink.needs(0)) {
       const Tensor gw = weight ? g * reshape(weight.tensor(), sizes.n) : g;
       const Tensor along = gw - h * row_mean(gw * h);
-      sink.add(0, reshape(r * (centred ? along - row_mean(gw) : along), x.value->shape()));
+      sink.add(0, reshape(r * (centred ? along - row_mean(gw) : along), x.value->shape));
     }
     if (sink.needs(1))
       sink.add(1, reshape(sum(g * h, 0), normalized));
@@ -110,14 +110,13 @@ Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normali
   const Normalization shared{norm, eps, normalized, sizes, {}, {}};
   Normalization kept = shared;
   kept.x = x;
-  if (weight.defined())
-    kept.weight = weight;
+  kept.weight = weight;
   return record(
       op, {x, weight, bias}, [shared](std::span<const Tensor> in) { return shared.forward(in); },
       [kept = std::move(kept)](Sink& sink) {
         if (sink.create_graph())
           return kept.composed(sink);
-        dispatch(kept.x.value->dtype(), [&]<class T>() { kept.fused<T>(sink); });
+        dispatch(kept.x.value->dtype, [&]<class T>() { kept.fused<T>(sink); });
       });
 }
 

@@ -62,7 +62,7 @@ template <class T>
 void fused_backward(Sink& sink, const AttentionSetup& setup, const Packed& sizes,
                     const Saved& qkv) {
   const Buffer<T> d_qkv = sink.buffer<T>(0);
-  kernels::attention_backward<T>(problem(setup, sizes, qkv.value->get<T>().data()),
+  kernels::attention_backward<T>(problem(setup, sizes, qkv.value->data<T>()),
                                  sizes.heads(sink.gradient().data<T>(), 0, 1),
                                  {sizes.heads(d_qkv.data, 0, 3),
                                   sizes.heads(d_qkv.data, 1, 3),

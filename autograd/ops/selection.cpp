@@ -81,6 +81,21 @@ kernels::Walk from_picked(const Selection& s) {
   return walk;
 }
 
+// Whether what is selected lies side by side, in order, so that it need not be copied.
+bool is_window(const Selection& s) {
+  std::ptrdiff_t stride = 1;
+  for (std::size_t d = s.shape.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(s.shape[d]))
+    if (s.shape[d] != 1 && s.strides[d] != stride)
+      return false;
+  return true;
+}
+
+Tensor window(const Tensor& x, const Selection& s) {
+  const Value& whole = *x.impl().value;
+  const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
+  return Tensor(make_pooled<Value>(whole, offset, s.shape), nullptr);
+}
+
 template <class T>
 void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
   if (numel(s.shape) != numel(shape))
@@ -90,10 +105,9 @@ void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
 }  // namespace
 
 Tensor pick(const char* op, const Tensor& x, Selection s) {
-  const bool unchanged = s.shape == x.shape() && s.strides == Selection(x.shape()).strides;
-  const auto forward = [s, unchanged](std::span<const Tensor> in) {
-    if (unchanged)
-      return in[0].detach();  // the value is shared
+  const auto forward = [s](std::span<const Tensor> in) {
+    if (is_window(s))
+      return window(in[0], s);
     return dispatch(in[0].dtype(), [&]<class T>() {
       auto y = empty_array<T>(s.shape);
       kernels::copy(to_picked(s), in[0].data<T>(), y.data());
@@ -102,7 +116,7 @@ Tensor pick(const char* op, const Tensor& x, Selection s) {
   };
   return record(op, {x}, forward, [s, shape = x.shape()](Sink& sink) {
     const Tensor& g = sink.gradient();
-    if (sink.create_graph())
+    if (sink.create_graph() || (is_window(s) && numel(s.shape) == numel(shape)))
       return sink.add(0, place(g, shape, s));
     dispatch(g.dtype(), [&]<class T>() {
       // The parts of a split add to one gradient, each to its own place.
@@ -119,6 +133,8 @@ Tensor pick(const char* op, const Tensor& x, Selection s) {
 
 Tensor place(const Tensor& g, const Shape& shape, Selection s) {
   const auto forward = [s, shape](std::span<const Tensor> in) {
+    if (is_window(s) && numel(s.shape) == numel(shape))
+      return window(in[0], Selection(shape));
     return dispatch(in[0].dtype(), [&]<class T>() {
       auto y = empty_array<T>(shape);
       zero_the_rest(y.data(), shape, s);

@@ -14,7 +14,7 @@ namespace xgrad::detail {
 struct Selection {
   std::ptrdiff_t offset = 0;
   Shape shape;
-  xt::dynamic_shape<std::ptrdiff_t> strides;
+  std::vector<std::ptrdiff_t> strides;
 
   /// All elements of an array that has as many as `whole`, arranged as `whole`.
   explicit Selection(const Shape& whole);

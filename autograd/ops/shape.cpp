@@ -190,12 +190,11 @@ kernels::Triangle triangle(const char* op, const Shape& shape, std::int64_t diag
 }
 
 template <class T>
-Array<T> triangle_of(const Array<T>& x, kernels::Triangle part) {
-  const Shape& shape = x.shape();
+Array<T> triangle_of(const T* x, const Shape& shape, kernels::Triangle part) {
   auto y = empty_array<T>(shape);
-  const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
-  if (x.size() > 0)
-    kernels::copy_triangle(part, x.size() / (rows * columns), rows, columns, x.data(), y.data());
+  const std::size_t rows = shape[-2], columns = shape[-1];
+  if (y.size() > 0)
+    kernels::copy_triangle(part, y.size() / (rows * columns), rows, columns, x, y.data());
   return y;
 }
 
@@ -203,8 +202,9 @@ Tensor triangle_of(const char* op, const Tensor& x, kernels::Triangle part) {
   return record(
       op, {x},
       [part](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(),
-                        [&]<class T>() { return Tensor(triangle_of(in[0].array<T>(), part)); });
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          return Tensor(triangle_of(in[0].data<T>(), in[0].shape(), part));
+        });
       },
       [op, part](Sink& sink) { sink.add(0, triangle_of(op, sink.gradient(), part)); });
 }
@@ -220,7 +220,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
 }
 
 Mask tril(const Mask& x, std::int64_t diagonal) {
-  return triangle_of(x.array(), triangle("tril", x.shape(), diagonal));
+  return triangle_of(x.data(), x.shape(), triangle("tril", x.shape(), diagonal));
 }
 
 }  // namespace xgrad

@@ -90,7 +90,7 @@ Tensor wanted(const Shape& shape, DType dtype, std::size_t class_dim, const Indi
       return w == nullptr ? 1.0 : static_cast<double>(w[c]);
     };
     auto q = empty_array<T>(shape);
-    q.fill(0);
+    std::fill_n(q.data(), q.size(), T(0));
     for (std::size_t r = 0; r < target.numel(); ++r)
       if (const std::int64_t id = target.data()[r]; id != ignored) {
         T* const first = q.data() + r / axis.inner * axis.n * axis.inner + r % axis.inner;

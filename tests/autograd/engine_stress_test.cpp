@@ -278,7 +278,7 @@ TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
 
 TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
   const Tensor x = leaf({1, 2});
-  std::weak_ptr<const Storage> unneeded, needed;
+  std::weak_ptr<const Value> unneeded, needed;
   Tensor y;
   {
     const Tensor a = x + 1.0;  // the sum's derivative needs nothing
@@ -298,7 +298,7 @@ TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {
   const Tensor x = leaf({1, 2});
   const Tensor early = exp(x);
   bool freed = false;
-  std::weak_ptr<const Storage> late_value;
+  std::weak_ptr<const Value> late_value;
   Tensor y;
   {
     const Tensor watch = with_backward("watch", early, [&](Sink& sink) {

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/element.hpp"
 
 using namespace xgrad;
 
@@ -345,6 +347,6 @@ TEST_CASE("a backward in two dtypes", "[engine]") {
   const Tensor y = sum(to(x, DType::float64) * tensor({0.1, 0.2}, DType::float64));
   y.backward();
   REQUIRE(x.grad().dtype() == DType::float32);
-  CHECK(x.grad().data<float>()[0] == 0.1f);
-  CHECK(x.grad().data<float>()[1] == 0.2f);
+  CHECK(element<float>(x.grad(), 0) == 0.1f);
+  CHECK(element<float>(x.grad(), 1) == 0.2f);
 }

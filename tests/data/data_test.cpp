@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>

@@ -9,6 +9,7 @@
 #include <xgrad/autograd/kernels/erfinv.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/init.hpp>
 
 #include "golden/file.hpp"
@@ -63,7 +64,7 @@ Tensor mapped(Tensor x, const F& f) {
 Tensor last(const Tensor& x, std::int64_t n) { return slice(x, 0, -n, std::nullopt); }
 Tensor thinned(const Tensor& x) { return slice(x, 0, std::nullopt, std::nullopt, 1001); }
 
-Indices one(std::int64_t value) { return Indices(Array<std::int64_t>(Shape{}, value)); }
+Indices one(std::int64_t value) { return Indices(copy_of(&value, Shape{})); }
 
 void rand_case(Draws& d) {
   for (const DType dtype : both)
@@ -160,7 +161,7 @@ void randperm_case(Draws& d) {
   auto some = empty_array<std::int64_t>(Shape{20});
   for (std::size_t i = 0; i < 20; ++i)
     some.data()[i] = big.data()[1001 * i];
-  d.exact(Indices(some));
+  d.exact(Indices(std::move(some)));
   std::int64_t weighted = 0;
   for (std::size_t i = 0; i < big.numel(); ++i)
     weighted += static_cast<std::int64_t>(i) * big.data()[i];

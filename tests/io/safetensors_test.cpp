@@ -53,8 +53,8 @@ Array<float> floats(const Shape& shape, const std::vector<float>& values) {
 }
 
 template <class T>
-std::vector<T> values_of(const Array<T>& array) {
-  return {array.data(), array.data() + array.size()};
+std::vector<T> values_of(const T* data, std::size_t n) {
+  return {data, data + n};
 }
 
 TensorFile mixed_file() {
@@ -85,12 +85,13 @@ TEST_CASE("safetensors: what is written is read again, bit for bit") {
     CHECK(y.dtype() == x.dtype());
     CHECK(y.shape() == x.shape());
     CHECK_FALSE(y.requires_grad());
-    dispatch(x.dtype(),
-             [&]<class T>() { CHECK(values_of(y.array<T>()) == values_of(x.array<T>())); });
+    dispatch(x.dtype(), [&]<class T>() {
+      CHECK(values_of(y.data<T>(), y.numel()) == values_of(x.data<T>(), x.numel()));
+    });
   }
   REQUIRE(read.indices.size() == 1);
   CHECK(read.indices.at("ids").shape() == Shape{2, 2});
-  CHECK(values_of(read.indices.at("ids").array()) == std::vector<std::int64_t>{1, -2, 3, 4});
+  CHECK(values_of(read.indices.at("ids").data(), 4) == std::vector<std::int64_t>{1, -2, 3, 4});
   CHECK(folder.count() == 1);
 }
 

@@ -13,6 +13,7 @@
 #include <xgrad/nn/multi_head_attention.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/element.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
@@ -34,7 +35,7 @@ void check_close(const Tensor& x, const Tensor& expected) {
   REQUIRE(x.shape() == expected.shape());
   double largest = 0;
   for (std::size_t i = 0; i < x.numel(); ++i)
-    largest = std::max(largest, std::abs(x.to(DType::float64).data<double>()[i] -
+    largest = std::max(largest, std::abs(element<double>(x.to(DType::float64), i) -
                                          double{expected.data<float>()[i]}));
   CHECK(largest <= 1e-5);
 }

@@ -7,6 +7,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/optim/adam.hpp>

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 #include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/optim/sgd.hpp>
 
 namespace xgrad::testing {
@@ -57,7 +58,7 @@ class Watch {
 
  private:
   std::vector<std::weak_ptr<Node>> nodes_;
-  std::vector<std::weak_ptr<const Storage>> values_;
+  std::vector<std::weak_ptr<const Value>> values_;
 };
 
 }  // namespace

@@ -421,7 +421,7 @@ Cells<T> evaluate(const Step& step, const std::vector<Cells<T>>& registers) {
       });
     case Op::reshape: {
       Cells<T> y = x;
-      y.shape.assign(step.numbers.begin(), step.numbers.end());
+      y.shape = Shape(step.numbers.begin(), step.numbers.end());
       return y;
     }
     case Op::permute: {

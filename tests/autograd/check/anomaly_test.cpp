@@ -2,6 +2,7 @@
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
 #include <xgrad/nn/self_attention.hpp>

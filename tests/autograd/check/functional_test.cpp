@@ -5,6 +5,7 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
 

@@ -2,6 +2,7 @@
 #include <limits>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
 
@@ -30,7 +31,7 @@ Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
 Tensor square_once(const Tensor& x) {
   return record(
       "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
-      [value = x.detach()](Sink& sink) { sink.add(0, sink.gradient() * value * 2.0); });
+      [x = Saved(x.detach())](Sink& sink) { sink.add(0, sink.gradient() * x.tensor() * 2.0); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 
 #include "autograd/ops/op_table.hpp"
 #include "helpers/catch.hpp"
@@ -157,9 +158,10 @@ TEST_CASE("a row that may look nowhere is zero, and so are its gradients", "[att
       added.data()[i * 50 + j] =
           open.data()[i * 50 + j] ? 0.5F : -std::numeric_limits<float>::infinity();
     }
-  Tensor bias(added);
+  Tensor bias(std::move(added));
   bias.requires_grad_();
-  const Tensor by_mask = scaled_dot_product_attention(q, k, v, Mask(open));
+  const Mask open_mask(std::move(open));
+  const Tensor by_mask = scaled_dot_product_attention(q, k, v, open_mask);
   const Tensor by_bias = scaled_dot_product_attention(q, k, v, bias);
   CHECK(distance(by_bias, by_mask) < tolerance(DType::float32));
   for (const Tensor& y : {by_mask, by_bias}) {
@@ -177,7 +179,7 @@ TEST_CASE("a row that may look nowhere is zero, and so are its gradients", "[att
   }
   const Tensor d_bias = gradients(by_bias, {bias}, create_graph)[0];
   CHECK(all(isfinite(d_bias)));
-  CHECK(all(masked_fill(d_bias, Mask(open), 0) == 0));
+  CHECK(all(masked_fill(d_bias, open_mask, 0) == 0));
   CHECK(any(d_bias != 0));
 }
 
@@ -201,7 +203,7 @@ TEST_CASE("a NaN is seen even if it is the only key", "[attention]") {
   auto third = empty_array<bool>({8});
   for (std::size_t j = 0; j < 8; ++j)
     third.data()[j] = j == 2;
-  const Tensor y = scaled_dot_product_attention(q, k, k, Mask(third));
+  const Tensor y = scaled_dot_product_attention(q, k, k, Mask(std::move(third)));
   CHECK(!any(isfinite(select(y, 0, 0))));
   CHECK(all(isfinite(narrow(y, 0, 1, 7))));
 }

@@ -58,7 +58,7 @@ namespace {
 Tensor square_once(const Tensor& x) {
   return record(
       "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
-      [value = x.detach()](Sink& sink) { sink.add(0, sink.gradient() * value * 2.0); });
+      [x = Saved(x.detach())](Sink& sink) { sink.add(0, sink.gradient() * x.tensor() * 2.0); });
 }
 Tensor cube_twice(const Tensor& x) {
   return record(

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "autograd/ops/op_table.hpp"
+#include "helpers/element.hpp"
 
 namespace xgrad::testing {
 namespace {
@@ -60,7 +61,7 @@ Shape target_shape(const Shape& x) {
 }
 
 double weight_of(const Tensor& weight, std::size_t c) {
-  return weight.defined() ? to(weight, DType::float64).data<double>()[c] : 1;
+  return weight.defined() ? element<double>(to(weight, DType::float64), c) : 1;
 }
 
 Reference ids_reference(const Ids& ids, const CrossEntropyOptions& o, bool logits) {

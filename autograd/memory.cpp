@@ -1,13 +1,12 @@
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/memory.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <xgrad/autograd/fail.hpp>
+#include <new>
+#include <vector>
 
 namespace xgrad {
-
-// ---- memory ----
 
 namespace {
 
@@ -95,71 +94,6 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
     }
   }
   ::operator delete(block, alignment);
-}
-
-// ---- shapes ----
-
-std::size_t numel(const Shape& shape) {
-  std::size_t n = 1;
-  for (const std::size_t size : shape)
-    n *= size;
-  return n;
-}
-
-std::string to_string(const Shape& shape) {
-  return shape.size() == 1 ? fmt::format("({},)", shape[0])
-                           : fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
-}
-
-const char* to_string(DType dtype) { return dtype == DType::float32 ? "float32" : "float64"; }
-
-Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
-  if (a == b)
-    return a;
-  const std::size_t rank = std::max(a.size(), b.size());
-  Shape out(rank);
-  for (std::size_t i = 1; i <= rank; ++i) {
-    const std::size_t m = i <= a.size() ? a[a.size() - i] : 1;
-    const std::size_t n = i <= b.size() ? b[b.size() - i] : 1;
-    if (m != n && m != 1 && n != 1)
-      fail<ShapeError>(
-          "{}: shapes {} and {} do not broadcast: sizes {} and {} at dimension -{} differ and "
-          "neither is 1",
-          op, to_string(a), to_string(b), m, n, i);
-    out[rank - i] = m == 1 ? n : m;
-  }
-  return out;
-}
-
-Shape to_shape(const Dims& sizes, const char* op) {
-  Shape shape(sizes.size());
-  std::size_t n = 1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0)
-      fail<ShapeError>("{}: size {} at dimension {} is negative", op, sizes[i], i);
-    shape[i] = static_cast<std::size_t>(sizes[i]);
-    if (shape[i] != 0 && n > (std::size_t{1} << 60) / shape[i])
-      fail<ShapeError>("{}: shape {} has too many elements", op, fmt::join(sizes, ", "));
-    n *= shape[i];
-  }
-  return shape;
-}
-
-std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op) {
-  const auto n = static_cast<std::int64_t>(
-      std::max<std::size_t>(rank, 1));  // a 0-d tensor takes 0 and -1, as in PyTorch
-  if (dim < -n || dim >= n)
-    fail<ValueError>("{}: dimension {} is out of range for a {}-d tensor: expected {} to {}", op,
-                     dim, rank, -n, n - 1);
-  return static_cast<std::size_t>(dim < 0 ? dim + n : dim);
-}
-
-std::vector<std::size_t> row_major_strides(const Shape& shape) {
-  std::vector<std::size_t> strides(shape.size());
-  std::size_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i])
-    strides[i] = stride;
-  return strides;
 }
 
 }  // namespace xgrad

@@ -1,0 +1,71 @@
+#include <xgrad/autograd/accumulate.hpp>
+
+#include <mutex>
+#include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+static void add_in_place(const Value& sum, const Tensor& gradient) {
+  dispatch(sum.dtype, [&]<class T>() {
+    kernels::add_to(sum.writable_data<T>(), gradient.data<T>(), gradient.numel());
+  });
+}
+
+void accumulate(Saved& sum, const Tensor& gradient) {
+  const bool graph = Mode::current().grad_enabled;
+  if (!sum)
+    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
+  else if (graph || !is_sole_owner(sum.value))
+    sum = add(sum.tensor(), gradient);
+  else
+    add_in_place(*sum.value, gradient);
+}
+
+void accumulate_grads(
+    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients) {
+  static std::mutex mutex;
+  const bool graph = Mode::current().grad_enabled;
+  const std::size_t n = gradients.size();
+  std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place
+  for (std::unique_lock lock(mutex);; lock.lock()) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& grad = gradients[i].first->grad;
+      const bool in_place = !graph && grad != nullptr && grad.use_count() == 1 &&
+                            grad->node == nullptr && is_sole_owner(grad->value);
+      before[i] = in_place ? nullptr : grad;
+    }
+    if (graph)  // add() may call an observer, which may do anything
+      lock.unlock();
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& [tensor, gradient] = gradients[i];
+      Saved sum;
+      if (before[i] != nullptr)
+        sum = Tensor(before[i]);
+      if (before[i] != nullptr || graph || tensor->grad == nullptr) {
+        accumulate(sum, gradient);
+        after[i] = sum.tensor().handle();
+      }
+    }
+    if (graph) {
+      lock.lock();
+      bool changed = false;  // by another thread, or by the observer: what was added up is old
+      for (std::size_t i = 0; i < n; ++i)
+        changed = changed || gradients[i].first->grad != before[i];
+      if (changed) {
+        lock.unlock();
+        continue;
+      }
+    }
+    // Nothing throws from here on.  Old gradients die after the lock is gone.
+    for (std::size_t i = 0; i < n; ++i)
+      if (after[i] != nullptr)
+        gradients[i].first->grad = std::move(after[i]);
+      else
+        add_in_place(*gradients[i].first->grad->value, gradients[i].second);
+    return;
+  }
+}
+
+}  // namespace xgrad

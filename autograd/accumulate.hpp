@@ -1,0 +1,20 @@
+#pragma once
+// Sums of gradients: within a run, and into the grad() of leaves.
+
+#include <memory>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// sum += gradient: in place if the sum is in nobody else's hands, and as an op of the graph where
+/// graphs are recorded.
+void accumulate(Saved& sum, const Tensor& gradient);
+
+/// Adds each gradient to the grad() of its Tensor: all or, if anything throws, none.  Several
+/// threads may do this to the same Tensors (PyTorch's AccumulateGrad).
+void accumulate_grads(
+    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients);
+
+}  // namespace xgrad

@@ -1,0 +1,118 @@
+#pragma once
+// Values: windows on memory that they share.
+//
+// Memory is a std::shared_ptr: where a window's first element is, and whoever owns the memory,
+// which may be anything (a block of allocate_bytes, a std::vector, an xtensor array, a mapped
+// file).  A window is row-major and contiguous, so a reshape, or part of the first dimension, is
+// another window on the same memory and copies nothing.
+//
+// Memory is written only by its sole owner: every window counts, so a window protects the array it
+// was cut from, and the array protects its windows.
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <xgrad/autograd/memory.hpp>
+#include <xgrad/autograd/shape.hpp>
+
+namespace xgrad {
+
+/// A row-major array in the making: whoever fills it is its only owner, and then moves it into a
+/// Tensor, Indices or Mask.
+template <class T>
+class Array {
+ public:
+  Array() : Array(nullptr, Shape{0}) {}  ///< no elements
+  /// Memory for numel(shape) elements, and who owns it.
+  Array(std::shared_ptr<T> memory, Shape shape)
+      : memory_(std::move(memory)), shape_(std::move(shape)), size_(numel(shape_)) {}
+  Array(Array&&) noexcept = default;
+  Array& operator=(Array&&) noexcept = default;
+
+  T* data() { return memory_.get(); }
+  const T* data() const { return memory_.get(); }
+  const Shape& shape() const { return shape_; }
+  std::size_t size() const { return size_; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  std::shared_ptr<T> release() && { return std::move(memory_); }
+
+ private:
+  std::shared_ptr<T> memory_;
+  Shape shape_;
+  std::size_t size_;
+};
+
+/// An array of this shape with uninitialised elements.
+template <class T>
+Array<T> empty_array(const Shape& shape) {
+  const std::size_t n = numel(shape);
+  Allocator<T> allocator;
+  T* const block = allocator.allocate(n);
+  return {std::shared_ptr<T>(
+              block, [n](T* b) { Allocator<T>().deallocate(b, n); }, allocator),
+          shape};
+}
+
+/// A copy of n elements, shaped.
+template <class T>
+Array<T> copy_of(const T* from, const Shape& shape) {
+  Array<T> array = empty_array<T>(shape);
+  std::copy_n(from, array.size(), array.data());
+  return array;
+}
+
+/// What a Tensor's value is: float32 or float64 elements in a window.  Shared between Tensors and
+/// formulas, and never changed while shared.
+struct Value {
+  std::shared_ptr<void> memory;  ///< the window's first element, and who owns it
+  Shape shape;
+  DType dtype;
+
+  template <class T>
+  Value(Array<T> array)
+      : memory(std::move(array).release()), shape(array.shape()), dtype(dtype_of<T>) {}
+  /// The window of `whole` that begins with its element `offset`.
+  Value(const Value& whole, std::size_t offset, Shape window)
+      : memory(whole.memory, static_cast<char*>(whole.memory.get()) + offset * whole.itemsize()),
+        shape(std::move(window)),
+        dtype(whole.dtype) {}
+
+  std::size_t itemsize() const { return dtype == DType::float32 ? sizeof(float) : sizeof(double); }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(memory.get());
+  }
+  template <class T>
+  T* writable_data() const {  ///< for the sole owner
+    return static_cast<T*>(memory.get());
+  }
+};
+
+/// Whether this handle is the only one on its value and its memory, so that the elements may be
+/// written in place.
+inline bool is_sole_owner(const std::shared_ptr<const Value>& value) {
+  if (value.use_count() != 1 || value->memory.use_count() != 1)
+    return false;
+    // What other owners did before they let go happened before what this one does now.
+#if defined(__SANITIZE_THREAD__)
+  const std::shared_ptr<const Value> other = value;  // the sanitizer does not see fences
+  const std::shared_ptr<void> memory = value->memory;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+  return true;
+}
+
+/// Makes this handle the sole owner of its elements: copies them if anything else shares them.
+inline void make_sole_owner(std::shared_ptr<const Value>& value) {
+  if (!is_sole_owner(value))
+    value = dispatch(value->dtype, [&]<class T>() {
+      return make_pooled<Value>(copy_of(value->data<T>(), value->shape));
+    });
+}
+
+}  // namespace xgrad

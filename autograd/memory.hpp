@@ -1,0 +1,38 @@
+#pragma once
+// Memory: blocks that are aligned, and kept for reuse when they are freed.
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace xgrad {
+
+/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  The
+/// cache is per thread.  std::bad_alloc if there are none.
+void* allocate_bytes(std::size_t bytes);
+void free_bytes(void* block, std::size_t bytes) noexcept;
+
+/// A standard allocator on allocate_bytes.
+template <class T>
+struct Allocator {
+  using value_type = T;
+  Allocator() = default;
+  template <class U>
+  Allocator(const Allocator<U>&) noexcept {}
+  T* allocate(std::size_t n) {
+    if (n > static_cast<std::size_t>(-1) / (2 * sizeof(T)))
+      throw std::bad_array_new_length();
+    return static_cast<T*>(allocate_bytes(n * sizeof(T)));
+  }
+  void deallocate(T* block, std::size_t n) noexcept { free_bytes(block, n * sizeof(T)); }
+  friend bool operator==(const Allocator&, const Allocator&) { return true; }
+};
+
+/// A shared object in a block of allocate_bytes: a graph makes and drops many small ones.
+template <class T, class... Args>
+std::shared_ptr<T> make_pooled(Args&&... args) {
+  return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
+}
+
+}  // namespace xgrad

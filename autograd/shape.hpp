@@ -1,0 +1,176 @@
+#pragma once
+// Shapes, dtypes, and the lists of sizes and dimensions that users write.
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace xgrad {
+
+/// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
+/// are kept inside, for shapes are made and copied with every op.
+class Shape {
+ public:
+  using value_type = std::size_t;
+  using size_type = std::size_t;
+  using iterator = std::size_t*;
+  using const_iterator = const std::size_t*;
+
+  Shape() = default;
+  explicit Shape(std::size_t rank, std::size_t size = 0) {
+    resize(rank);
+    std::fill(begin(), end(), size);
+  }
+  Shape(std::initializer_list<std::size_t> sizes) : Shape(sizes.begin(), sizes.end()) {}
+  template <std::forward_iterator I>
+  Shape(I first, I last) {
+    resize(static_cast<std::size_t>(std::distance(first, last)));
+    std::copy(first, last, begin());
+  }
+  Shape(const Shape& other) : Shape(other.begin(), other.end()) {}
+  Shape(Shape&& other) noexcept
+      : rank_(std::exchange(other.rank_, 0)), few_(other.few_), many_(std::move(other.many_)) {}
+  Shape& operator=(Shape other) noexcept {
+    rank_ = other.rank_;
+    few_ = other.few_;
+    many_ = std::move(other.many_);
+    return *this;
+  }
+
+  std::size_t size() const { return rank_; }
+  bool empty() const { return rank_ == 0; }
+  iterator begin() { return many_ != nullptr ? many_.get() : few_.data(); }
+  iterator end() { return begin() + rank_; }
+  const_iterator begin() const { return many_ != nullptr ? many_.get() : few_.data(); }
+  const_iterator end() const { return begin() + rank_; }
+  /// The size of dimension d; -1 is the last.  ValueError if there is no such dimension.
+  template <std::integral I>
+  std::size_t& operator[](I d) {
+    return begin()[checked(d)];
+  }
+  template <std::integral I>
+  const std::size_t& operator[](I d) const {
+    return begin()[checked(d)];
+  }
+  std::size_t& front() { return (*this)[0]; }
+  const std::size_t& front() const { return (*this)[0]; }
+  std::size_t& back() { return (*this)[-1]; }
+  const std::size_t& back() const { return (*this)[-1]; }
+
+  /// The sizes that are new are 0.
+  void resize(std::size_t rank) {
+    if (rank > few_.size() && rank > rank_) {
+      auto more = std::make_unique<std::size_t[]>(rank);
+      std::copy(begin(), end(), more.get());
+      many_ = std::move(more);
+    } else if (rank > rank_) {
+      std::fill(begin() + rank_, begin() + rank, std::size_t{0});
+    }
+    rank_ = rank;
+  }
+  void push_back(std::size_t size) {
+    resize(rank_ + 1);
+    back() = size;
+  }
+  iterator insert(const_iterator at, std::size_t size) {
+    const auto d = at - begin();
+    push_back(size);
+    std::rotate(begin() + d, end() - 1, end());
+    return begin() + d;
+  }
+  iterator erase(const_iterator at) {
+    const auto d = at - begin();
+    std::copy(begin() + d + 1, end(), begin() + d);
+    --rank_;
+    return begin() + d;
+  }
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  template <std::integral I>
+  std::size_t checked(I d) const {
+    const std::size_t from_front = static_cast<std::size_t>(d) + (std::cmp_less(d, 0) ? rank_ : 0);
+    if (from_front >= rank_) [[unlikely]]
+      out_of_range(static_cast<std::int64_t>(d));
+    return from_front;
+  }
+  [[noreturn]] void out_of_range(std::int64_t d) const;
+
+  std::size_t rank_ = 0;
+  std::array<std::size_t, 6> few_{};
+  std::unique_ptr<std::size_t[]> many_;
+};
+
+/// The type of a Tensor's elements.  A property of the value, not of the C++ type, as in PyTorch.
+enum class DType : std::uint8_t { float32, float64 };
+
+template <class T>
+inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::float32 : DType::float64;
+
+/// Calls f.operator()<float>() or f.operator()<double>(), by dtype.
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
+}
+
+/// The product of the sizes; 1 for a 0-d shape.
+std::size_t numel(const Shape& shape);
+
+/// "(2, 5, 7)", "(3,)", "()".
+std::string to_string(const Shape& shape);
+
+/// "float32", "float64".
+const char* to_string(DType dtype);
+
+/// The shape of a op b by NumPy's rules: aligned at the last dimension, sizes equal or 1.  Throws
+/// ShapeError naming op.
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
+
+/// One size or dimension as a user writes it: any integer type, negative ones allowed where they
+/// mean something.
+struct Dim {
+  std::int64_t value;
+  template <class I>
+  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
+      : value(static_cast<std::int64_t>(v)) {}
+  constexpr operator std::int64_t() const { return value; }
+};
+
+/// A list of sizes or dimensions: {2, -1}, a Shape, a vector of integers, or a single integer.
+class Dims : public std::vector<std::int64_t> {
+ public:
+  Dims() = default;
+  Dims(std::initializer_list<Dim> list) { assign(list.begin(), list.end()); }
+  Dims(const Shape& shape) {
+    for (const std::size_t size : shape)
+      push_back(static_cast<std::int64_t>(size));
+  }
+  Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
+  template <class I>
+  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) Dims(I one)
+      : std::vector<std::int64_t>{static_cast<std::int64_t>(one)} {}
+};
+
+/// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their
+/// product overflows.
+Shape to_shape(const Dims& sizes, const char* op);
+
+/// A dimension counted from the front: -1 is the last of rank.  Throws ValueError naming op if it
+/// is out of range.
+std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op);
+
+/// The row-major strides of a shape, in elements.
+std::vector<std::size_t> row_major_strides(const Shape& shape);
+
+}  // namespace xgrad

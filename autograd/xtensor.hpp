@@ -1,0 +1,118 @@
+#pragma once
+// The bridge to xtensor: Tensors, Indices and Masks from its expressions, and their values as
+// expressions.  The only file that includes xtensor; it hides the differences between its versions.
+
+#if __has_include(<xtensor/containers/xadapt.hpp>)
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/containers/xarray.hpp>
+#include <xtensor/containers/xfixed.hpp>
+#include <xtensor/containers/xtensor.hpp>
+#include <xtensor/core/xnoalias.hpp>
+#else
+#include <xtensor/xtensor_config.hpp>
+// The order of these three matters: each needs what the one before it declares.
+#include <xtensor/xshape.hpp>
+// (kept apart from its neighbours so that the formatter does not sort it)
+#include <xtensor/xtensor_forward.hpp>
+// (as above)
+#include <xtensor/xexpression_traits.hpp>
+
+#if XTENSOR_VERSION_MAJOR == 0 && XTENSOR_VERSION_MINOR < 26
+// xtensor 0.24 and 0.25 take a dynamic shape for a fixed one under GCC's -std=c++20, so that
+// evaluating an expression of two 2-D arrays gives a 4-D one.  A full specialisation outranks the
+// wrong partial one.
+template <>
+struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
+  template <class T, xt::layout_type L>
+  using type = xt::xarray<T, L>;
+};
+#endif
+
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xarray.hpp>
+#include <xtensor/xfixed.hpp>
+#include <xtensor/xnoalias.hpp>
+#include <xtensor/xtensor.hpp>
+#endif
+
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+/// A row-major xtensor array.  The allocator is named here and not left to xtensor's default, which
+/// changes with the compiler's flags: a program that is built without our flags must agree with the
+/// library on what an array is.
+template <class T>
+using XArray = xt::xarray<T, xt::layout_type::row_major, Allocator<T>>;
+
+namespace detail {
+
+// Containers that own their elements: a moved one can be kept in place of a copy.
+template <class E>
+inline constexpr bool is_container = false;
+template <class S, xt::layout_type L, class Sizes, class Tag>
+inline constexpr bool is_container<xt::xarray_container<S, L, Sizes, Tag>> = true;
+template <class S, std::size_t N, xt::layout_type L, class Tag>
+inline constexpr bool is_container<xt::xtensor_container<S, N, L, Tag>> = true;
+
+template <class T, class E>
+Array<T> from_xtensor(E&& e) {
+  using Expression = std::remove_cvref_t<E>;
+  const Shape shape(e.shape().begin(), e.shape().end());
+  if constexpr (!std::is_reference_v<E> && !std::is_const_v<E> && is_container<Expression> &&
+                std::is_same_v<value_type_of<E>, T>)
+    if (numel(shape) > 0 && (e.layout() == xt::layout_type::row_major || shape.size() < 2)) {
+      const auto owner = std::make_shared<Expression>(std::move(e));
+      return {std::shared_ptr<T>(owner, owner->data()), shape};
+    }
+  Array<T> array = empty_array<T>(shape);
+  auto to = xt::adapt<xt::layout_type::row_major>(
+      array.data(), array.size(), xt::no_ownership(),
+      xt::dynamic_shape<std::size_t>(shape.begin(), shape.end()));
+  xt::noalias(to) = xt::cast<T>(e);
+  return array;
+}
+
+template <class T>
+auto as_xtensor(std::shared_ptr<const T> memory, const Shape& shape) {
+  const T* const first = memory.get();
+  return xt::adapt_smart_ptr<xt::layout_type::row_major>(
+      static_cast<const T*>(first), xt::dynamic_shape<std::size_t>(shape.begin(), shape.end()),
+      std::move(memory));
+}
+
+}  // namespace detail
+
+template <XtensorExpression E>
+requires(std::same_as<value_type_of<E>, float> ||
+         std::same_as<value_type_of<E>, double>) Tensor::Tensor(E&& expression)
+    : Tensor(detail::from_xtensor<value_type_of<E>>(std::forward<E>(expression))) {}
+
+template <class T>
+template <XtensorExpression E>
+requires(std::same_as<value_type_of<E>, bool> == std::same_as<T, bool> &&
+         std::integral<value_type_of<E>>) Plain<T>::Plain(E&& expression)
+    : Plain(detail::from_xtensor<T>(std::forward<E>(expression))) {}
+
+template <class T>
+auto Tensor::array() const {
+  const T* const first = static_cast<const Tensor&>(*this).data<T>();
+  return detail::as_xtensor(std::shared_ptr<const T>(impl().value->memory, first), shape());
+}
+
+template <class T>
+auto Plain<T>::array() const {
+  return detail::as_xtensor(std::shared_ptr<const T>(array_, array_->data()), shape());
+}
+
+template <class F>
+void Tensor::update(F&& f) {
+  check_updatable();
+  dispatch(dtype(), [&]<class T>() {
+    XArray<T> copy = array<T>();
+    f(copy);
+    set_value(make_pooled<Value>(detail::from_xtensor<T>(std::move(copy))));
+  });
+}
+
+}  // namespace xgrad
