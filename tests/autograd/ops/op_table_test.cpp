@@ -100,6 +100,13 @@ std::vector<Tensor> gradients(const Sample& sample, DType dtype,
               {.grad_outputs = {v}, .create_graph = create_graph, .allow_unused = true});
 }
 
+// The same elements as a window into a larger buffer, at an odd place.
+Tensor moved(const Tensor& x) {
+  return cat({zeros({1}, x.dtype()), flatten(x), zeros({1}, x.dtype())})
+      .narrow(0, 1, x.numel())
+      .reshape(x.shape());
+}
+
 class Threads {
  public:
   explicit Threads(std::size_t n) : before_(num_threads()) { set_num_threads(n); }
@@ -153,6 +160,32 @@ void check_threads(const Sample& sample, const std::set<std::size_t>& chosen) {
     const auto again = gradients(sample, dtype, chosen, false);
     for (std::size_t i = 0; i < again.size(); ++i)
       CHECK(same_bits(again[i], ordinary[i]));
+  }
+}
+
+// Inputs and gradients may be windows that begin anywhere, and inputs may change after the forward.
+void check_windows(const Sample& sample, const std::set<std::size_t>& chosen) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    Inputs in = constants(sample.inputs, dtype), wanted;
+    for (const std::size_t i : chosen) {
+      in[i] = moved(in[i]);
+      in[i].requires_grad_();
+      wanted.push_back(in[i]);
+    }
+    const Tensor y = sample.f(in);
+    CHECK(same_bits(y, sample.f(constants(sample.inputs, dtype))));
+    if (!y.requires_grad())
+      continue;
+    for (Tensor& x : wanted)
+      dispatch(dtype, [&]<class T>() {
+        T* const data = detail::writable_data<T>(x);
+        std::fill_n(data, x.numel(), T(1e6));
+      });
+    const Tensor v = moved(to(sample_randn(y.shape(), 77), dtype));
+    const auto found = grad({y}, wanted, {.grad_outputs = {v}, .allow_unused = true});
+    const auto expected = gradients(sample, dtype, chosen, false);
+    for (std::size_t k = 0; k < found.size(); ++k)
+      CHECK(same_bits(found[k], expected[k]));
   }
 }
 
@@ -241,6 +274,7 @@ void run(Rows* rows) {
             check_derivatives(sample, chosen);
             check_readings(sample, chosen);
             check_threads(sample, chosen);
+            check_windows(sample, chosen);
           }
         }
       for (const Bad& bad : row.bad)

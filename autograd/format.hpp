@@ -1,0 +1,19 @@
+#pragma once
+// fmt::format("{}", x) and fmt::print: what to_string(x) gives, with a string's width and alignment.
+
+#if __has_include(<fmt/core.h>)
+#include <fmt/core.h>
+
+#include <concepts>
+#include <string>
+#include <xgrad/autograd/ops.hpp>
+
+template <class T>
+requires(std::same_as<T, xgrad::Tensor> || std::same_as<T, xgrad::Indices> ||
+         std::same_as<T, xgrad::Mask>) struct fmt::formatter<T> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const T& x, Context& context) const {
+    return fmt::formatter<std::string>::format(to_string(x), context);
+  }
+};
+#endif

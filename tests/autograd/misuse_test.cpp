@@ -1,0 +1,191 @@
+// What a user may do between forward and backward, or do wrong, and what must not come of it.
+
+#include <functional>
+#include <limits>
+#include <thread>
+#include <xgrad/xgrad.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+using List = std::vector<double>;
+
+List numbers(const Tensor& x) {
+  const Tensor wide = x.to(DType::float64);
+  return {wide.data<double>(), wide.data<double>() + wide.numel()};
+}
+
+// Makes each array that update() hands out another size, then throws if told to.
+struct Grow {
+  bool throws = false;
+  template <class A>
+  void operator()(A& a) const {
+    a.resize({512, 512});
+    a.fill(7);
+    if (throws)
+      throw std::runtime_error("in the middle");
+  }
+};
+
+struct NotFinite : Observer {
+  void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
+                  const Forward&) override {
+    if (!all(isfinite(y)))
+      throw AnomalyError("not finite");
+  }
+  void on_backward(const Node&, std::size_t, const Tensor&) override {}
+};
+
+}  // namespace
+
+TEST_CASE("an update that fails changes nothing", "[misuse]") {
+  for (const bool leaf : {true, false}) {
+    Tensor w = tensor({{1, 2}, {3, 4}});
+    if (leaf)
+      w.requires_grad_();
+    CHECK_THROWS_AS(w.update(Grow{}), ShapeError);
+    CHECK_THROWS_WITH(w.update(Grow{true}), "in the middle");
+    CHECK_THROWS_WITH(w.update([](auto& a) {
+      a.fill(9);
+      throw std::runtime_error("late");
+    }),
+                      "late");
+    CHECK(w.shape() == Shape{2, 2});
+    CHECK(numbers(w) == List{1, 2, 3, 4});
+    CHECK_THROWS_AS(linear(ones({1, 512}), w), ShapeError);
+    w.requires_grad_();
+    sum(linear(ones({1, 2}), w)).backward();
+    CHECK(numbers(w.grad()) == List{1, 1, 1, 1});
+    optim::Adam adam({w}, {.lr = 1});
+    adam.step();
+    CHECK(numbers(w)[0] == Approx(0).margin(1e-6));
+  }
+}
+
+TEST_CASE("a leaf cannot grow while it is a constant", "[misuse]") {
+  Tensor w = tensor({{1, 2}, {3, 4}}).requires_grad_();
+  const Tensor y = sum(linear(ones({1, 2}), w));
+  w.requires_grad_(false);
+  CHECK_THROWS_AS(w.update(Grow{}), ShapeError);
+  w.requires_grad_();
+  y.backward();
+  optim::SGD({w}, {.lr = 1}).step();
+  CHECK(numbers(w) == List{0, 1, 2, 3});
+}
+
+TEST_CASE("a loss keeps the class weights that it was made with", "[misuse]") {
+  const Indices ids{0, 2};
+  const Tensor probabilities = tensor({{0.5, 0.5, 0}, {0.25, 0.25, 0.5}});
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> losses = {
+      [&](auto& x, auto& w) { return cross_entropy(x, ids, {.weight = w}); },
+      [&](auto& x, auto& w) { return cross_entropy(x, probabilities, {.weight = w}); },
+      [&](auto& x, auto& w) { return nll_loss(log_softmax(x, 1), ids, {.weight = w}); }};
+  for (const auto& loss : losses)
+    for (const bool create_graph : {false, true}) {
+      const Tensor x = tensor({{1, 2, 3}, {0, -1, 1}}).requires_grad_();
+      Tensor w = tensor({1, 2, 3});
+      const auto gradient = [&](bool change) {
+        const Tensor y = loss(x, w);
+        if (change)
+          w.update([](auto& a) { a *= 10; });
+        return numbers(grad({y}, {x}, {.create_graph = create_graph})[0]);
+      };
+      const List before = gradient(false);
+      CHECK(gradient(true) == before);
+    }
+}
+
+TEST_CASE("an anomaly in the sum of gradients leaves every grad as it was", "[misuse]") {
+  const Tensor x = ones({2}).requires_grad_(), w = ones({2}).requires_grad_();
+  const GradOptions options{.grad_outputs = {ones({2})}, .create_graph = true};
+  const auto large = [&] { return x * 3e38 + w; };
+  large().backward(options);
+  {
+    const DetectAnomaly guard;
+    CHECK_THROWS_AS(large().backward(options), AnomalyError);
+  }
+  REQUIRE(x.grad().defined());
+  CHECK(numbers(x.grad() / 3e38) == List{1, 1});
+  CHECK(numbers(w.grad()) == List{1, 1});
+  {
+    NotFinite observer;
+    const ModeGuard mode({true, &observer});
+    CHECK_THROWS_AS((w + x * 3e38).backward(options), AnomalyError);
+  }
+  CHECK(numbers(x.grad() / 3e38) == List{1, 1});
+  CHECK(numbers(w.grad()) == List{1, 1});
+  w.backward(ones({2}));
+  CHECK(numbers(w.grad()) == List{2, 2});
+}
+
+TEST_CASE("threads add to the same leaves and lose nothing", "[misuse][threads]") {
+  constexpr int threads = 4, runs = 200;
+  for (const bool create_graph : {false, true}) {
+    const Tensor x = zeros({257}).requires_grad_(), w = zeros({3}).requires_grad_();
+    const auto work = [&] {
+      for (int i = 0; i < runs; ++i)
+        backward({sum(x * 2), sum(w) * sum(ones({2}))}, {.create_graph = create_graph});
+    };
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back(work);
+    for (std::thread& t : all)
+      t.join();
+    CHECK(numbers(x.grad()) == List(257, 2.0 * threads * runs));
+    CHECK(numbers(w.grad()) == List(3, 2.0 * threads * runs));
+  }
+}
+
+TEST_CASE("hooks of inner Tensors outlive a run", "[misuse]") {
+  const Tensor x = tensor({1, 2}).requires_grad_();
+  Tensor y = x * x;
+  int calls = 0;
+  y.register_hook([&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
+  sum(y * 2).backward();
+  CHECK(calls == 1);
+  CHECK(numbers(grad({sum(y * 3)}, {y})[0]) == List{3, 3});
+  CHECK(calls == 2);
+}
+
+TEST_CASE("a formula that asks for what it has not declared is told so", "[misuse]") {
+  const Tensor x = tensor({1, 2}).requires_grad_(), constant = tensor({3, 4});
+  const auto with = [&](auto formula) {
+    return sum(record(
+        "mine", {x, constant}, [](std::span<const Tensor> in) { return in[0] * in[1]; }, formula));
+  };
+  const Tensor output = with([](Sink& sink) { sink.add(0, sink.output()); });
+  CHECK_THROWS_AS(output.backward({.retain_graph = true}), GraphError);
+  CHECK_THROWS_WITH(output.backward({.retain_graph = true}),
+                    ContainsSubstring("mine") && ContainsSubstring("saves_output = true"));
+  const Tensor unwanted = with([](Sink& sink) { *sink.buffer<float>(1).data = 1; });
+  CHECK_THROWS_AS(unwanted.backward({.retain_graph = true}), GraphError);
+  CHECK_THROWS_WITH(unwanted.backward({.retain_graph = true}),
+                    ContainsSubstring("mine: its backward asks for the buffer "
+                                      "of input 1, which wants no gradient"));
+  const Tensor wrong = with([](Sink& sink) { *sink.buffer<double>(0).data = 1; });
+  CHECK_THROWS_AS(wrong.backward({.retain_graph = true}), DTypeError);
+  CHECK_THROWS_WITH(wrong.backward({.retain_graph = true}),
+                    ContainsSubstring("mine") && ContainsSubstring("float64 buffer of input 0, "
+                                                                   "which is float32"));
+  const Tensor graph = with([](Sink& sink) { *sink.buffer<float>(0).data = 1; });
+  CHECK_THROWS_WITH(graph.backward({.create_graph = true}), ContainsSubstring("create_graph"));
+  CHECK_THROWS_AS(with([](Sink& sink) { *sink.buffer<float>(2).data = 1; }).backward(), ValueError);
+  CHECK_FALSE(x.grad().defined());
+}
+
+TEST_CASE("ids keep all their digits", "[misuse]") {
+  const std::int64_t large = (std::int64_t{1} << 53) + 1;
+  const Indices ids{large, -large}, from_doubles{1.0, 2.0};
+  CHECK(ids.data()[0] == large);
+  CHECK(ids.data()[1] == -large);
+  CHECK(from_doubles.data()[1] == 2);
+  CHECK_THROWS_AS((Indices{0.5}), ValueError);
+  CHECK_THROWS_AS((Indices{1e300}), ValueError);
+  CHECK_THROWS_AS((Indices{std::numeric_limits<double>::quiet_NaN()}), ValueError);
+}
