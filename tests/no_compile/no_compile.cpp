@@ -1,0 +1,33 @@
+// Mistakes that must not compile, one for each CASE; CASE 0 must.
+#include <xgrad/xgrad.hpp>
+
+using namespace xgrad;
+
+Tensor mistake(const Tensor& x, Tensor w) {
+#if CASE == 1  // w may be updated before the gradient is wanted
+  return record(
+      "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
+      [w](Sink& sink) { sink.add(0, sink.gradient() * w); });
+#elif CASE == 2  // also where it hides in a struct
+  return record(
+      "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
+      [options = CrossEntropyOptions{.weight = w}](Sink& sink) {
+        sink.add(0, sink.gradient() * options.weight);
+      });
+#elif CASE == 3  // the elements would be gone
+  const float* const data = (x * w).data<float>();
+  return full({1}, *data);
+#elif CASE == 4
+  const std::int64_t* const data = argmax(x * w).data();
+  return full({1}, static_cast<double>(*data));
+#elif CASE == 5  // integers are Indices
+  return xt::xarray<int>{1, 2};
+#elif CASE == 6  // a value is read-only
+  x.array<float>()(0) = 1;
+  return w;
+#else
+  return record(
+      "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
+      [w = Saved(w)](Sink& sink) { sink.add(0, sink.gradient() * w.tensor()); });
+#endif
+}
