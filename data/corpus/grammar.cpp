@@ -281,7 +281,7 @@ class Writer {
         for (std::size_t i = 0; i < item.rule->weights.size(); ++i) {
           const Item& first = item.rule->cells[0][i][0];
           if (first.kind == Item::Kind::literal && first.text[0] != opening_[0])
-            continue;  // most: to be quick
+            continue;  // as most do: a matter of speed
           if (const std::uint32_t w = weight(item, frame, i))
             add_openings(first, inner, share * w);
         }
@@ -300,12 +300,11 @@ class Writer {
   const RandomBits& random_;
   std::string text_;
   std::vector<double> nll_;
-  const Item* decision_ =
-      nullptr;  // the choice that has been made, but not yet been seen in the text
+  const Item* decision_ = nullptr;  // a choice that was made, but is not yet seen in the text
   const Frame* decision_frame_ = nullptr;
-  std::string_view opening_;  // of the decision
+  std::string_view opening_;  // what will show it
   std::vector<double> mass_;  // of the openings that share k characters with it
-  std::size_t alike_ = 0;     // openings that are the beginning of each other, itself included
+  std::size_t alike_ = 0;     // openings that it begins with or that begin with it, itself included
 };
 
 }  // namespace
