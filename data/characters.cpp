@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
@@ -38,12 +39,11 @@ Characters Characters::of(std::u32string_view text) {
 }
 
 Characters Characters::from_list(std::u32string_view list) {
-  for (std::size_t i = 1; i < list.size(); ++i) {
-    if (list[i - 1] >= list[i])
-      fail<ValueError>(
-          "Characters: a stored list must be sorted without repeats, but {} comes before {}",
-          name_of(list[i - 1]), name_of(list[i]));
-  }
+  const auto bad = std::adjacent_find(list.begin(), list.end(), std::greater_equal<>());
+  if (bad != list.end())
+    fail<ValueError>(
+        "Characters: a stored list must be sorted without repeats, but {} comes before {}",
+        name_of(*bad), name_of(bad[1]));
   Characters result;
   result.list_ = list;
   return result;

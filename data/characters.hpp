@@ -32,7 +32,7 @@ class Characters {
   bool contains(char32_t c) const;
 
   /// The id of every character of a text.  Throws ValueError that names each unknown character once
-  /// (the first ten).
+  /// (the first hundred).
   std::vector<std::int64_t> encode(std::u32string_view text) const;
 
   /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is negative or not below

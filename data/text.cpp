@@ -44,14 +44,11 @@ std::u32string decode(std::string_view bytes, std::string_view what) {
 /// "\r\n" and a lone "\r" become "\n", as in Python's text mode.
 void normalize_newlines(std::u32string& text) {
   std::size_t to = 0;
-  for (std::size_t from = 0; from < text.size(); ++from) {
-    if (text[from] != U'\r') {
-      text[to++] = text[from];
-      continue;
-    }
-    text[to++] = U'\n';
-    if (from + 1 < text.size() && text[from + 1] == U'\n')
-      ++from;
+  char32_t before = 0;
+  for (const char32_t c : text) {
+    if (c != U'\n' || before != U'\r')
+      text[to++] = c == U'\r' ? U'\n' : c;
+    before = c;
   }
   text.resize(to);
 }

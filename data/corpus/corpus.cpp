@@ -2,7 +2,6 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
-#include <xgrad/data/corpus/corpus_text.hpp>
 
 namespace xgrad::data {
 
@@ -16,25 +15,11 @@ double EmbeddedCorpus::mean_nll(std::size_t begin, std::size_t end) const {
   return sum / static_cast<double>(end - begin);
 }
 
-const Grammar& corpus_grammar() {
-  static const Grammar grammar = [] {
-    std::string source;
-    for (const std::string_view part : {corpus_people, corpus_words, corpus_talk, corpus_scenes})
-      source += part;
-    return Grammar(source);
-  }();
-  return grammar;
-}
-
 EmbeddedCorpus embedded_corpus(std::size_t characters, std::uint64_t seed) {
   check<ValueError>(characters > 0, "embedded_corpus: at least one character is needed");
   Generator generator(seed);
-  std::string text = corpus_grammar().generate(characters, [&] { return generator.random(); }).text;
-  text.resize(characters);
-  EmbeddedCorpus corpus;
-  corpus.nll = corpus_grammar().score(text).per_character;
-  corpus.text.assign(text.begin(), text.end());
-  return corpus;
+  Sample sample = corpus_grammar().generate(characters, [&] { return generator.random(); });
+  return {{sample.text.begin(), sample.text.end()}, std::move(sample.nll)};
 }
 
 }  // namespace xgrad::data
