@@ -10,9 +10,9 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/format.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <string_view>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/erfinv.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad {
@@ -269,6 +270,26 @@ void normals(std::span<T> out, double mean, double std, Generator& generator) {
   }
 }
 
+// Uniforms between the ends' values of the distribution function go through its inverse.
+template <class T>
+void trunc_normals(std::span<T> out, double mean, double std, double a, double b,
+                   Generator& generator) {
+  check<ValueError>(
+      std > 0 && a <= b,
+      "trunc_normal_: std is {}, [a, b] is [{}, {}]; std must be positive, a at most b", std, a, b);
+  const auto end = [&](double z) {
+    const double cdf = (1 + std::erf((z - mean) / std / std::numbers::sqrt2)) / 2;
+    return 2 * cdf - 1;
+  };
+  fill_uniform(out, end(a), end(b), generator);
+  const T scale = static_cast<T>(std * std::numbers::sqrt2), shift = static_cast<T>(mean);
+  for (T& x : out)
+    x = kernels::erfinv(x) * scale;
+  // In a loop of its own: the product is rounded before the sum, as it is in PyTorch.
+  for (T& x : out)
+    x = std::clamp(x + shift, static_cast<T>(a), static_cast<T>(b));
+}
+
 // `value` with probability p, else 0.
 template <class T>
 void bernoulli(std::span<T> out, double p, T value, Generator& generator) {
@@ -321,6 +342,14 @@ void fill_normal(std::span<double> out, double mean, double std, Generator& gene
   normals(out, mean, std, generator);
 }
 
+void fill_trunc_normal(std::span<float> out, double mean, double std, double a, double b,
+                       Generator& generator) {
+  trunc_normals(out, mean, std, a, b, generator);
+}
+void fill_trunc_normal(std::span<double> out, double mean, double std, double a, double b,
+                       Generator& generator) {
+  trunc_normals(out, mean, std, a, b, generator);
+}
 void fill_bernoulli(std::span<float> out, double p, Generator& generator) {
   check_probability("fill_bernoulli", p);
   bernoulli(out, p, 1.0F, generator);

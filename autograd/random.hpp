@@ -73,6 +73,12 @@ void fill_normal(std::span<double> out, Generator& generator);
 /// torch.normal_.  ValueError if std is negative or not a number.
 void fill_normal(std::span<float> out, double mean, double std, Generator& generator);
 void fill_normal(std::span<double> out, double mean, double std, Generator& generator);
+/// N(mean, std) as it is within [a, b] (torch.nn.init.trunc_normal_).  ValueError unless std is
+/// positive and a <= b.
+void fill_trunc_normal(std::span<float> out, double mean, double std, double a, double b,
+                       Generator& generator);
+void fill_trunc_normal(std::span<double> out, double mean, double std, double a, double b,
+                       Generator& generator);
 /// 1 with probability p, else 0, as torch.bernoulli_(p).  ValueError unless 0 <= p <= 1.
 void fill_bernoulli(std::span<float> out, double p, Generator& generator);
 void fill_bernoulli(std::span<double> out, double p, Generator& generator);

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <span>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/erfinv.hpp>
 
 namespace xgrad::nn::init {
 
@@ -63,24 +61,9 @@ Tensor normal_(Tensor x, double mean, double std, Generator& generator) {
   return filled(std::move(x), [&](auto a) { fill_normal(a, mean, std, generator); });
 }
 
-// Uniforms between the ends' values of the distribution function go through its inverse.
 Tensor trunc_normal_(Tensor x, double mean, double std, double a, double b, Generator& generator) {
-  check<ValueError>(
-      std > 0 && a <= b,
-      "trunc_normal_: std is {}, [a, b] is [{}, {}]; std must be positive, a at most b", std, a, b);
-  const auto end = [&](double z) {
-    const double cdf = (1 + std::erf((z - mean) / std / std::numbers::sqrt2)) / 2;
-    return 2 * cdf - 1;
-  };
-  return filled(std::move(x), [&]<class T>(std::span<T> values) {
-    fill_uniform(values, end(a), end(b), generator);
-    const T scale = static_cast<T>(std * std::numbers::sqrt2), shift = static_cast<T>(mean);
-    for (T& v : values)
-      v = kernels::erfinv(v) * scale;
-    // In a loop of its own: the product is rounded before the sum, as it is in PyTorch.
-    for (T& v : values)
-      v = std::clamp(v + shift, static_cast<T>(a), static_cast<T>(b));
-  });
+  return filled(std::move(x),
+                [&](auto values) { fill_trunc_normal(values, mean, std, a, b, generator); });
 }
 
 Tensor xavier_uniform_(Tensor x, double gain, Generator& generator) {

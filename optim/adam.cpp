@@ -1,8 +1,7 @@
 #include <xgrad/optim/adam.hpp>
 
-#include <cmath>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/optim.hpp>
+#include <xgrad/autograd/ops/optim.hpp>
 
 namespace xgrad::optim {
 
@@ -67,40 +66,30 @@ void Adam::check_options(std::size_t group) const {
                       name(), o.betas.first, o.betas.second);
 }
 
-template <class T>
-void Adam::step_all() {
-  std::vector<kernels::AdamTask<T>> tasks;
-  for (Slot& slot : slots()) {
-    Tensor& p = param(slot);
+void Adam::step() {
+  std::vector<Slot> after = slots();  // takes their place once nothing can fail any more
+  std::vector<AdamStep> steps;
+  for (Slot& slot : after) {
+    const Tensor& p = param(slot);
     const Tensor gradient = p.grad();
-    if (p.dtype() != dtype_of<T> || !gradient.defined())
+    if (!gradient.defined())
       continue;
     prepare(slot);
     const AdamOptions& o = options_[slot.group];
-    const auto [beta1, beta2] = o.betas;
-    const auto t = static_cast<double>(++slot.steps);
-    // Coefficients are computed in double and rounded once.
-    tasks.push_back({.parameter = writable<T>(p),
-                     .gradient = gradient.data<T>(),
-                     .exp_avg = writable<T>(slot.buffers[0]),
-                     .exp_avg_sq = writable<T>(slot.buffers[1]),
-                     .n = p.numel(),
-                     .keep = static_cast<T>(decoupled_ ? 1 - o.lr * o.weight_decay : 1),
-                     .decay = static_cast<T>(decoupled_ ? 0 : o.weight_decay),
-                     .beta1 = static_cast<T>(beta1),
-                     .beta2 = static_cast<T>(beta2),
-                     .rest1 = static_cast<T>(1 - beta1),
-                     .rest2 = static_cast<T>(1 - beta2),
-                     .step_size = static_cast<T>(o.lr / (1 - std::pow(beta1, t))),
-                     .correction = static_cast<T>(std::sqrt(1 - std::pow(beta2, t))),
-                     .eps = static_cast<T>(o.eps)});
+    steps.push_back({.parameter = p,
+                     .gradient = gradient,
+                     .exp_avg = slot.buffers[0],
+                     .exp_avg_sq = slot.buffers[1],
+                     .t = ++slot.steps,
+                     .lr = o.lr,
+                     .beta1 = o.betas.first,
+                     .beta2 = o.betas.second,
+                     .eps = o.eps,
+                     .weight_decay = o.weight_decay,
+                     .decoupled = decoupled_});
   }
-  kernels::adam<T>(tasks);
-}
-
-void Adam::step() {
-  step_all<float>();
-  step_all<double>();
+  adam_step(steps);
+  slots().swap(after);
 }
 
 }  // namespace xgrad::optim

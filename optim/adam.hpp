@@ -40,8 +40,6 @@ class Adam : public Optimizer {
  private:
   std::vector<Option> options_of(std::size_t group) override;
   void check_options(std::size_t group) const override;
-  template <class T>
-  void step_all();
 
   bool decoupled_;
   std::vector<AdamOptions> options_;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
@@ -31,7 +30,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  /// Changes each parameter that has a gradient, in place, with Tensor::update().
+  /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
+  /// ShapeError for a gradient that has not its parameter's shape and dtype.
   virtual void step() = 0;
   /// Clears the gradients.
   void zero_grad();
@@ -97,11 +97,6 @@ class Optimizer {
   /// Makes the slot's buffers if it has none, zeros, and converts them if the parameter has another
   /// dtype by now.
   void prepare(Slot& slot) const;
-
-  template <class T>
-  static T* writable(Tensor& x) {
-    return xgrad::detail::writable_data<T>(x);
-  }
 
  private:
   double& rate(std::size_t group);

@@ -1,7 +1,7 @@
 #include <xgrad/optim/sgd.hpp>
 
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/optim.hpp>
+#include <xgrad/autograd/ops/optim.hpp>
 
 namespace xgrad::optim {
 
@@ -37,34 +37,30 @@ void SGD::check_options(std::size_t group) const {
                     o.dampening);
 }
 
-template <class T>
-void SGD::step_all() {
-  std::vector<kernels::SgdTask<T>> tasks;
-  for (Slot& slot : slots()) {
-    Tensor& p = param(slot);
+void SGD::step() {
+  std::vector<Slot> after = slots();  // takes their place once nothing can fail any more
+  std::vector<SgdStep> steps;
+  for (Slot& slot : after) {
+    const Tensor& p = param(slot);
     const Tensor gradient = p.grad();
-    if (p.dtype() != dtype_of<T> || !gradient.defined())
+    if (!gradient.defined())
       continue;
     const SGDOptions& o = options_[slot.group];
     const bool first = slot.buffers.empty();
     if (o.momentum != 0)
       prepare(slot);
-    tasks.push_back({.parameter = writable<T>(p),
-                     .gradient = gradient.data<T>(),
-                     .momentum_buffer = o.momentum != 0 ? writable<T>(slot.buffers[0]) : nullptr,
-                     .n = p.numel(),
-                     .lr = static_cast<T>(o.lr),
-                     .weight_decay = static_cast<T>(o.weight_decay),
-                     .momentum = static_cast<T>(o.momentum),
-                     .rest = first ? T(1) : static_cast<T>(1 - o.dampening),
-                     .nesterov = o.nesterov});
+    steps.push_back({.parameter = p,
+                     .gradient = gradient,
+                     .momentum_buffer = o.momentum != 0 ? slot.buffers[0] : Tensor(),
+                     .lr = o.lr,
+                     .weight_decay = o.weight_decay,
+                     .momentum = o.momentum,
+                     .dampening = o.dampening,
+                     .nesterov = o.nesterov,
+                     .first = first});
   }
-  kernels::sgd<T>(tasks);
-}
-
-void SGD::step() {
-  step_all<float>();
-  step_all<double>();
+  sgd_step(steps);
+  slots().swap(after);
 }
 
 }  // namespace xgrad::optim

@@ -28,8 +28,6 @@ class SGD : public Optimizer {
  private:
   std::vector<Option> options_of(std::size_t group) override;
   void check_options(std::size_t group) const override;
-  template <class T>
-  void step_all();
 
   std::vector<SGDOptions> options_;
 };

@@ -16,19 +16,19 @@ namespace {
 constexpr std::size_t grain = elementwise_grain;
 
 // Cuts every task into pieces and runs them all together, so that many small parameters keep all
-// threads as busy as one large one.
+// threads as busy as one large one.  Allocates nothing, so that a step cannot fail half-way.
 template <class Task, class F>
 void run_pieces(std::span<const Task> tasks, const F& f) {
-  struct Piece {
-    const Task* task;
-    std::size_t begin, end;
-  };
-  std::vector<Piece> pieces;
+  const auto pieces_of = [](const Task& task) { return (task.n + grain - 1) / grain; };
+  std::size_t pieces = 0;
   for (const Task& task : tasks)
-    for (std::size_t begin = 0; begin < task.n; begin += grain)
-      pieces.push_back({&task, begin, std::min(begin + grain, task.n)});
-  parallel(pieces.size(),
-           [&](std::size_t i) { f(*pieces[i].task, pieces[i].begin, pieces[i].end); });
+    pieces += pieces_of(task);
+  parallel(pieces, [&](std::size_t i) {
+    auto task = tasks.begin();
+    for (; i >= pieces_of(*task); ++task)
+      i -= pieces_of(*task);
+    f(*task, i * grain, std::min((i + 1) * grain, task->n));
+  });
 }
 
 // f(gradient, registers...) changes its registers, which are then stored: one pass over several

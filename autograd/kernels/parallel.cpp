@@ -1,13 +1,19 @@
 #include <xgrad/autograd/kernels/parallel.hpp>
 
+#include <pthread.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 namespace xgrad {
 namespace {
@@ -18,9 +24,13 @@ namespace {
 // sleep, because in training one follows another.
 class Pool {
  public:
-  explicit Pool(std::size_t workers) {
-    for (std::size_t i = 0; i < workers; ++i)
-      threads_.emplace_back([this] { work(); });
+  /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
+  explicit Pool(std::size_t threads) {
+    try {
+      while (this->threads() < threads)
+        workers_.emplace_back([this] { work(); });
+    } catch (const std::exception&) {  // a limit on processes or on memory
+    }
   }
   ~Pool() {
     {
@@ -29,8 +39,8 @@ class Pool {
       generation_.fetch_add(1);
     }
     wake_.notify_all();
-    for (std::thread& thread : threads_)
-      thread.join();
+    for (std::thread& worker : workers_)
+      worker.join();
   }
 
   void run(std::size_t pieces, const kernels::TaskRef& task) {
@@ -39,7 +49,6 @@ class Pool {
       task_ = &task;
       pieces_ = pieces;
       next_.store(0);
-      error_ = nullptr;
       generation_.fetch_add(1);
     }
     if (sleepers_.load() > 0)
@@ -52,10 +61,10 @@ class Pool {
     for (std::size_t spins = 0; inside_.load(std::memory_order_acquire) > 0; ++spins)
       spins < spins_before_sleep ? pause() : std::this_thread::yield();
     if (error_)
-      std::rethrow_exception(error_);
+      std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
-  std::size_t workers() const { return threads_.size(); }
+  std::size_t threads() const { return workers_.size() + 1; }
   static inline thread_local bool drawing = false;  // this thread is inside a job
 
  private:
@@ -117,40 +126,69 @@ class Pool {
   std::size_t pieces_ = 0;
   std::exception_ptr error_;
   std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0}, sleepers_{0};
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> workers_;
 };
 
 std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhile works alone
-std::size_t threads_wanted = std::max(1U, std::thread::hardware_concurrency());
+Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
+// Not under the mutex, which is held as long as a job runs: a task may ask and change it as well.
+std::atomic<std::size_t> threads_wanted = std::max(1U, std::thread::hardware_concurrency());
 
-Pool& pool() {
-  static Pool* instance =
-      nullptr;  // never destroyed: a Tensor with static storage may still need it
-  if (instance == nullptr || instance->workers() + 1 != threads_wanted) {
-    delete instance;
-    instance = new Pool(threads_wanted - 1);
+// A child process has the thread that called fork() and no other: it starts its own.  Whatever
+// those of the parent were doing, their pool and its mutex are left alone.
+void forget_pool() {
+  new (&pool_mutex) std::mutex;
+  pool = nullptr;
+}
+
+// How many of n threads there is address space for, where it is limited: a stack, the allocator's
+// arena, and 128 MiB that OpenBLAS takes for each thread that multiplies.  It would try forever.
+std::size_t threads_with_room(std::size_t n) {
+  constexpr std::size_t room = std::size_t{256} << 20;
+  for (; n > 1; --n) {
+    void* const space =
+        mmap(nullptr, n * room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space != MAP_FAILED) {
+      munmap(space, n * room);
+      break;
+    }
   }
-  return *instance;
+  return n;
+}
+
+// The threads that are wanted, or as many as the system allows; with the mutex held.
+Pool* start_threads() {
+  std::size_t wanted = threads_wanted.load();
+  if (pool != nullptr && pool->threads() == wanted)
+    return pool;
+  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, forget_pool);
+  delete std::exchange(pool, nullptr);
+  pool = new (std::nothrow) Pool(threads_with_room(wanted));
+  // Not if another number has been asked for meanwhile.
+  threads_wanted.compare_exchange_strong(wanted, pool == nullptr ? 1 : pool->threads());
+  return pool;
 }
 
 }  // namespace
 
 std::size_t num_threads() {
-  const std::lock_guard lock(pool_mutex);
-  return threads_wanted;
+  if (!Pool::drawing)
+    if (const std::unique_lock lock(pool_mutex, std::try_to_lock); lock)
+      start_threads();
+  return threads_wanted.load();
 }
 
 void set_num_threads(std::size_t n) {
   check<ValueError>(n >= 1 && n <= 1024, "set_num_threads: {} is not between 1 and 1024", n);
-  const std::lock_guard lock(pool_mutex);
-  threads_wanted = n;
+  threads_wanted.store(n);
 }
 
 void kernels::parallel(std::size_t pieces, TaskRef task) {
   if (pieces > 1 && !Pool::drawing) {
     const std::unique_lock lock(pool_mutex, std::try_to_lock);
-    if (lock && threads_wanted > 1) {
-      pool().run(pieces, task);
+    if (Pool* const threads = lock ? start_threads() : nullptr;
+        threads != nullptr && threads->threads() > 1) {
+      threads->run(pieces, task);
       return;
     }
   }

@@ -4,14 +4,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace xgrad {
-
-/// The number of threads that kernels use: at first that of the machine's cores.
-std::size_t num_threads();
-/// ValueError if n is 0 or above 1024.
-void set_num_threads(std::size_t n);
-
-namespace kernels {
+namespace xgrad::kernels {
 
 /// A reference to something callable with (std::size_t); does not own it.
 class TaskRef {
@@ -46,5 +39,4 @@ void parallel_for(std::size_t n, std::size_t grain, const F& f) {
   });
 }
 
-}  // namespace kernels
-}  // namespace xgrad
+}  // namespace xgrad::kernels

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 
@@ -19,8 +19,12 @@ namespace char_transformer {
 namespace {
 
 void use_threads(std::size_t threads) {
-  if (threads > 0)
-    xgrad::set_num_threads(threads);
+  if (threads == 0)
+    return;
+  xgrad::set_num_threads(threads);
+  if (const std::size_t n = xgrad::num_threads(); n < threads)
+    fmt::print(stderr, "char_transformer: --threads {}: the system does not allow as many; {}\n",
+               threads, n == 1 ? "one thread works" : fmt::format("{} threads work", n));
 }
 
 struct Run {

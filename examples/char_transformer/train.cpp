@@ -15,9 +15,9 @@
 #include <vector>
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>

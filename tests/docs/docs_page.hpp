@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/xtensor.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/optim/adam.hpp>

@@ -4,9 +4,9 @@
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/xtensor.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 #include "autograd/ops/op_table.hpp"
 #include "helpers/catch.hpp"

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 #include "autograd/ops/catalogue.hpp"

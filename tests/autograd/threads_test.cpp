@@ -1,0 +1,258 @@
+// Threads: as many as the system allows, errors on the way, changes at any time, and fork().
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/threads.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+class Threads {
+ public:
+  explicit Threads(std::size_t n) : before_(num_threads()) { set_num_threads(n); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() { set_num_threads(before_); }
+
+ private:
+  std::size_t before_;
+};
+
+constexpr int skipped = 77, timed_out = 78;
+
+// A child's first product would start OpenBLAS' threads again, and OpenBLAS ends the process if it
+// cannot; after a product in the parent it keeps to one thread.
+void use_blas() { matmul(ones({2, 2}), ones({2, 2})); }
+
+// What f returns in a child process, which is ended if it hangs.
+template <class F>
+int in_child(const F& f) {
+  std::fflush(nullptr);  // or the child writes it as well
+  std::cout.flush();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    int code = 99;
+    try {
+      code = f();
+    } catch (...) {
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status)
+                           : (WTERMSIG(status) == SIGALRM ? timed_out : -WTERMSIG(status));
+}
+
+// That each piece is done once.
+bool all_done(std::size_t pieces) {
+  std::vector<std::atomic<int>> done(pieces);
+  kernels::parallel(pieces, [&](std::size_t i) { done[i].fetch_add(1); });
+  return std::all_of(done.begin(), done.end(), [](const auto& n) { return n.load() == 1; });
+}
+
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// 0 if work goes on with some, but not with all of the threads that are asked for.
+int asks_for_too_many() {
+  set_num_threads(1024);
+  if (!all_done(5000))
+    return 1;
+  const std::size_t n = num_threads();
+  if (n < 1 || n >= 1024)
+    return 2;
+  const Tensor x = ones({300, 300});
+  if (matmul(x, x).sum().item() != 300.0 * 300.0 * 300.0)
+    return 3;
+  set_num_threads(2);  // and what is possible is done again
+  return all_done(5000) && num_threads() <= 2 ? 0 : 4;
+}
+
+}  // namespace
+
+TEST_CASE("threads that cannot be started for want of address space are done without",
+          "[threads]") {
+#if defined(__SANITIZE_ADDRESS__)
+  return;  // AddressSanitizer itself takes terabytes of it
+#endif
+  use_blas();
+  for (const std::size_t room : {50, 200, 1000}) {
+    CAPTURE(room);
+    const int code = in_child([&] {
+      const rlimit limit{address_space() + (room << 20), RLIM_INFINITY};
+      return ::setrlimit(RLIMIT_AS, &limit) == 0 ? asks_for_too_many() : skipped;
+    });
+    CHECK((code == 0 || code == skipped));
+  }
+}
+
+TEST_CASE("threads that cannot be started for want of processes are done without", "[threads]") {
+  use_blas();
+  for (const rlim_t processes : {1, 3, 6}) {
+    CAPTURE(processes);
+    const int code = in_child([&] {
+      // The limit does not bind root.
+      if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setuid(61234) != 0))
+        return skipped;
+      const rlimit limit{processes, processes};
+      return ::setrlimit(RLIMIT_NPROC, &limit) == 0 ? asks_for_too_many() : skipped;
+    });
+    CHECK((code == 0 || code == skipped));
+  }
+}
+
+TEST_CASE("an exception in a task reaches the caller and loses no thread", "[threads]") {
+  const Threads four(4);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> inside{0};
+    try {
+      kernels::parallel(64, [&](std::size_t i) {
+        inside.fetch_add(1);
+        if (i % 3 == 1)
+          throw std::runtime_error("piece " + std::to_string(i));
+        inside.fetch_sub(1);
+      });
+      FAIL("nothing was thrown");
+    } catch (const std::runtime_error& error) {
+      CHECK_THAT(error.what(), StartsWith("piece "));
+    }
+    CHECK(inside.load() >= 1);
+  }
+  CHECK(num_threads() == 4);
+  // All four are still there: each waits until all have come.
+  std::atomic<int> here{0};
+  kernels::parallel(4, [&](std::size_t) {
+    here.fetch_add(1);
+    while (here.load() < 4)
+      std::this_thread::yield();
+  });
+  CHECK(here.load() == 4);
+}
+
+TEST_CASE("an exception is gone once it has been caught", "[threads]") {
+  const Threads two(2);
+  const auto held = std::make_shared<int>(0);
+  struct Error : std::exception {
+    std::shared_ptr<int> what_it_holds;
+  };
+  try {
+    kernels::parallel(8, [&](std::size_t) {
+      Error error;
+      error.what_it_holds = held;
+      throw error;
+    });
+  } catch (const Error&) {
+  }
+  CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("the number of threads may be read and changed within a task", "[threads]") {
+  const Threads three(3);
+  const int code = in_child([] {
+    std::atomic<bool> good{true};
+    kernels::parallel(50, [&](std::size_t i) {
+      set_num_threads(1 + i % 4);
+      if (num_threads() < 1 || num_threads() > 4)
+        good = false;
+    });
+    set_num_threads(5);
+    return good && all_done(100) && num_threads() == 5 ? 0 : 1;
+  });
+  CHECK(code == 0);
+}
+
+TEST_CASE("the number of threads may be changed while another thread works", "[threads]") {
+  const Threads two(2);
+  const int code = in_child([] {
+    std::atomic<bool> stop{false}, good{true};
+    std::thread other([&] {
+      for (std::size_t i = 0; !stop; ++i) {
+        set_num_threads(1 + i % 5);
+        if (num_threads() < 1 || num_threads() > 5)
+          good = false;
+      }
+    });
+    for (int i = 0; i < 300; ++i)
+      if (!all_done(40))
+        good = false;
+    stop = true;
+    other.join();
+    set_num_threads(3);
+    return good && all_done(40) && num_threads() == 3 ? 0 : 1;
+  });
+  CHECK(code == 0);
+}
+
+TEST_CASE("a child process has threads of its own", "[threads]") {
+  const Threads three(3);
+  CHECK(all_done(100));  // the parent's threads have started
+  const Tensor x = randn({200, 200});
+  const double expected = matmul(x, x).sum().item();
+  const auto works = [&] {
+    return num_threads() == 3 && all_done(1000) && matmul(x, x).sum().item() == expected ? 0 : 1;
+  };
+  CHECK(in_child(works) == 0);
+  CHECK(in_child([&] { return in_child(works); }) == 0);  // and a child of the child
+  CHECK(in_child([&] {
+          std::exit(works());  // with destructors of statics
+          return 1;
+        }) == 0);
+  CHECK(works() == 0);  // the parent goes on
+}
+
+TEST_CASE("a child may be forked while another thread works", "[threads]") {
+  const Threads three(3);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop)
+      kernels::parallel(20, [](std::size_t) {
+        for (std::size_t i = 0; i < 1000; ++i)
+          std::atomic_signal_fence(std::memory_order_seq_cst);
+      });
+  });
+  for (int i = 0; i < 20; ++i)
+    CHECK(in_child([] { return all_done(200) && num_threads() == 3 ? 0 : 1; }) == 0);
+  stop = true;
+  other.join();
+}
+
+TEST_CASE("a child may be forked within a task", "[threads]") {
+  const Threads three(3);
+  std::atomic<int> good{0};
+  kernels::parallel(6, [&](std::size_t) {
+    good += in_child([] { return all_done(50) && num_threads() == 3 ? 0 : 1; }) == 0;
+  });
+  CHECK(good.load() == 6);
+}
+
+TEST_CASE("set_num_threads takes 1 to 1024", "[threads]") {
+  const Threads two(2);
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1025}})
+    CHECK_THROWS_AS(set_num_threads(n), ValueError);
+  CHECK(num_threads() == 2);
+}

@@ -1,0 +1,45 @@
+#include "helpers/allocations.hpp"
+
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace {
+
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+thread_local std::size_t allocations_left = never;
+
+void count() {
+  if (allocations_left == never)
+    return;
+  if (allocations_left == 0) {
+    allocations_left = never;
+    throw std::bad_alloc();
+  }
+  --allocations_left;
+}
+
+void* checked(void* block) {
+  if (block == nullptr)
+    throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+FailingAllocation::FailingAllocation(std::size_t k) { allocations_left = k; }
+FailingAllocation::~FailingAllocation() { allocations_left = never; }
+
+void* operator new(std::size_t bytes) {
+  count();
+  return checked(std::malloc(bytes == 0 ? 1 : bytes));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  count();
+  const auto to = static_cast<std::size_t>(alignment);
+  return checked(std::aligned_alloc(to, (bytes + to - 1) / to * to + (bytes == 0 ? to : 0)));
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }

@@ -1,0 +1,143 @@
+// A step or a clipping that fails has changed nothing.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/sgd.hpp>
+
+#include "helpers/allocations.hpp"
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+bool same(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined() || a.shape() != b.shape() || a.dtype() != b.dtype())
+    return a.defined() == b.defined() && !a.defined();
+  return dispatch(a.dtype(), [&]<class T>() {
+    return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>());
+  });
+}
+
+// All that a step may change.
+struct State {
+  std::vector<Tensor> values, gradients;
+  optim::OptimizerState optimizer;
+
+  explicit State(const optim::Optimizer& o) : optimizer(o.state_dict()) {
+    for (const Tensor& p : o.params()) {
+      values.push_back(p.detach());
+      gradients.push_back(p.grad().defined() ? p.grad().detach() : Tensor());
+    }
+  }
+  friend bool operator==(const State& a, const State& b) {
+    const auto tensor = [](const auto& x, const auto& y) {
+      return x.first == y.first && same(x.second, y.second);
+    };
+    return std::ranges::equal(a.values, b.values, same) &&
+           std::ranges::equal(a.gradients, b.gradients, same) &&
+           std::ranges::equal(a.optimizer.tensors, b.optimizer.tensors, tensor) &&
+           a.optimizer.numbers == b.optimizer.numbers;
+  }
+};
+
+// Parameters of both dtypes: float32 comes first.
+std::vector<Tensor> parameters() {
+  std::vector<Tensor> params{linspace(-1, 1, 300), linspace(0, 1, 40).to(DType::float64),
+                             linspace(1, 2, 20000)};
+  for (Tensor& p : params) {
+    p = p.detach().requires_grad_();
+    p.set_grad((p * p).detach());
+  }
+  return params;
+}
+
+using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
+const std::vector<Make> optimizers{
+    [](const auto& p) { return std::make_unique<optim::Adam>(p); },
+    [](const auto& p) { return std::make_unique<optim::AdamW>(p); },
+    [](const auto& p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1}); },
+    [](const auto& p) {
+      return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    }};
+
+// Calls f with its k-th allocation failing, for k = 0, 1, ... until f comes to its end.  Whatever
+// fails must leave the state as it was.  On a thread of its own, which has no freed blocks at hand.
+template <class F>
+void check_each_failure(const optim::Optimizer& optimizer, std::size_t least, const F& f) {
+  std::size_t failures = 0;
+  bool done = false, unchanged = true;
+  while (!done) {
+    const State before(optimizer);
+    std::thread([&] {
+      try {
+        const FailingAllocation failing(failures);
+        f();
+        done = true;
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      }
+    }).join();
+    if (!done)
+      unchanged = unchanged && State(optimizer) == before;
+    else
+      CHECK_FALSE(State(optimizer) == before);
+  }
+  CHECK(unchanged);
+  CHECK(failures >= least);
+}
+
+}  // namespace
+
+TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]") {
+  for (const Make& make : optimizers) {
+    const auto params = parameters(), expected = parameters();
+    const auto optimizer = make(params), untroubled = make(expected);
+    for (int step = 0; step < 2; ++step) {  // the first makes the buffers
+      // Each value is held by somebody else as well and must be copied.
+      check_each_failure(*optimizer, params.size(), [&] { optimizer->step(); });
+      untroubled->step();
+      CHECK(State(*optimizer) == State(*untroubled));
+    }
+  }
+}
+
+TEST_CASE("clipping that fails for want of memory has changed nothing", "[optim]") {
+  const auto params = parameters();
+  const optim::SGD optimizer(params);
+  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_norm(params, 0.1); });
+  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_value(params, 1e-4); });
+}
+
+TEST_CASE("a step with a gradient that does not fit has changed nothing", "[optim]") {
+  for (const Make& make : optimizers)
+    for (const Tensor& other : {zeros({100}), zeros({20000}, DType::float64)}) {
+      CAPTURE(other.shape().size(), to_string(other.dtype()));
+      const auto params = parameters();
+      const auto optimizer = make(params);
+      optimizer->step();
+      params.back().handle()->value = other.handle()->value;  // as nn::to() converts a parameter
+      const State before(*optimizer);
+      CHECK_THROWS_WITH(optimizer->step(), ContainsSubstring("parameter 2 is ") &&
+                                               ContainsSubstring("and its gradient is float32"));
+      CHECK(State(*optimizer) == before);
+    }
+}
+
+TEST_CASE("the gradient of one parameter may be another parameter", "[optim]") {
+  Tensor p = ones({3}).requires_grad_(), q = full({3}, 2).requires_grad_();
+  p.set_grad(q);
+  q.set_grad(ones({3}));
+  const Tensor held = q.detach();  // makes the step copy q
+  optim::SGD({p}, {.lr = 1}).step();
+  CHECK(same(p.detach(), full({3}, -1)));
+  optim::SGD({q}, {.lr = 1}).step();
+  CHECK(same(q.detach(), ones({3})));
+  CHECK(same(held, full({3}, 2)));
+}
