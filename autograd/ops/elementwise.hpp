@@ -59,11 +59,15 @@ template <class T, class F, Uses... U>
 Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
   const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
   [[maybe_unused]] const auto get = [&](Uses use) {
-    return &(use == Uses::Y ? output.array<T>()
-                            : saved[static_cast<std::size_t>(use)].value->template get<T>());
+    if (use == Uses::Y)
+      return kernels::Operand<T>{output.shape(), output.data<T>()};
+    const auto& value = *saved[static_cast<std::size_t>(use)].value;
+    return kernels::Operand<T>{value.shape(), value.template get<T>().data()};
   };
-  auto result = empty_array<T>(sink.gradient().shape());
-  kernels::map<T, 1 + sizeof...(U)>(result, {&sink.gradient().template array<T>(), get(U)...},
+  const Tensor& g = sink.gradient();
+  auto result = empty_array<T>(g.shape());
+  kernels::map<T, 1 + sizeof...(U)>(g.shape(), result.data(),
+                                    {kernels::Operand<T>{g.shape(), g.data<T>()}, get(U)...},
                                     p.formula);
   return Tensor(std::move(result));
 }
@@ -98,11 +102,13 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
     for (std::size_t k = 1; k < N; ++k)
       shape = broadcast_shapes(shape, x[k].shape(), op);
     return dispatch(x[0].dtype(), [&]<class T>() {
-      std::array<const Array<T>*, N> arrays;
-      for (std::size_t k = 0; k < N; ++k)
-        arrays[k] = &x[k].template array<T>();
       auto y = empty_array<T>(shape);
-      kernels::map<T, N>(y, arrays, forward);
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        kernels::map<T, N>(shape, y.data(),
+                           {kernels::Operand<T>{x[K].shape(), x[K].template data<T>()}...},
+                           forward);
+      }
+      (std::make_index_sequence<N>());
       return Tensor(std::move(y));
     });
   };
