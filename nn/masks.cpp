@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::nn {
 
 Mask future(std::size_t queries, std::size_t keys) {
-  auto mask = empty_array<bool>(Shape{queries, keys});
-  for (std::size_t t = 0; t < queries; ++t)
-    for (std::size_t s = 0; s < keys; ++s)
-      mask.data()[t * keys + s] = s > t;
-  return mask;
+  const auto positions = [](std::size_t n) { return arange(static_cast<double>(n)); };
+  return positions(keys) > unsqueeze(positions(queries), 1);
 }
 
 Mask reshape(const Mask& mask, const Dims& sizes) {

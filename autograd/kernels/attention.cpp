@@ -4,8 +4,8 @@
 #include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad::kernels {
 namespace {
@@ -38,23 +38,10 @@ T* scratch(std::size_t n) {
   return memory.data();
 }
 
-// f over n elements by halves: additions that do not wait for each other.
-template <std::size_t n, class T, class F>
-T fold(const T* x, F f) {
-  if constexpr (n == 1)
-    return *x;
-  else
-    return f(fold<n / 2>(x, f), fold<n / 2>(x + n / 2, f));
-}
-template <class T, class F>
-T fold(const simd::Batch<T>& x, F f) {
-  alignas(64) T stored[lanes<T>];
-  x.store_aligned(stored);
-  return fold<lanes<T>>(stored, f);
-}
+// Not by halves, as elsewhere: the order is part of the numbers that a seed gives.
 template <class T>
 T sum_lanes(const simd::Batch<T>& x) {
-  return fold<T>(x, [](T a, T b) { return a + b; });
+  return add_lanes<T, Pairs::neighbours>(x);
 }
 
 // x = x * scale where the mask is true, else `otherwise`.  Written so that GCC vectorises it: the
@@ -94,7 +81,7 @@ T largest(const T* x, std::size_t n) {
   Batch most(-std::numeric_limits<T>::infinity());
   for (std::size_t j = 0; j < n; j += lanes<T>)
     most = xsimd::max(most, Batch::load_aligned(x + j));
-  const T m = fold<T>(most, [](T a, T b) { return a < b ? b : a; });
+  const T m = combine_lanes<T>(most, [](T a, T b) { return a < b ? b : a; });
   if (m == -std::numeric_limits<T>::infinity() && std::any_of(x, x + n, [](T v) { return v != v; }))
     return std::numeric_limits<T>::quiet_NaN();
   return m;

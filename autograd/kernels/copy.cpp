@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 
 namespace xgrad::kernels {
@@ -64,35 +65,6 @@ bool simplify(Walk& walk) {
   axes.resize(std::min(axes.size(), kept + 1));
   return true;
 }
-
-// A position on the outer axes that moves on without divisions.
-class Odometer {
- public:
-  Odometer(const std::vector<Axis>& axes, std::size_t position)
-      : axes_(axes), digits_(axes.size()) {
-    for (std::size_t d = axes.size(); d-- > 0; position /= axes[d].size) {
-      digits_[d] = position % axes[d].size;
-      from += static_cast<std::ptrdiff_t>(digits_[d]) * axes[d].from;
-      to += static_cast<std::ptrdiff_t>(digits_[d]) * axes[d].to;
-    }
-  }
-  void advance() {
-    for (std::size_t d = axes_.size(); d-- > 0;) {
-      from += axes_[d].from;
-      to += axes_[d].to;
-      if (++digits_[d] < axes_[d].size)
-        return;
-      digits_[d] = 0;
-      from -= static_cast<std::ptrdiff_t>(axes_[d].size) * axes_[d].from;
-      to -= static_cast<std::ptrdiff_t>(axes_[d].size) * axes_[d].to;
-    }
-  }
-  std::ptrdiff_t from = 0, to = 0;
-
- private:
-  const std::vector<Axis>& axes_;
-  std::vector<std::size_t> digits_;
-};
 
 template <class Do, class T>
 void walk_row(const T* from, T* to, Axis axis) {
@@ -185,19 +157,22 @@ void run(Walk& walk, const T* from, T* to) {
   const std::size_t length = transposes ? strip : grain;
   const std::size_t cuts = (whole.size + length - 1) / length;
   std::size_t items = cuts;
-  for (const Axis& a : outer)
+  std::vector<Dimension<2>> dimensions;
+  for (const Axis& a : outer) {
     items *= a.size;
+    dimensions.push_back({a.size, {a.from, a.to}});
+  }
   cut.size = std::min(whole.size, length);
   const std::size_t elements = rows.size * inner.size;
   const auto do_items = [&](std::size_t begin, std::size_t end) {
-    Odometer at(outer, begin / cuts);
+    Odometer<2> at(dimensions, begin / cuts);
     std::size_t c = begin % cuts;
     for (std::size_t item = begin; item < end; ++item) {
       Axis part = whole;
       part.size = std::min(length, whole.size - c * length);
       const auto skip = static_cast<std::ptrdiff_t>(c * length);
-      const T* const source = from + walk.from + at.from + skip * whole.from;
-      T* const target = to + walk.to + at.to + skip * whole.to;
+      const T* const source = from + walk.from + at[0] + skip * whole.from;
+      T* const target = to + walk.to + at[1] + skip * whole.to;
       if (!transposes)
         walk_row<Do>(source, target, part);
       else if (&cut == &rows)

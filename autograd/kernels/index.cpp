@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <vector>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 
 namespace xgrad::kernels {
@@ -70,29 +71,20 @@ struct IndexRows {
   std::size_t along;          // distance in x of neighbours along dim
   bool dim_is_last;
 
+  std::vector<Dimension<1>> outer;  // where in x rows begin, the place along dim left out
+
   IndexRows(const Shape& x_shape, std::size_t dim, const Shape& index_shape)
       : length(index_shape.back()),
         count(length == 0 ? 0 : numel(index_shape) / length),
         together(1),
         along(row_major_strides(x_shape)[dim]),
-        dim_is_last(dim + 1 == x_shape.size()),
-        sizes_(index_shape.begin(), index_shape.end() - 1),
-        strides_(row_major_strides(x_shape)) {
-    strides_[dim] = 0;
-    for (std::size_t d = dim; d < sizes_.size(); ++d)
-      together *= sizes_[d];
+        dim_is_last(dim + 1 == x_shape.size()) {
+    const auto strides = row_major_strides(x_shape);
+    for (std::size_t d = 0; d + 1 < index_shape.size(); ++d) {
+      outer.push_back({index_shape[d], {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
+      together *= d < dim ? 1 : index_shape[d];
+    }
   }
-
-  // Where in x a row begins, the place along dim left out.
-  std::size_t base(std::size_t row) const {
-    std::size_t at = 0;
-    for (std::size_t d = sizes_.size(); d-- > 0; row /= sizes_[d])
-      at += row % sizes_[d] * strides_[d];
-    return at;
-  }
-
- private:
-  std::vector<std::size_t> sizes_, strides_;
 };
 
 }  // namespace
@@ -102,8 +94,9 @@ void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_
             const Shape& index_shape, T* y) {
   const IndexRows rows(x_shape, dim, index_shape);
   parallel_for(rows.count, grain_of(rows.length), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      const T* const from = x + rows.base(r);
+    Odometer<1> row(rows.outer, begin);
+    for (std::size_t r = begin; r < end; ++r, row.advance()) {
+      const T* const from = x + row[0];
       const std::int64_t* const places = index + r * rows.length;
       T* const to = y + r * rows.length;
       if (rows.dim_is_last)
@@ -125,8 +118,9 @@ void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t
   const std::size_t groups = rows.count / rows.together;
   const std::size_t grain = grain_of(rows.together * rows.length);
   parallel_for(groups, grain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin * rows.together; r < end * rows.together; ++r) {
-      T* const to = y + rows.base(r);
+    Odometer<1> row(rows.outer, begin * rows.together);
+    for (std::size_t r = begin * rows.together; r < end * rows.together; ++r, row.advance()) {
+      T* const to = y + row[0];
       const std::int64_t* const places = index + r * rows.length;
       const T* const from = x + r * rows.length;
       if (rows.dim_is_last)

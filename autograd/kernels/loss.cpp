@@ -20,53 +20,20 @@ void for_groups(const Logits<T>& in, const F& body) {
   });
 }
 
-template <class T>
-using Group = std::array<T, row_group>;
-
-template <class T>
-Group<T> maxima(std::size_t count, std::size_t n, const T* x) {
-  Group<T> max;
-  for (std::size_t k = 0; k < count; ++k)
-    max[k] = row_max(n, RowIn<T>(x + k * n, n));
-  return max;
-}
-
 // -log p_c = (max - x_c) + log_sum.  In this order the loss is exact to rounding where p_c is near
 // 1.
-template <class T>
-class LogSums {
- public:
-  LogSums(std::size_t count, std::size_t n, const T* x) : max_(maxima(count, n, x)) {
-    for (std::size_t k = 0; k < count; ++k) {
-      const RowIn<T> row(x + k * n, n);
-      log_sum_[k] = static_cast<T>(row_sum<T>(
-          n, [&](std::size_t i) { return xsimd::exp(row[i] - simd::Batch<T>(max_[k])); }));
-    }
-    map_group(log_sum_, [](const simd::Batch<T>& sum) { return xsimd::log(sum); });
-  }
-  template <class V>
-  V minus_log_p(std::size_t k, const V& x) const {
-    return (V(max_[k]) - x) + V(log_sum_[k]);
-  }
-
- private:
-  Group<T> max_, log_sum_{};
-};
+template <class V, class T>
+V minus_log_p(const LogSums<T>& sums, std::size_t k, const V& x) {
+  return (V(sums.max[k]) - x) + V(sums.log_sum[k]);
+}
 
 // out = exp(x - max); returns their sums.
 template <class T>
 Group<T> exponentials(std::size_t count, std::size_t n, const T* x, T* out) {
-  const Group<T> max = maxima(count, n, x);
+  const Group<T> max = row_maxima(count, n, x);
   Group<T> sum;
-  for (std::size_t k = 0; k < count; ++k) {
-    const RowIn<T> row(x + k * n, n);
-    RowOut<T> to(out + k * n, n);
-    sum[k] = static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
-      const simd::Batch<T> e = xsimd::exp(row[i] - simd::Batch<T>(max[k]));
-      to.set(i, e);
-      return e;
-    }));
-  }
+  for (std::size_t k = 0; k < count; ++k)
+    sum[k] = static_cast<T>(row_exponentials(n, x + k * n, max[k], out + k * n));
   return sum;
 }
 
@@ -85,11 +52,11 @@ void cross_entropy(const Logits<T>& in, const std::int64_t* target, std::int64_t
       if (id == ignored)
         continue;
       result = (1 - in.smoothing) * (in.weight == nullptr ? 1 : in.weight[id]) *
-               sums.minus_log_p(k, x[id]);
+               minus_log_p(sums, k, x[id]);
       if (in.smoothing != 0) {
         const RowIn<T> row(x, n);
         result += smooth * static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
-                    return weight[i] * sums.minus_log_p(k, row[i]);
+                    return weight[i] * minus_log_p(sums, k, row[i]);
                   }));
       }
     }
@@ -136,7 +103,7 @@ void cross_entropy(const Logits<T>& in, const T* target, T* loss) {
     for (std::size_t k = 0; k < count; ++k) {
       const RowIn<T> x(in.x + (first + k) * n, n), t(target + (first + k) * n, n);
       loss[first + k] = static_cast<T>(row_sum<T>(n, [&](std::size_t i) {
-        return weight[i] * (t[i] * share + smooth) * sums.minus_log_p(k, x[i]);
+        return weight[i] * (t[i] * share + smooth) * minus_log_p(sums, k, x[i]);
       }));
     }
   });
@@ -169,7 +136,7 @@ void cross_entropy_backward(const Logits<T>& in, const T* target, const RowGradi
         RowOut<T> out(dtarget + (first + k) * n, n);
         const Lanes factor(g(first + k));
         for_row<T>(n, [&](std::size_t i) {
-          out.set(i, share * weight[i] * sums.minus_log_p(k, row[i]) * factor);
+          out.set(i, share * weight[i] * minus_log_p(sums, k, row[i]) * factor);
         });
       }
     }

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <vector>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad::kernels {
 
@@ -39,33 +37,23 @@ void sweep(const T* gradient, const std::array<T*, N>& data, std::size_t begin, 
            const F& f) {
   using Lanes = simd::Batch<T>;
   constexpr std::size_t width = Lanes::size;
-  const auto apply = [&f](const T* g, const std::array<T*, N>& at) {
+  const auto apply = [&](std::size_t i, const auto& load, const auto& store) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      std::array<Lanes, N> x{Lanes::load_unaligned(at[K])...};
-      f(Lanes::load_unaligned(g), x[K]...);
-      (x[K].store_unaligned(at[K]), ...);
+      std::array<Lanes, N> x{load(data[K] + i)...};
+      f(load(gradient + i), x[K]...);
+      (store(x[K], data[K] + i), ...);
     }
     (std::make_index_sequence<N>());
   };
-  std::array<T*, N> at;
   std::size_t i = begin;
-  for (; i + width <= end; i += width) {
-    for (std::size_t k = 0; k < N; ++k)
-      at[k] = data[k] + i;
-    apply(gradient + i, at);
-  }
-  if (i == end)
-    return;
-  const std::size_t bytes = (end - i) * sizeof(T);
-  alignas(64) T padded[N + 1][width] = {};
-  for (std::size_t k = 0; k < N; ++k) {
-    std::memcpy(padded[k], data[k] + i, bytes);
-    at[k] = padded[k];
-  }
-  std::memcpy(padded[N], gradient + i, bytes);
-  apply(padded[N], at);
-  for (std::size_t k = 0; k < N; ++k)
-    std::memcpy(data[k] + i, padded[k], bytes);
+  for (; i + width <= end; i += width)
+    apply(
+        i, [](const T* from) { return Lanes::load_unaligned(from); },
+        [](const Lanes& x, T* to) { x.store_unaligned(to); });
+  if (i < end)
+    apply(
+        i, [n = end - i](const T* from) { return load_first(from, n); },
+        [n = end - i](const Lanes& x, T* to) { store_first(x, to, n); });
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad::kernels {
 namespace {
@@ -96,11 +95,7 @@ struct Power : Mapping<false> {
   template <Lanes B>
   B operator()(const B& x, const B&) const {
     using T = typename B::value_type;
-    alignas(64) T a[B::size];
-    x.store_aligned(a);
-    for (T& v : a)
-      v = std::pow(std::abs(v), static_cast<T>(p));
-    return B::load_aligned(a);
+    return by_lane([e = static_cast<T>(p)](T v) { return std::pow(std::abs(v), e); }, x);
   }
 };
 struct NonZero : Mapping<false> {
@@ -124,17 +119,6 @@ struct ExpAbout : Mapping<true> {
 
 // ---- contiguous rows ----
 
-// The elements of a register combined, halves first.
-template <class F, Lanes B>
-typename B::value_type across(const B& lanes, const F& f) {
-  alignas(64) typename B::value_type a[B::size];
-  lanes.store_aligned(a);
-  for (std::size_t half = B::size / 2; half > 0; half /= 2)
-    for (std::size_t i = 0; i < half; ++i)
-      a[i] = f(a[i], a[i + half]);
-  return a[0];
-}
-
 template <class T, class F, class M>
 T reduce_row(const T* x, std::size_t n, const T* centre, const F& f, const M& map) {
   using B = simd::Batch<T>;
@@ -152,14 +136,11 @@ T reduce_row(const T* x, std::size_t n, const T* centre, const F& f, const M& ma
   for (; i + width <= n; i += width)
     a = f(a, load(i));
   if (i < n) {
-    alignas(64) T padded[width];
-    for (std::size_t j = 0; j < width; ++j)
-      padded[j] = x[i + j < n ? i + j : i];
-    map(B::load_aligned(padded), middle).store_aligned(padded);
-    std::fill(padded + (n - i), padded + width, static_cast<T>(F::identity));
-    b = f(b, B::load_aligned(padded));
+    alignas(64) T mapped[width];
+    map(load_first(x + i, n - i, x[i]), middle).store_aligned(mapped);
+    b = f(b, load_first(mapped, n - i, static_cast<T>(F::identity)));
   }
-  return across(f(f(a, b), f(c, d)), f);
+  return combine_lanes<T>(f(f(a, b), f(c, d)), f);
 }
 
 // Rows of a few elements each: a register of rows at a time.
@@ -214,11 +195,7 @@ void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_
   constexpr std::size_t width = B::size;
   const std::size_t whole = columns / width * width, rest = columns - whole;
   const auto load = [](const T* p) { return B::load_unaligned(p); };
-  const auto load_rest = [rest](const T* p) {
-    alignas(64) T padded[width] = {};
-    std::memcpy(padded, p, rest * sizeof(T));
-    return B::load_aligned(padded);
-  };
+  const auto load_rest = [rest](const T* p) { return load_first(p, rest); };
   const auto pass = [&](const T* first, auto eight) {
     const auto combined = [&](std::size_t c, const auto& get) {
       const B middle = M::centred ? get(centre + c) : B(T(0));
@@ -231,11 +208,8 @@ void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_
     };
     for (std::size_t c = 0; c < whole; c += width)
       combined(c, load).store_unaligned(y + c);
-    if (rest > 0) {
-      alignas(64) T padded[width];
-      combined(whole, load_rest).store_aligned(padded);
-      std::memcpy(y + whole, padded, rest * sizeof(T));
-    }
+    if (rest > 0)
+      store_first(combined(whole, load_rest), y + whole, rest);
   };
   std::fill_n(y, columns, static_cast<T>(F::identity));
   std::size_t r = 0;

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <limits>
 #include <vector>
-#include <xgrad/autograd/kernels/simd.hpp>
+#include <xgrad/autograd/kernels/lanes.hpp>
 
 namespace xgrad::kernels {
 
@@ -75,10 +75,7 @@ void update_row(std::size_t n, T* row, const F& f) {
   using Lanes = simd::Batch<T>;
   constexpr std::size_t width = Lanes::size;
   if (n < width) {
-    alignas(64) T padded[width] = {};
-    std::copy_n(row, n, padded);
-    f(std::size_t{0}, Lanes::load_aligned(padded)).store_aligned(padded);
-    std::copy_n(padded, n, row);
+    store_first(f(std::size_t{0}, load_first(row, n)), row, n);
     return;
   }
   const std::size_t last = n - width;
@@ -149,30 +146,6 @@ class RowOut {
   alignas(64) T padded_[width];
 };
 
-// The lanes of v combined by f in a tree.  Each level is an array of its own: the compiler keeps
-// these in registers, where it turns a loop over one array into scalar code.
-template <class T, std::size_t N, class F>
-T combine(const std::array<T, N>& a, const F& f) {
-  if constexpr (N == 1) {
-    return a[0];
-  } else {
-    std::array<T, N / 2> b;
-    for (std::size_t i = 0; i < N / 2; ++i)
-      b[i] = f(a[i], a[i + N / 2]);
-    return combine(b, f);
-  }
-}
-template <class T, class F>
-T combine_lanes(const simd::Batch<T>& v, const F& f) {
-  alignas(64) std::array<T, simd::Batch<T>::size> lanes;
-  v.store_aligned(lanes.data());
-  return combine(lanes, f);
-}
-template <class T>
-T add_lanes(const simd::Batch<T>& v) {
-  return combine_lanes<T>(v, [](T a, T b) { return a + b; });
-}
-
 /// Registers that are summed before their sum joins the total, which is kept in double: so the
 /// error of a sum does not grow with the length of the row.
 inline constexpr std::size_t sum_block = 16;
@@ -235,5 +208,45 @@ T row_max(std::size_t n, const RowIn<T>& x) {
   });
   return combine_lanes<T>(largest, [](T a, T b) { return a > b ? a : b; });
 }
+
+/// One number for each row of a group.
+template <class T>
+using Group = std::array<T, row_group>;
+
+/// The largest elements of rows of n > 0.
+template <class T>
+Group<T> row_maxima(std::size_t count, std::size_t n, const T* x) {
+  Group<T> max;
+  for (std::size_t k = 0; k < count; ++k)
+    max[k] = row_max(n, RowIn<T>(x + k * n, n));
+  return max;
+}
+
+/// out = exp(x - shift); returns the sum.
+template <class T>
+double row_exponentials(std::size_t n, const T* x, T shift, T* out) {
+  const RowIn<T> in(x, n);
+  RowOut<T> to(out, n);
+  return row_sum<T>(n, [&](std::size_t i) {
+    const simd::Batch<T> e = xsimd::exp(in[i] - simd::Batch<T>(shift));
+    to.set(i, e);
+    return e;
+  });
+}
+
+/// log(sum(exp(x))) of each row, in two parts: the maximum, and log(sum(exp(x - max))).
+template <class T>
+struct LogSums {
+  Group<T> max, log_sum{};
+
+  LogSums(std::size_t count, std::size_t n, const T* x) : max(row_maxima(count, n, x)) {
+    for (std::size_t k = 0; k < count; ++k) {
+      const RowIn<T> row(x + k * n, n);
+      log_sum[k] = static_cast<T>(row_sum<T>(
+          n, [&](std::size_t i) { return xsimd::exp(row[i] - simd::Batch<T>(max[k])); }));
+    }
+    map_group(log_sum, [](const simd::Batch<T>& sum) { return xsimd::log(sum); });
+  }
+};
 
 }  // namespace xgrad::kernels

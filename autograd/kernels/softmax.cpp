@@ -51,19 +51,12 @@ struct Softmax {
   template <class T>
   static void rows(std::size_t count, std::size_t n, T* y, const T* x) {
     using Lanes = simd::Batch<T>;
-    std::array<T, row_group> shift, factor;
+    Group<T> shift = row_maxima(count, n, x), factor;
+    for (std::size_t r = 0; r < count; ++r)
+      if (shift[r] == -std::numeric_limits<T>::infinity())
+        shift[r] = 0;
     for (std::size_t r = 0; r < count; ++r) {
-      const T max = row_max(n, RowIn<T>(x + r * n, n));
-      shift[r] = max == -std::numeric_limits<T>::infinity() ? T(0) : max;
-    }
-    for (std::size_t r = 0; r < count; ++r) {
-      const RowIn<T> in(x + r * n, n);
-      RowOut<T> out(y + r * n, n);
-      const double sum = row_sum<T>(n, [&](std::size_t i) {
-        const Lanes e = xsimd::exp(in[i] - Lanes(shift[r]));
-        out.set(i, e);
-        return e;
-      });
+      const double sum = row_exponentials(n, x + r * n, shift[r], y + r * n);
       factor[r] = static_cast<T>(sum == 0 ? 0 : 1 / sum);
     }
     for (std::size_t r = 0; r < count; ++r)
@@ -89,19 +82,13 @@ struct LogSoftmax {
   template <class T>
   static void rows(std::size_t count, std::size_t n, T* y, const T* x) {
     using Lanes = simd::Batch<T>;
-    std::array<T, row_group> max, log_sum{};
-    for (std::size_t r = 0; r < count; ++r)
-      max[r] = row_max(n, RowIn<T>(x + r * n, n));
-    for (std::size_t r = 0; r < count; ++r) {
-      const RowIn<T> in(x + r * n, n);
-      log_sum[r] = static_cast<T>(
-          row_sum<T>(n, [&](std::size_t i) { return xsimd::exp(in[i] - Lanes(max[r])); }));
-    }
-    map_group(log_sum, [](const Lanes& sum) { return xsimd::log(sum); });
+    const LogSums<T> sums(count, n, x);
     for (std::size_t r = 0; r < count; ++r) {
       const RowIn<T> in(x + r * n, n);
       RowOut<T> out(y + r * n, n);
-      for_row<T>(n, [&](std::size_t i) { out.set(i, in[i] - Lanes(max[r]) - Lanes(log_sum[r])); });
+      for_row<T>(n, [&](std::size_t i) {
+        out.set(i, in[i] - Lanes(sums.max[r]) - Lanes(sums.log_sum[r]));
+      });
     }
   }
   template <class T>

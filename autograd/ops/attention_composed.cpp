@@ -26,15 +26,6 @@ void detail::draw_dropout(const char* op, double p, const Shape& weights, Attent
   setup.keep = Mask(std::move(keep));
 }
 
-// True where query i may look at key j: j <= i.
-static Mask causal_mask(std::size_t t, std::size_t s) {
-  auto mask = empty_array<bool>({t, s});
-  for (std::size_t i = 0; i < t; ++i)
-    for (std::size_t j = 0; j < s; ++j)
-      mask.data()[i * s + j] = j <= i;
-  return Mask(std::move(mask));
-}
-
 detail::AttentionTensors detail::compose_attention_backward(const char* op,
                                                             const AttentionSetup& setup,
                                                             const AttentionTensors& in,
@@ -43,6 +34,7 @@ detail::AttentionTensors detail::compose_attention_backward(const char* op,
   const auto masked = [](const Mask& mask, const Tensor& scores) {
     return where(mask, scores, -std::numeric_limits<double>::infinity());
   };
+  const auto positions = [](const Tensor& x) { return arange(static_cast<double>(x.size(-2))); };
   const auto drop = [&setup](const Tensor& x) {
     return setup.keep ? where(*setup.keep, x * setup.keep_scale, 0.0) : x;
   };
@@ -52,9 +44,9 @@ detail::AttentionTensors detail::compose_attention_backward(const char* op,
   if (setup.allowed)
     scores = masked(*setup.allowed, scores);
   if (setup.causal)
-    scores = masked(causal_mask(q.size(-2), k.size(-2)), scores);
-  const Tensor weights = softmax(scores, -1);              // (..., T, S)
-  const Tensor dw = drop(product(op, g, false, v, true));  // (..., T, S)
+    scores = masked(unsqueeze(positions(q), 1) >= positions(k), scores);  // key j <= query i
+  const Tensor weights = softmax(scores, -1);                             // (..., T, S)
+  const Tensor dw = drop(product(op, g, false, v, true));                 // (..., T, S)
   const Tensor d_scores = weights * (dw - sum(weights * dw, {-1}, true));
   return {product(op, d_scores, false, k, false) * setup.scale,  // (..., T, D)
           product(op, d_scores, true, q, false) * setup.scale,   // (..., S, D)

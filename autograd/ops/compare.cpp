@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -22,10 +22,10 @@ Mask broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_
   if (out.size() == 0)
     return out;
   const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
-  for (std::size_t r = 0; r < rows.count; ++r) {
-    const auto [at_a, at_b] = rows.offsets(r);
-    const T* const x = a + at_a;
-    const T* const y = b + at_b;
+  kernels::Odometer<2> row(rows.outer);
+  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
+    const T* const x = a + row[0];
+    const T* const y = b + row[1];
     bool* const to = out.data() + r * rows.length;
     // a loop for each way to walk, so that each is vectorised
     if (rows.step[0] == rows.step[1])

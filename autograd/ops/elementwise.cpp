@@ -60,12 +60,7 @@ namespace {
 // no pow at all.
 template <Lanes T>
 T raise(const T& x, const T& e) {
-  alignas(64) typename T::value_type a[T::size], b[T::size];
-  x.store_aligned(a);
-  e.store_aligned(b);
-  for (std::size_t i = 0; i < T::size; ++i)
-    a[i] = std::pow(a[i], b[i]);
-  return T::load_aligned(a);
+  return kernels::by_lane([](auto a, auto b) { return std::pow(a, b); }, x, e);
 }
 template <Lanes T>
 T raise(const T& x, double e) {

@@ -58,13 +58,17 @@ Tensor derivative(const Partial<F, U...>& p, const Sink& sink, std::span<const S
 template <class T, class F, Uses... U>
 Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
   const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
-  [[maybe_unused]] const auto get = [&](Uses use) -> const Value& {
-    return use == Uses::Y ? *output.impl().value : *saved[static_cast<std::size_t>(use)].value;
+  [[maybe_unused]] const auto get = [&](Uses use) {
+    if (use == Uses::Y)
+      return kernels::Operand<T>{output.shape(), output.data<T>()};
+    const Value& value = *saved[static_cast<std::size_t>(use)].value;
+    return kernels::Operand<T>{value.shape, value.data<T>()};
   };
-  auto result = empty_array<T>(sink.gradient().shape());
-  kernels::map<T, 1 + sizeof...(U)>(
-      result.shape(), result.data(), {&sink.gradient().shape(), &get(U).shape...},
-      {sink.gradient().template data<T>(), get(U).template data<T>()...}, p.formula);
+  const Tensor& g = sink.gradient();
+  auto result = empty_array<T>(g.shape());
+  kernels::map<T, 1 + sizeof...(U)>(g.shape(), result.data(),
+                                    {kernels::Operand<T>{g.shape(), g.data<T>()}, get(U)...},
+                                    p.formula);
   return Tensor(std::move(result));
 }
 
@@ -98,14 +102,13 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
     for (std::size_t k = 1; k < N; ++k)
       shape = broadcast_shapes(shape, x[k].shape(), op);
     return dispatch(x[0].dtype(), [&]<class T>() {
-      std::array<const Shape*, N> shapes;
-      std::array<const T*, N> data;
-      for (std::size_t k = 0; k < N; ++k) {
-        shapes[k] = &x[k].shape();
-        data[k] = x[k].template data<T>();
-      }
       auto y = empty_array<T>(shape);
-      kernels::map<T, N>(shape, y.data(), shapes, data, forward);
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        kernels::map<T, N>(shape, y.data(),
+                           {kernels::Operand<T>{x[K].shape(), x[K].template data<T>()}...},
+                           forward);
+      }
+      (std::make_index_sequence<N>());
       return Tensor(std::move(y));
     });
   };

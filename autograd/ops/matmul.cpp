@@ -6,6 +6,7 @@
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 
@@ -27,25 +28,14 @@ Shape detail::with_matrix(const Shape& batch, std::size_t rows, std::size_t colu
 
 detail::Blocks detail::broadcast_blocks(const Shape& own, const Shape& batch) {
   Blocks blocks{numel(own), std::vector<std::size_t>(numel(batch))};
-  if (blocks.count == blocks.of_item.size()) {
-    std::iota(blocks.of_item.begin(), blocks.of_item.end(), std::size_t{0});
+  if (blocks.of_item.empty())
     return blocks;
-  }
-  const auto strides = row_major_strides(own);
-  const std::size_t missing = batch.size() - own.size();
-  std::vector<std::size_t> index(batch.size(), 0);
-  std::size_t at = 0;
-  for (std::size_t& block : blocks.of_item) {
-    block = at;
-    for (std::size_t d = batch.size(); d-- > 0;) {  // count up like an odometer
-      const std::size_t stride = d < missing || own[d - missing] == 1 ? 0 : strides[d - missing];
-      at += stride;
-      if (++index[d] < batch[d])
-        break;
-      at -= stride * batch[d];
-      index[d] = 0;
-    }
-  }
+  const kernels::Rows<1> rows(batch, {&own});
+  kernels::Odometer<1> row(rows.outer);
+  auto block = blocks.of_item.begin();
+  for (std::size_t r = 0; r < rows.count; ++r, row.advance())
+    for (std::size_t i = 0; i < rows.length; ++i)
+      *block++ = static_cast<std::size_t>(row[0]) + i * rows.step[0];
   return blocks;
 }
 

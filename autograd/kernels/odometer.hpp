@@ -1,0 +1,114 @@
+#pragma once
+// Walking several arrays in step through the dimensions of a shape.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+#include <xgrad/autograd/array.hpp>
+
+namespace xgrad::kernels {
+
+/// A dimension that N arrays are walked along, and how far each one's neighbours are apart.
+template <std::size_t N>
+struct Dimension {
+  std::size_t size;
+  std::array<std::ptrdiff_t, N> strides;
+};
+
+/// A place in each of N arrays that moves on in row-major order, without divisions.
+template <std::size_t N>
+class Odometer {
+ public:
+  /// At this position, counted from the first.  The dimensions, outermost first, must outlive it.
+  explicit Odometer(std::span<const Dimension<N>> dimensions, std::size_t position = 0)
+      : dimensions_(dimensions), digits_(dimensions.size()) {
+    for (std::size_t d = dimensions.size(); d-- > 0; position /= dimensions[d].size) {
+      digits_[d] = position % dimensions[d].size;
+      move(d, static_cast<std::ptrdiff_t>(digits_[d]));
+    }
+  }
+  void advance() {
+    for (std::size_t d = dimensions_.size(); d-- > 0;) {
+      move(d, 1);
+      if (++digits_[d] < dimensions_[d].size)
+        return;
+      digits_[d] = 0;
+      move(d, -static_cast<std::ptrdiff_t>(dimensions_[d].size));
+    }
+  }
+  std::ptrdiff_t operator[](std::size_t array) const { return at_[array]; }
+
+ private:
+  void move(std::size_t d, std::ptrdiff_t steps) {
+    for (std::size_t k = 0; k < N; ++k)
+      at_[k] += steps * dimensions_[d].strides[k];
+  }
+
+  std::span<const Dimension<N>> dimensions_;
+  std::vector<std::size_t> digits_;
+  std::array<std::ptrdiff_t, N> at_{};
+};
+
+/// How N row-major operands broadcast to an output, as rows of equal length.  Neighbouring
+/// dimensions that every operand walks alike are merged, so equal shapes are one row.  step[k] is 1
+/// where operand k moves along the row, 0 where it stays.
+template <std::size_t N>
+struct Rows {
+  std::size_t count = 1, length = 1;
+  std::array<std::size_t, N> step{};
+  std::vector<Dimension<N>> outer;  // where rows begin: Odometer(outer, row)
+
+  Rows(const Shape& out, const std::array<const Shape*, N>& operands) {
+    if (std::ranges::all_of(operands, [&](const Shape* s) { return *s == out; })) {
+      length = numel(out);
+      step.fill(1);
+      return;
+    }
+    std::array<std::vector<std::size_t>, N> dense;
+    for (std::size_t k = 0; k < N; ++k)
+      dense[k] = row_major_strides(*operands[k]);
+    bool first = true;
+    for (std::size_t d = out.size(); d-- > 0;) {
+      if (out[d] == 1)
+        continue;
+      Dimension<N> next{out[d], {}};
+      for (std::size_t k = 0; k < N; ++k) {
+        const Shape& shape = *operands[k];
+        const std::size_t missing = out.size() - shape.size();
+        if (d >= missing && shape[d - missing] != 1)
+          next.strides[k] = static_cast<std::ptrdiff_t>(dense[k][d - missing]);
+      }
+      if (first) {
+        length = out[d];
+        std::ranges::transform(next.strides, step.begin(), [](std::ptrdiff_t s) { return s != 0; });
+        first = false;
+      } else if (outer.empty() && continues(next, row())) {
+        length *= out[d];
+      } else if (!outer.empty() && continues(next, outer.back())) {
+        outer.back().size *= out[d];
+      } else {
+        outer.push_back(next);
+      }
+    }
+    std::ranges::reverse(outer);
+    for (const Dimension<N>& dimension : outer)
+      count *= dimension.size;
+  }
+
+ private:
+  Dimension<N> row() const {
+    Dimension<N> dimension{length, {}};
+    std::ranges::copy(step, dimension.strides.begin());
+    return dimension;
+  }
+  static bool continues(const Dimension<N>& outside, const Dimension<N>& inside) {
+    for (std::size_t k = 0; k < N; ++k)
+      if (outside.strides[k] != inside.strides[k] * static_cast<std::ptrdiff_t>(inside.size))
+        return false;
+    return true;
+  }
+};
+
+}  // namespace xgrad::kernels
