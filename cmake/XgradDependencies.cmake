@@ -1,5 +1,5 @@
 # What xgrad is built on.  All that is missing is named at once, with the command that installs it.
-set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json PNG)
+set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json)
 if(XGRAD_EXAMPLES)
   list(APPEND xgrad_packages CLI11)
 endif()

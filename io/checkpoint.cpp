@@ -1,18 +1,16 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/json.hpp>
 
 namespace xgrad::io {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* version_key = "xgrad_checkpoint";
 constexpr const char* version = "1";
@@ -54,29 +52,37 @@ std::string state_name(const Checkpoint& checkpoint, const std::string& file_nam
 }
 
 std::string optimizer_json(const Checkpoint& checkpoint) {
-  Json numbers = Json::object();
-  for (const auto& [name, value] : checkpoint.optimizer.numbers)
-    numbers[name] = value;
-  return Json{{"parameters", checkpoint.parameters}, {"numbers", numbers}}.dump();
+  const auto& names = checkpoint.parameters;
+  const auto& numbers = checkpoint.optimizer.numbers;
+  return format_json(JsonObject{{"numbers", JsonObject(numbers.begin(), numbers.end())},
+                                {"parameters", JsonArray(names.begin(), names.end())}});
 }
 
 void read_optimizer_json(const std::string& text, Checkpoint& checkpoint) {
-  const Json json = Json::parse(text, nullptr, false);
-  const auto refuse = [&checkpoint](const char* what) {
+  const auto refuse = [&checkpoint](const std::string& what) {
     fail<FileError>("{}: the metadata's 'optimizer' {}", checkpoint.path, what);
   };
-  if (!json.is_object() || !json.contains("parameters") || !json.contains("numbers") ||
-      !json["parameters"].is_array() || !json["numbers"].is_object())
-    refuse("is not JSON with a list of parameters and a map of numbers");
-  for (const Json& name : json["parameters"]) {
-    if (!name.is_string())
-      refuse("names a parameter by something other than a string");
-    checkpoint.parameters.push_back(name.get<std::string>());
+  Json json;
+  try {
+    json = parse_json(text);
+  } catch (const ValueError& error) {
+    refuse(error.what());
   }
-  for (const auto& [name, value] : json["numbers"].items()) {
-    if (!value.is_number())
+  const auto* const parameters = json.find<JsonArray>("parameters");
+  const auto* const numbers = json.find<JsonObject>("numbers");
+  if (parameters == nullptr || numbers == nullptr)
+    refuse("is not JSON with a list of parameters and a map of numbers");
+  for (const Json& parameter : *parameters) {
+    const auto* const name = parameter.as<std::string>();
+    if (name == nullptr)
+      refuse("names a parameter by something other than a string");
+    checkpoint.parameters.push_back(*name);
+  }
+  for (const auto& [name, value] : *numbers) {
+    const std::optional<double> number = value.number();
+    if (!number)
       refuse("gives something other than a number for one");
-    checkpoint.optimizer.numbers.emplace_back(name, value.get<double>());
+    checkpoint.optimizer.numbers.emplace_back(name, *number);
   }
 }
 

@@ -1,32 +1,27 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/font.hpp>
 #include <xgrad/io/picture.hpp>
+#include <xgrad/io/svg.hpp>
 #include <xgrad/io/ticks.hpp>
 
 namespace xgrad::io {
-
-Color viridis(double t) {
-  static constexpr Color anchors[] = {{68, 1, 84},    {71, 44, 122},  {59, 81, 139},
-                                      {44, 113, 142}, {33, 144, 141}, {39, 173, 129},
-                                      {92, 200, 99},  {170, 220, 50}, {253, 231, 37}};
-  constexpr std::size_t steps = std::size(anchors) - 1;
-  const double place = std::clamp(t, 0.0, 1.0) * steps;
-  const std::size_t i = std::min(static_cast<std::size_t>(place), steps - 1);
-  const double share = place - static_cast<double>(i);
-  const auto mixed = [&](std::uint8_t a, std::uint8_t b) {
-    return static_cast<std::uint8_t>(std::lround(a + (b - a) * share));
-  };
-  const Color a = anchors[i], b = anchors[i + 1];
-  return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
-}
-
 namespace {
 
-constexpr Color white{255, 255, 255}, ink{40, 40, 40}, grey{200, 200, 200};
+using Rgb = std::array<double, 3>;
+constexpr std::array<Rgb, 9> anchors{{{68, 1, 84},
+                                      {71, 44, 122},
+                                      {59, 81, 139},
+                                      {44, 113, 142},
+                                      {33, 144, 141},
+                                      {39, 173, 129},
+                                      {92, 200, 99},
+                                      {170, 220, 50},
+                                      {253, 231, 37}}};
 
 std::vector<std::string> labels_of(const char* what, const std::vector<std::string>& given,
                                    std::size_t n) {
@@ -76,109 +71,152 @@ struct Map {
   }
 };
 
-std::size_t widest(const std::vector<std::string>& labels, std::size_t scale) {
-  std::size_t most = 0;
+constexpr double gap = 10;
+constexpr std::size_t most_cells = std::size_t{1} << 20;
+
+double widest(const std::vector<std::string>& labels) {
+  double most = 0;
   for (const std::string& label : labels)
-    most = std::max(most, text_width(label, scale));
+    most = std::max(most, text_width(label));
   return most;
 }
 
-/// Draws a map with the cells' top left corner at (left, top).
+/// Every how many-th label can be written where each takes `needed` pixels: 1, 2, 5, 10, 20, ...
+std::size_t label_step(double needed, double cell) {
+  std::size_t step = 1;
+  for (std::size_t k = 0; static_cast<double>(step) * cell < needed; ++k)
+    step = k % 3 == 1 ? step / 2 * 5 : step * 2;
+  return step;
+}
+
+/// A map whose cells begin at (0, 0).
 struct Drawing {
   const Map& map;
-  std::size_t cell, left, top;
+  double cell, width = static_cast<double>(map.columns) * cell,
+               height = static_cast<double>(map.rows) * cell;
+  Svg svg{width, height};
 
-  std::int64_t x(std::size_t column) const {
-    return static_cast<std::int64_t>(left + column * cell);
-  }
-  std::int64_t y(std::size_t row) const { return static_cast<std::int64_t>(top + row * cell); }
-  std::int64_t half() const { return static_cast<std::int64_t>(cell / 2); }
+  double middle(std::size_t k) const { return (static_cast<double>(k) + 0.5) * cell; }
 
-  void cells(Canvas& canvas) const {
+  /// A path for each colour, of strokes one cell thick; neighbours of one colour are one stroke.
+  void cells() {
+    constexpr double levels = 255;
+    std::map<std::string, std::string> strokes;
+    std::string crosses;
+    const auto color = [&](std::size_t i, std::size_t j) {
+      const double v = map.at(i, j);
+      return std::isfinite(v) ? viridis(std::round(map.place(v) * levels) / levels) : "#ddd";
+    };
     for (std::size_t i = 0; i < map.rows; ++i)
-      for (std::size_t j = 0; j < map.columns; ++j) {
-        const double value = map.at(i, j);
-        canvas.rectangle(x(j), y(i), cell, cell,
-                         std::isfinite(value) ? viridis(map.place(value)) : grey);
+      for (std::size_t j = 0, end = 0; j < map.columns; j = end) {
+        const std::string same = color(i, j);
+        for (end = j; end < map.columns && color(i, end) == same; ++end)
+          if (!std::isfinite(map.at(i, end)))
+            crosses += fmt::format("M{} {}l1 1m-1 0l1-1", end, i);
+        strokes[same] += fmt::format("M{} {}.5h{}", j, i, end - j);
       }
+    svg.add("<g transform='scale({:g})'>\n<g shape-rendering='crispEdges'>\n", cell);
+    for (const auto& [stroke, path] : strokes)
+      svg.add("<path stroke='{}' d='{}'/>\n", stroke, path);
+    svg.add("</g>\n<path stroke='#999' stroke-width='{:g}' d='{}'/>\n</g>\n", 1 / cell, crosses);
   }
 
-  /// As large as all of them fit, or not at all.
-  void numbers(Canvas& canvas) const {
+  /// With three digits of the scale's larger end, where they fit in.
+  void numbers() {
+    const double most = std::max(std::abs(map.low), std::abs(map.high));
+    const int digits = most > 0 ? static_cast<int>(std::floor(std::log10(most))) : 0;
     std::vector<std::string> texts;
     for (const double value : map.values)
-      texts.push_back(fmt::format("{:.2f}", value));
-    std::size_t scale = 2;
-    while (scale > 0 && widest(texts, scale) + 6 > cell)
-      --scale;
-    for (std::size_t k = 0; scale > 0 && k < texts.size(); ++k) {
-      const double value = map.values[k];
-      const bool dark = std::isfinite(value) && map.place(value) < 0.6;
-      canvas.text(x(k % map.columns) + half(), y(k / map.columns) + half(), texts[k],
-                  dark ? white : ink, scale, Align::middle, Align::middle);
+      texts.push_back(digits < -3 || digits > 5
+                          ? fmt::format("{:.1e}", value)
+                          : fmt::format("{:.{}f}", value, std::clamp(2 - digits, 0, 4)));
+    const double size = std::min(font_size, (cell - 4) / widest(texts) * font_size);
+    if (size < 8)
+      return;
+    svg.add("<g font-size='{:.3g}'>\n", size);
+    for (std::size_t k = 0; k < texts.size(); ++k) {
+      const bool dark = std::isfinite(map.values[k]) && map.place(map.values[k]) < 0.6;
+      svg.text(middle(k % map.columns), middle(k / map.columns), texts[k], "middle",
+               dark ? "fill='#fff'" : "");
     }
+    svg.add("</g>\n");
   }
 
-  /// Each label, or as many as there is room for.
-  void labels(Canvas& canvas) const {
-    const std::size_t row_step = (glyph_height * 2 + cell - 1) / cell;
-    for (std::size_t i = 0; i < map.rows; i += row_step)
-      canvas.text(x(0) - 10, y(i) + half(), map.row_labels[i], ink, 2, Align::end, Align::middle);
-    const std::size_t column_step = (widest(map.column_labels, 2) + 14 + cell - 1) / cell;
-    for (std::size_t j = 0; j < map.columns; j += column_step)
-      canvas.text(x(j) + half(), y(map.rows) + 10, map.column_labels[j], ink, 2, Align::middle);
+  /// Each label, or as many as there is room for; words that are wider than a cell stand upright.
+  void labels(bool words) {
+    const double line = 1.3 * font_size, across = widest(map.column_labels) + gap;
+    for (std::size_t i = 0; i < map.rows; i += label_step(line, cell))
+      svg.text(-gap, middle(i), map.row_labels[i], "end");
+    const bool upwards = words && across > cell;
+    for (std::size_t j = 0; j < map.columns; j += label_step(upwards ? line : across, cell))
+      if (upwards)
+        svg.text_upwards(middle(j), height + gap, map.column_labels[j], "end");
+      else
+        svg.text(middle(j), height + gap + font_size / 2, map.column_labels[j], "middle");
   }
 
-  void scale(Canvas& canvas, const std::vector<Tick>& marks) const {
-    const std::size_t height = map.rows * cell, width = 18;
-    const std::int64_t bar = x(map.columns) + 24;
-    for (std::size_t k = 0; k < height; ++k) {
-      const double t = 1 - (static_cast<double>(k) + 0.5) / static_cast<double>(height);
-      canvas.rectangle(bar, y(0) + static_cast<std::int64_t>(k), width, 1, viridis(t));
+  void scale() {
+    constexpr std::size_t steps = 64;
+    const double x = width + 24, thickness = 16, length = std::max(height, 80.0);
+    svg.add("<g shape-rendering='crispEdges' stroke-width='{}'>\n", thickness);
+    for (std::size_t k = 0; k < steps; ++k) {
+      const double t = static_cast<double>(k) / (steps - 1);
+      svg.add("<path stroke='{}' d='M{:g} {:.2f}V0'/>\n", viridis(t), x + thickness / 2,
+              length * static_cast<double>(steps - k) / steps);
     }
+    svg.add("</g>\n");
+    std::vector<Tick> marks = ticks(map.low, map.high, static_cast<std::size_t>(length / 50));
+    if (marks.size() < 2 && map.high > map.low)
+      marks = {{map.low, fmt::format("{:.3g}", map.low)},
+               {map.high, fmt::format("{:.3g}", map.high)}};
     for (const Tick& mark : marks) {
-      const double down = (1 - map.place(mark.value)) * static_cast<double>(height - 1);
-      const std::int64_t at = y(0) + std::llround(down);
-      canvas.rectangle(bar + static_cast<std::int64_t>(width), at, 5, 1, ink);
-      canvas.text(bar + static_cast<std::int64_t>(width) + 10, at, mark.text, ink, 2, Align::begin,
-                  Align::middle);
+      const double y = (1 - map.place(mark.value)) * length;
+      svg.add("<path stroke='#222' d='M{:g} {:.1f}h4'/>\n", x + thickness, y);
+      svg.text(x + thickness + 8, y, mark.text);
+    }
+    const auto finite = [](double v) { return std::isfinite(v); };
+    if (const auto n = map.values.size() - std::ranges::count_if(map.values, finite); n > 0) {
+      const double y = length + 2 * font_size;
+      svg.add("<path stroke='#ddd' stroke-width='{2:g}' d='M{0:g} {1:g}h{2:g}'/>\n", x, y,
+              thickness);
+      svg.add("<path stroke='#999' d='M{0:g} {1:g}l{2:g} {2:g}m-{2:g} 0l{2:g}-{2:g}'/>\n", x,
+              y - thickness / 2, thickness);
+      svg.text(x + thickness + 8, y, fmt::format("{} not finite", n));
     }
   }
 };
 
 }  // namespace
 
-void heat_map(const Tensor& values, const std::string& path, const HeatMapOptions& options) {
-  const Map map(values, options);
-  constexpr std::size_t side = 480, largest = 60;
-  const std::size_t suits = side / std::max(map.rows, map.columns);
-  const std::size_t cell =
-      options.cell != 0 ? options.cell : std::clamp<std::size_t>(suits, 1, largest);
-  check<ValueError>(cell <= 1024 && std::max(map.rows, map.columns) <= 16384 / cell,
-                    "heat_map: {} by {} cells of {} pixels are too many", map.rows, map.columns,
-                    cell);
-  std::vector<Tick> marks =
-      ticks(map.low, map.high, std::max<std::size_t>(map.rows * cell / 70, 1));
-  if (marks.size() < 2 && map.high > map.low)
-    marks = {{map.low, fmt::format("{:.3g}", map.low)},
-             {map.high, fmt::format("{:.3g}", map.high)}};
-  std::vector<std::string> mark_texts;
-  for (const Tick& mark : marks)
-    mark_texts.push_back(mark.text);
+std::string viridis(double t) {
+  constexpr std::size_t steps = anchors.size() - 1;
+  const double place = std::clamp(t, 0.0, 1.0) * steps;
+  const std::size_t i = std::min(static_cast<std::size_t>(place), steps - 1);
+  const double share = place - static_cast<double>(i);
+  std::string color = "#";
+  for (std::size_t k = 0; k < 3; ++k)
+    color += fmt::format("{:02x}", std::lround(std::lerp(anchors[i][k], anchors[i + 1][k], share)));
+  return color;
+}
 
-  const std::size_t left = 20 + widest(map.row_labels, 2) + 10,
-                    top = options.title.empty() ? 20 : 56;
-  const std::size_t width = left + map.columns * cell + 24 + 18 + 10 + widest(mark_texts, 2) + 20;
-  const std::size_t height = top + map.rows * cell + 10 + 2 * glyph_height + 16;
-  Canvas canvas(std::max(width, text_width(options.title) + 40), height, white);
-  canvas.text(20, 20, options.title, ink);
-  const Drawing drawing{map, cell, left, top};
-  drawing.cells(canvas);
+std::string heat_map(const Tensor& values, const HeatMapOptions& options) {
+  const Map map(values, options);
+  check<ValueError>(map.values.size() <= most_cells,
+                    "heat_map: {} by {} cells are more than {}; show a part of them", map.rows,
+                    map.columns, most_cells);
+  const std::size_t suits = std::clamp<std::size_t>(480 / std::max(map.rows, map.columns), 1, 60);
+  Drawing drawing{map, static_cast<double>(options.cell != 0 ? options.cell : suits)};
+  Svg& svg = drawing.svg;
+  drawing.cells();
   if (options.numbers)
-    drawing.numbers(canvas);
-  drawing.labels(canvas);
-  drawing.scale(canvas, marks);
-  canvas.save(path);
+    drawing.numbers();
+  drawing.labels(!options.columns.empty());
+  svg.text(drawing.width / 2, svg.bottom() + 1.2 * font_size, options.x_label, "middle");
+  if (!options.y_label.empty())
+    svg.text_upwards(svg.left() - 1.2 * font_size, drawing.height / 2, options.y_label, "middle");
+  drawing.scale();
+  svg.title(options.title);
+  return svg.str();
 }
 
 std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {

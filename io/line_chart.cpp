@@ -2,21 +2,25 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/font.hpp>
 #include <xgrad/io/picture.hpp>
+#include <xgrad/io/svg.hpp>
 #include <xgrad/io/ticks.hpp>
 
 namespace xgrad::io {
 namespace {
 
-constexpr Color white{255, 255, 255}, ink{40, 40, 40}, pale{228, 228, 228};
 // Told apart by people who see colours differently, too.  Okabe and Ito, 2008.
-constexpr Color colors[] = {{0, 114, 178}, {213, 94, 0},   {0, 158, 115}, {204, 121, 167},
-                            {230, 159, 0}, {86, 180, 233}, {0, 0, 0}};
-constexpr std::size_t line_height = 26, swatch = 30;
+constexpr std::array<std::string_view, 7> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                  "#e69f00", "#56b4e9", "#000000"};
+// What tells apart more series than there are colours.
+constexpr std::array<std::string_view, 3> dashes{"", "8 5", "2 5"};
+constexpr double far = 1e5;  // in pixels: beyond all edges
 
-std::int64_t whole(double v) { return std::llround(v); }
+struct Point {
+  double x, y;
+};
 
 /// A direction of the chart: from numbers to pixels.
 struct Axis {
@@ -44,151 +48,170 @@ struct Axis {
       high += room;
     }
   }
-  std::vector<Tick> marks() const {
-    const auto about = static_cast<std::size_t>(std::abs(last - first) / 90);
+  std::vector<Tick> marks(double apart) const {
+    const auto about = static_cast<std::size_t>(std::abs(last - first) / apart);
     return log ? log_ticks(low, high, about) : ticks(low, high, about);
   }
 };
 
-class Chart {
- public:
-  Chart(const std::vector<Series>& series, const LineChartOptions& options)
-      : series_(series), options_(options), canvas_(options.width, options.height, white) {
-    find_ranges();
-    place();
+/// Of points that follow one another in one column of pixels, the first, the last, the highest and
+/// the lowest: the line looks the same, however many there were.
+std::vector<Point> thinned(const std::vector<Point>& points) {
+  std::vector<Point> kept;
+  for (auto begin = points.begin(), end = begin; begin != points.end(); begin = end) {
+    end = std::find_if(begin, points.end(),
+                       [&](Point p) { return std::floor(p.x) != std::floor(begin->x); });
+    auto [low, high] = std::minmax_element(begin, end, [](Point a, Point b) { return a.y < b.y; });
+    std::array four{begin, std::min(low, high), std::max(low, high), end - 1};
+    for (std::size_t i = 0; i < four.size(); ++i)
+      if (i == 0 || four[i] != four[i - 1])
+        kept.push_back(*four[i]);
   }
+  return kept;
+}
 
-  const Canvas& drawn() {
-    axes();
-    for (std::size_t i = 0; i < series_.size(); ++i)
-      canvas_.line(points(series_[i]), series_[i].thickness, color(i), {x_.first, y_.last},
-                   {x_.last, y_.first});
-    legend();
-    return canvas_;
-  }
-
- private:
-  static Color color(std::size_t i) { return colors[i % std::size(colors)]; }
+struct Chart {
+  const std::vector<Series>& series;
+  const LineChartOptions& options;
+  Axis x = {.last = static_cast<double>(options.width)};
+  Axis y = {.first = static_cast<double>(options.height), .last = 0, .log = options.log_y};
+  std::vector<std::size_t> missing = {};  ///< how many points of each series are not finite
+  Svg svg{x.last, y.first};
 
   void find_ranges() {
-    y_.log = options_.log_y;
-    for (const Series& s : series_) {
+    for (const Series& s : series) {
       check<ValueError>(s.xs.size() == s.ys.size(), "line_chart: '{}' has {} xs and {} ys", s.name,
                         s.xs.size(), s.ys.size());
+      missing.push_back(0);
       for (std::size_t i = 0; i < s.xs.size(); ++i) {
-        if (!std::isfinite(s.xs[i]) || !std::isfinite(s.ys[i]))
+        if (std::isfinite(s.xs[i]))
+          x.include(s.xs[i]);
+        if (!std::isfinite(s.xs[i]) || !std::isfinite(s.ys[i])) {
+          ++missing.back();
           continue;
-        if (options_.log_y && s.ys[i] <= 0)
+        }
+        if (options.log_y && s.ys[i] <= 0)
           fail<ValueError>("line_chart: '{}' at x = {} is {}, which has no logarithm", s.name,
                            s.xs[i], s.ys[i]);
-        x_.include(s.xs[i]);
-        y_.include(s.ys[i]);
+        y.include(s.ys[i]);
       }
     }
-    check<ValueError>(x_.low <= x_.high, "line_chart: there is no finite point");
-    if (x_.low == x_.high)
-      x_.widen(0);
-    y_.widen(0.05);
-    y_.low = options_.y_low.value_or(y_.low);
-    y_.high = options_.y_high.value_or(y_.high);
-    const bool good = y_.low < y_.high && (!y_.log || y_.low > 0);
-    if (!good || !std::isfinite(y_.low) || !std::isfinite(y_.high))
-      fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y_.low, y_.high);
-  }
-
-  /// The plot is what titles, labels and ticks leave.
-  void place() {
-    const auto width = static_cast<double>(options_.width);
-    const auto height = static_cast<double>(options_.height);
-    y_.last = options_.title.empty() ? 24 : 60;
-    y_.first = height - (options_.x_label.empty() ? 46 : 78);
-    std::size_t widest = 0;
-    for (const Tick& mark : y_.marks())
-      widest = std::max(widest, text_width(mark.text));
-    x_.first = static_cast<double>(widest + (options_.y_label.empty() ? 30 : 62));
-    x_.last = width - 30;
-    if (x_.last - x_.first < 100 || y_.first - y_.last < 100)
-      fail<ValueError>("line_chart: {} by {} pixels leave no room for the lines", options_.width,
-                       options_.height);
+    check<ValueError>(y.low <= y.high, "line_chart: there is no finite point");
+    if (x.low == x.high)
+      x.widen(0);
+    y.widen(0.05);
+    y.low = options.y_low.value_or(y.low);
+    y.high = options.y_high.value_or(y.high);
+    const bool good = y.low < y.high && (!y.log || y.low > 0);
+    if (!good || !std::isfinite(y.low) || !std::isfinite(y.high))
+      fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
   }
 
   void axes() {
-    const std::int64_t left = whole(x_.first), right = whole(x_.last), top = whole(y_.last),
-                       bottom = whole(y_.first);
-    const auto across = static_cast<std::size_t>(right - left);
-    const auto down = static_cast<std::size_t>(bottom - top);
-    for (const Tick& mark : y_.marks()) {
-      const std::int64_t y = whole(y_.pixel(mark.value));
-      canvas_.rectangle(left, y, across, 1, pale);
-      canvas_.text(left - 10, y, mark.text, ink, 2, Align::end, Align::middle);
+    for (const Tick& mark : y.marks(50)) {
+      svg.add("<path stroke='#e4e4e4' d='M0 {:.1f}h{:g}'/>\n", y.pixel(mark.value), x.last);
+      svg.text(-8, y.pixel(mark.value), mark.text, "end");
     }
-    for (const Tick& mark : x_.marks()) {
-      const std::int64_t x = whole(x_.pixel(mark.value));
-      canvas_.rectangle(x, top, 1, down, pale);
-      canvas_.text(x, bottom + 12, mark.text, ink, 2, Align::middle);
+    for (const Tick& mark : x.marks(90)) {
+      svg.add("<path stroke='#e4e4e4' d='M{:.1f} 0v{:g}'/>\n", x.pixel(mark.value), y.first);
+      svg.text(x.pixel(mark.value), y.first + 16, mark.text, "middle");
     }
-    canvas_.rectangle(left, top, 2, down, ink);
-    canvas_.rectangle(left, bottom, across, 2, ink);
-    canvas_.text((left + right) / 2, 22, options_.title, ink, 2, Align::middle);
-    canvas_.text((left + right) / 2, bottom + 46, options_.x_label, ink, 2, Align::middle);
-    canvas_.text_upwards(16, (top + bottom) / 2, options_.y_label, ink);
+    svg.add("<path stroke='#222' fill='none' d='M0 0v{:g}h{:g}'/>\n", y.first, x.last);
+    svg.text(x.last / 2, svg.bottom() + 18, options.x_label, "middle");
+    if (!options.y_label.empty())
+      svg.text_upwards(svg.left() - 18, y.first / 2, options.y_label, "middle");
   }
 
-  std::vector<Point> points(const Series& s) const {
-    std::vector<Point> all;
-    for (std::size_t i = 0; i < s.xs.size(); ++i)
-      all.push_back({x_.pixel(s.xs[i]), y_.pixel(s.ys[i])});
-    return all;
+  /// The attributes that say which series it is.
+  std::string look(std::size_t i) const {
+    const std::size_t color = series[i].color.value_or(i);
+    return fmt::format("stroke='{}' stroke-dasharray='{}'", palette[color % palette.size()],
+                       dashes[color / palette.size() % dashes.size()]);
   }
 
-  /// In the corner where the fewest points are.
+  /// Strokes, and dots: these are strokes almost without length between round ends.
+  void draw(std::size_t i, const std::string& strokes, const std::string& dots) {
+    const double thickness = series[i].thickness;
+    svg.add("<path {} stroke-width='{:g}' d='{}'/>\n", look(i), thickness, strokes);
+    if (!dots.empty())
+      svg.add("<path {} stroke-width='{:g}' d='{}'/>\n", look(i), 3 * thickness, dots);
+  }
+
+  void line(std::size_t i) {
+    const Series& s = series[i];
+    std::string strokes, dots, crosses;
+    std::vector<Point> points;  // since the last that was not finite
+    const auto finish = [&] {
+      const std::vector<Point> few = thinned(points);
+      for (std::size_t k = 0; k < few.size(); ++k) {
+        strokes += fmt::format("{}{:.1f} {:.1f}", k == 0 ? "M" : " ", few[k].x, few[k].y);
+        if (s.dots || few.size() == 1)
+          dots += fmt::format("M{:.1f} {:.1f}h.1", few[k].x, few[k].y);
+      }
+      points.clear();
+    };
+    double last_cross = -far;
+    for (std::size_t k = 0; k < s.xs.size(); ++k) {
+      const double at = x.pixel(s.xs[k]);
+      if (std::isfinite(at) && std::isfinite(s.ys[k])) {
+        points.push_back({at, std::clamp(y.pixel(s.ys[k]), -far, far)});
+        continue;
+      }
+      finish();
+      if (std::isfinite(at) && std::abs(at - last_cross) > 10) {
+        crosses += fmt::format("M{:.1f} 3l8 8m-8 0l8-8", at - 4);
+        last_cross = at;
+      }
+    }
+    finish();
+    draw(i, strokes, dots);
+    if (!crosses.empty())
+      svg.add("<path {} stroke-width='2' d='{}'/>\n", look(i), crosses);
+  }
+
+  /// In rows above the plot.
   void legend() {
-    std::size_t widest = 0, named = 0;
-    for (const Series& s : series_) {
-      widest = std::max(widest, text_width(s.name));
-      named += !s.name.empty();
+    constexpr double swatch = 24, row = 22;
+    std::vector<std::string> names;
+    std::vector<Point> places;
+    Point next{0, 0};
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      const std::string& name = series[i].name;
+      names.push_back(missing[i] == 0 ? name : fmt::format("{} ({} not finite)", name, missing[i]));
+      const double wide = names[i].empty() ? 0 : swatch + 8 + text_width(names[i]) + 16;
+      if (next.x > 0 && next.x + wide > x.last)
+        next = {0, next.y + row};
+      places.push_back(next);
+      next.x += wide;
     }
-    if (named == 0)
-      return;
-    const std::size_t width = swatch + 30 + widest, height = series_.size() * line_height + 10;
-    const double w = static_cast<double>(width) + 14, h = static_cast<double>(height) + 14;
-    const std::array<Point, 4> corners{Point{x_.last - w, y_.last + 14},
-                                       {x_.first + 14, y_.last + 14},
-                                       {x_.last - w, y_.first - h},
-                                       {x_.first + 14, y_.first - h}};
-    const Point best = *std::ranges::min_element(corners, {}, [&](const Point& corner) {
-      std::size_t inside = 0;
-      for (const Series& s : series_)
-        for (const Point& p : points(s))
-          inside +=
-              p.x > corner.x - 6 && p.x < corner.x + w && p.y > corner.y - 6 && p.y < corner.y + h;
-      return inside;
-    });
-    const std::int64_t left = whole(best.x), top = whole(best.y);
-    canvas_.rectangle(left, top, width, height, {170, 170, 170});
-    canvas_.rectangle(left + 1, top + 1, width - 2, height - 2, white);
-    for (std::size_t i = 0; i < series_.size(); ++i) {
-      const std::int64_t y = top + static_cast<std::int64_t>(5 + i * line_height + line_height / 2);
-      const std::array<Point, 2> sample{
-          Point{best.x + 12, static_cast<double>(y)},
-          Point{best.x + 12 + static_cast<double>(swatch), static_cast<double>(y)}};
-      canvas_.line(sample, series_[i].thickness, color(i));
-      canvas_.text(left + static_cast<std::int64_t>(swatch) + 20, y, series_[i].name, ink, 2,
-                   Align::begin, Align::middle);
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (names[i].empty())
+        continue;
+      const double left = places[i].x, middle = places[i].y - next.y - row;
+      draw(i, fmt::format("M{:g} {:g}h{:g}", left, middle, swatch),
+           series[i].dots ? fmt::format("M{:g} {:g}h.1", left + swatch / 2, middle) : "");
+      svg.text(left + swatch + 8, middle, names[i], "start", "fill='#222'");
     }
   }
-
-  const std::vector<Series>& series_;
-  const LineChartOptions& options_;
-  Canvas canvas_;
-  Axis x_, y_;
 };
 
 }  // namespace
 
-void line_chart(const std::vector<Series>& series, const std::string& path,
-                const LineChartOptions& options) {
-  Chart(series, options).drawn().save(path);
+std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options) {
+  Chart chart{series, options};
+  Svg& svg = chart.svg;
+  chart.find_ranges();
+  chart.axes();
+  svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
+  chart.legend();
+  // What is in here is cut off at the plot's edges.
+  svg.add("<svg width='{0:g}' height='{1:g}' viewBox='0 0 {0:g} {1:g}'>\n", chart.x.last,
+          chart.y.first);
+  for (std::size_t i = 0; i < series.size(); ++i)
+    chart.line(i);
+  svg.add("</svg>\n</g>\n");
+  svg.title(options.title);
+  return svg.str();
 }
 
 }  // namespace xgrad::io

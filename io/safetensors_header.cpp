@@ -1,21 +1,17 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors_header.hpp>
 
 namespace xgrad::io {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t length_bytes = 8;
-constexpr int deepest = 3;  // object of tensors, object of one tensor, list of sizes
 
 /// Every dtype of the format.  A size in bits, since some are smaller than a byte.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 21> dtype_bits{{
@@ -62,61 +58,42 @@ Json Reader::parse(std::string_view text) const {
   if (text[last] != '}')
     refuse("its header ends with something other than '}}' and blanks (byte {})",
            length_bytes + last);
-  // The JSON parser takes a zero byte for the end of its input, and would not look at the rest.
-  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
-    refuse("its header holds a zero byte (byte {})", length_bytes + zero);
-
-  // The parser keeps the last of several equal keys without a word, so they are looked for as they
-  // come by.  keys[d] are those of the object that is open at depth d.
-  std::array<std::set<std::string>, deepest + 1> keys;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= deepest)
-        refuse("its header is nested more than {} deep", deepest);
-      keys[static_cast<std::size_t>(depth) + 1].clear();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys[static_cast<std::size_t>(depth)].insert(key).second)
-        refuse("its header has the key '{}' twice in one object", key);
-    }
-    return true;
-  };
   try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::parse_error& error) {
-    refuse("its header is not JSON (byte {})",
-           length_bytes + (error.byte > 0 ? error.byte - 1 : 0));
-  } catch (const Json::exception& error) {
-    refuse("its header is not JSON that can be read: {}", error.what());
+    return parse_json(text, length_bytes);
+  } catch (const ValueError& error) {
+    refuse("its header {}", error.what());
   }
 }
 
 std::map<std::string, std::string> Reader::metadata(const Json& entry) const {
-  if (!entry.is_object())
+  const auto* const object = entry.as<JsonObject>();
+  if (object == nullptr)
     refuse("{} is not an object", metadata_key);
   std::map<std::string, std::string> result;
-  for (const auto& [key, value] : entry.items()) {
-    if (!value.is_string())
+  for (const auto& [key, value] : *object) {
+    const auto* const text = value.as<std::string>();
+    if (text == nullptr)
       refuse("{} maps '{}' to something other than a string", metadata_key, key);
-    result.emplace(key, value.get<std::string>());
+    result.emplace(key, *text);
   }
   return result;
 }
 
 std::uint64_t Reader::whole_number(const std::string& name, const char* what,
                                    const Json& entry) const {
-  if (!entry.is_number_unsigned())
+  const auto* const number = entry.as<std::uint64_t>();
+  if (number == nullptr)
     refuse("tensor '{}': {} holds {}, which is not a whole number from 0 to 2^64 - 1", name, what,
-           entry.dump(-1, ' ', true, Json::error_handler_t::replace));
-  return entry.get<std::uint64_t>();
+           format_json(entry, InvalidUtf8::replaced));
+  return *number;
 }
 
 Shape Reader::shape(const std::string& name, const Json& entry) const {
-  if (!entry.is_array())
+  const auto* const sizes = entry.as<JsonArray>();
+  if (sizes == nullptr)
     refuse("tensor '{}': shape is not a list", name);
   Shape shape;
-  for (const Json& size : entry)
+  for (const Json& size : *sizes)
     shape.push_back(whole_number(name, "shape", size));
   return shape;
 }
@@ -146,31 +123,32 @@ std::uint64_t Reader::size(const std::string& name, const StoredTensor& stored) 
 }
 
 StoredTensor Reader::tensor(const std::string& name, const Json& entry) const {
-  if (!entry.is_object())
+  const auto* const object = entry.as<JsonObject>();
+  if (object == nullptr)
     refuse("tensor '{}' is not described by an object", name);
   for (const char* const key : {"dtype", "shape", "data_offsets"}) {
-    if (!entry.contains(key))
+    if (entry.find(key) == nullptr)
       refuse("tensor '{}' has no {}", name, key);
   }
-  for (const auto& [key, value] : entry.items()) {
+  for (const auto& [key, value] : *object) {
     if (key != "dtype" && key != "shape" && key != "data_offsets")
       refuse("tensor '{}' has the unknown key '{}'", name, key);
   }
-  if (!entry["dtype"].is_string())
+  const auto* const dtype = entry.find<std::string>("dtype");
+  if (dtype == nullptr)
     refuse("tensor '{}': dtype is not a string", name);
-  const Json& offsets = entry["data_offsets"];
-  if (!offsets.is_array() || offsets.size() != 2)
+  const auto* const offsets = entry.find<JsonArray>("data_offsets");
+  if (offsets == nullptr || offsets->size() != 2)
     refuse("tensor '{}': data_offsets is not a list of two numbers", name);
-  const std::uint64_t begin = whole_number(name, "data_offsets", offsets[0]);
-  const std::uint64_t end = whole_number(name, "data_offsets", offsets[1]);
+  const std::uint64_t begin = whole_number(name, "data_offsets", offsets->front());
+  const std::uint64_t end = whole_number(name, "data_offsets", offsets->back());
   if (begin > end)
     refuse("tensor '{}': data_offsets [{}, {}) end before they begin", name, begin, end);
   if (end > data_bytes)
     refuse("tensor '{}': data_offsets [{}, {}) go beyond the file, which has {} bytes of data",
            name, begin, end, data_bytes);
 
-  StoredTensor stored{entry["dtype"].get<std::string>(), shape(name, entry["shape"]),
-                      data_begin + begin, end - begin};
+  StoredTensor stored{*dtype, shape(name, *entry.find("shape")), data_begin + begin, end - begin};
   const std::uint64_t expected = size(name, stored);
   if (stored.bytes != expected)
     refuse("tensor '{}': shape {} of {} has {} bytes, but data_offsets [{}, {}) hold {}", name,
@@ -210,7 +188,7 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view text,
   const Reader reader{path, length_bytes + text.size(), data_bytes};
   const Json json = reader.parse(text);
   SafetensorsHeader header;
-  for (const auto& [name, entry] : json.items()) {
+  for (const auto& [name, entry] : *json.as<JsonObject>()) {
     if (name == metadata_key)
       header.metadata = reader.metadata(entry);
     else
@@ -221,18 +199,18 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view text,
 }
 
 std::string format_header(const SafetensorsHeader& header) {
-  Json json = Json::object();
+  JsonObject json;
   if (!header.metadata.empty())
-    json[metadata_key] = header.metadata;
-  for (const auto& [name, stored] : header.tensors) {
-    json[name] = {{"dtype", stored.dtype},
-                  {"shape", std::vector<std::size_t>(stored.shape.begin(), stored.shape.end())},
-                  {"data_offsets", {stored.offset, stored.offset + stored.bytes}}};
-  }
+    json.emplace_back(metadata_key, JsonObject(header.metadata.begin(), header.metadata.end()));
+  for (const auto& [name, stored] : header.tensors)
+    json.emplace_back(
+        name, JsonObject{{"data_offsets", JsonArray{stored.offset, stored.offset + stored.bytes}},
+                         {"dtype", stored.dtype},
+                         {"shape", JsonArray(stored.shape.begin(), stored.shape.end())}});
   std::string text;
   try {
-    text = json.dump();
-  } catch (const Json::exception&) {
+    text = format_json(json);
+  } catch (const ValueError&) {
     fail<ValueError>("safetensors: a name or a text of the metadata is not UTF-8");
   }
   while ((length_bytes + text.size()) % 8 != 0)

@@ -9,6 +9,7 @@
 #include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 
+#include "command_line/command_line.hpp"
 #include "evaluate.hpp"
 #include "exchange.hpp"
 #include "options.hpp"
@@ -64,7 +65,7 @@ struct Run {
 int main(int argc, char** argv) {
   try {
     return std::visit(Run(), parse_command(argc, argv));
-  } catch (const UsageError& error) {
+  } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
   } catch (const NotFinite& error) {

@@ -6,10 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "flags.hpp"
+#include "command_line/command_line.hpp"
 
 namespace char_transformer {
 namespace {
+
+using command_line::CommandLine;
+using command_line::Flags;
+using command_line::Range;
 
 constexpr std::size_t many = 1'000'000'000;
 
@@ -20,10 +24,12 @@ class RecipeFlags {
 
   template <class T>
   void number(const std::string& flag, T Recipe::*field, Range<T> range, const std::string& help) {
-    keep(field, flags_.number(flag, recipe_.*field, range, described(help, field)));
+    flags_.number(flag, recipe_.*field, range, described(help, field));
+    keep(flag, field);
   }
   void boolean(const std::string& flag, bool Recipe::*field, const std::string& help) {
-    keep(field, flags_.boolean(flag, recipe_.*field, described(help, field)));
+    flags_.boolean(flag, recipe_.*field, described(help, field));
+    keep(flag, field);
   }
   void apply(const Recipe& preset) const {
     for (const auto& fill : fill_)
@@ -38,9 +44,9 @@ class RecipeFlags {
     return fmt::format("{} [{}, baby: {}]", help, nano.*field, baby.*field);
   }
   template <class T>
-  void keep(T Recipe::*field, const CLI::Option* option) {
-    fill_.push_back([this, field, option](const Recipe& preset) {
-      if (option->count() == 0)
+  void keep(const std::string& flag, T Recipe::*field) {
+    fill_.push_back([this, flag, field](const Recipe& preset) {
+      if (!flags_.given(flag))
         recipe_.*field = preset.*field;
     });
   }
@@ -92,47 +98,11 @@ void add_seed(Flags& flags, std::uint64_t& seed) {
   flags.number("--seed", seed, {0, 0xFFFFFFFF}, fmt::format("of the random numbers [{}]", seed));
 }
 
-/// The flags and commands that can stand where something unknown stood.
-std::vector<std::string> names_in(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* const option : app.get_options()) {
-    for (const std::string& name : option->get_lnames())
-      names.push_back("--" + name);
-  }
-  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  return names;
-}
-
-/// What CLI11 did not know comes first: the other complaints often follow from it.
-[[noreturn]] void refuse(const CLI::App& top, const std::string& message) {
-  const auto commands = top.get_subcommands();
-  const CLI::App& app = commands.empty() ? top : *commands.front();
-  const std::string name =
-      commands.empty() ? top.get_name() : top.get_name() + " " + app.get_name();
-  const std::string more = fmt::format("\n'{} --help' lists what it takes.", name);
-  const std::vector<std::string> unknown = app.remaining();
-  for (const std::string& word : unknown) {
-    const std::string flag = word.substr(0, word.find('='));
-    if (flag.starts_with("-"))
-      throw UsageError(fmt::format("{}: unknown flag {}; did you mean {}?{}", name, flag,
-                                   nearest(flag, names_in(app)), more));
-  }
-  if (!unknown.empty() && commands.empty())
-    throw UsageError(fmt::format("{}: unknown command '{}'; did you mean {}?{}", name, unknown[0],
-                                 nearest(unknown[0], names_in(app)), more));
-  if (!unknown.empty())
-    throw UsageError(fmt::format("{}: unexpected argument '{}'{}", name, unknown[0], more));
-  throw UsageError(fmt::format("{}: {}{}", name, message, more));
-}
-
 }  // namespace
 
 Command parse_command(int argc, const char* const* argv) {
-  CLI::App app("Trains a character-level transformer, and lets it write.", "char_transformer");
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(38);
-  app.footer(
+  CommandLine line(
+      "char_transformer", "Trains a character-level transformer, and lets it write.",
       "\nFor example:\n"
       "  char_transformer train --data shakespeare.txt --preset nano\n"
       "  char_transformer eval --checkpoint runs/000/checkpoint.safetensors\n"
@@ -141,8 +111,7 @@ Command parse_command(int argc, const char* const* argv) {
       "'char_transformer train --help' and so on list the flags.");
 
   TrainOptions train;
-  CLI::App& train_app = *app.add_subcommand("train", "train a model; it goes to a folder");
-  Flags train_flags(train_app);
+  Flags train_flags = line.command("train", "train a model; it goes to a folder");
   train_flags.group("What and where");
   train_flags.path("--data", train.data, "FILE",
                    "any UTF-8 text [scenes that the program invents itself]");
@@ -156,18 +125,13 @@ Command parse_command(int argc, const char* const* argv) {
   add_training(train_flags, recipe);
 
   EvalOptions eval;
-  CLI::App& eval_app =
-      *app.add_subcommand("eval", "print a model's loss over a whole validation split");
-  Flags eval_flags(eval_app);
-  eval_flags.group("Flags");
+  Flags eval_flags = line.command("eval", "print a model's loss over a whole validation split");
   eval_flags.path("--checkpoint", eval.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
   eval_flags.path("--data", eval.data, "FILE", "any UTF-8 text [what the model was trained on]");
   add_threads(eval_flags, eval.threads);
 
   SampleOptions sample;
-  CLI::App& sample_app = *app.add_subcommand("sample", "let a model write");
-  Flags sample_flags(sample_app);
-  sample_flags.group("Flags");
+  Flags sample_flags = line.command("sample", "let a model write");
   sample_flags.path("--checkpoint", sample.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
   sample_flags.text("--prompt", sample.prompt, "TEXT", "what it continues [a newline]");
   sample_flags.number("--tokens", sample.tokens, {0, many},
@@ -181,19 +145,15 @@ Command parse_command(int argc, const char* const* argv) {
   add_threads(sample_flags, sample.threads);
 
   ExportOptions exported;
-  CLI::App& export_app =
-      *app.add_subcommand("export", "write a model's weights to a file that PyTorch users open");
-  Flags export_flags(export_app);
-  export_flags.group("Flags");
+  Flags export_flags =
+      line.command("export", "write a model's weights to a file that PyTorch users open");
   export_flags.path("--checkpoint", exported.checkpoint, "FILE",
                     "a checkpoint.safetensors (needed)");
   export_flags.path("--out", exported.out, "FILE", fmt::format("where to [{}]", exported.out));
 
   ImportOptions imported;
-  CLI::App& import_app =
-      *app.add_subcommand("import", "make a checkpoint of a state dict that PyTorch users saved");
-  Flags import_flags(import_app);
-  import_flags.group("Flags");
+  Flags import_flags =
+      line.command("import", "make a checkpoint of a state dict that PyTorch users saved");
   import_flags.path("--state", imported.state, "FILE",
                     "a safetensors file with nanoGPT's names (needed)");
   import_flags.path("--out", imported.out, "FILE", fmt::format("where to [{}]", imported.out));
@@ -202,47 +162,37 @@ Command parse_command(int argc, const char* const* argv) {
   import_flags.number("--n-head", imported.n_head, {1, 1024},
                       "attention heads of a block [the file's metadata]");
 
-  app.add_subcommand("corpus",
-                     "print the scenes that are trained on "
-                     "without --data");
+  line.command("corpus",
+               "print the scenes that are trained on "
+               "without --data");
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return Help{app.help()};
-  } catch (const CLI::RequiredError&) {
-    refuse(app, "a command is needed: train, eval, sample, export, import or corpus");
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string message = error.what();  // begins with the flag's name
-    refuse(app, message.substr(0, message.find(':')) + " needs a value");
-  } catch (const CLI::ParseError& error) {
-    refuse(app, error.what());
-  }
+  if (const auto help = line.parse(argc, argv))
+    return Help{*help};
 
-  if (train_app.parsed()) {
+  if (train_flags.given()) {
     recipe.apply(train.preset == "baby" ? baby : nano);
     if (train.recipe.n_embd % train.recipe.n_head != 0)
-      refuse(app, fmt::format("--n-embd {} is not divisible by --n-head {}", train.recipe.n_embd,
+      line.refuse(fmt::format("--n-embd {} is not divisible by --n-head {}", train.recipe.n_embd,
                               train.recipe.n_head));
     return train;
   }
-  const auto need = [&app](const char* flag, const std::string& value) {
+  const auto need = [&line](const char* flag, const std::string& value) {
     if (value.empty())
-      refuse(app, fmt::format("{} FILE is needed", flag));
+      line.refuse(fmt::format("{} FILE is needed", flag));
   };
-  if (eval_app.parsed()) {
+  if (eval_flags.given()) {
     need("--checkpoint", eval.checkpoint);
     return eval;
   }
-  if (sample_app.parsed()) {
+  if (sample_flags.given()) {
     need("--checkpoint", sample.checkpoint);
     return sample;
   }
-  if (export_app.parsed()) {
+  if (export_flags.given()) {
     need("--checkpoint", exported.checkpoint);
     return exported;
   }
-  if (import_app.parsed()) {
+  if (import_flags.given()) {
     need("--state", imported.state);
     return imported;
   }

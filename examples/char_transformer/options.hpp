@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <variant>
 
@@ -95,12 +94,7 @@ struct Help {
 using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExportOptions,
                              ImportOptions, CorpusOptions>;
 
-/// A command line that cannot be followed; the message says why, and what to ask for help.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-/// Reads the command line.  Throws UsageError.
+/// Reads the command line.  Throws command_line::UsageError.
 Command parse_command(int argc, const char* const* argv);
 
 }  // namespace char_transformer

@@ -4,41 +4,40 @@
 
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/json.hpp>
 
 namespace char_transformer {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using xgrad::FileError;
 using xgrad::Shape;
 using xgrad::Tensor;
+using xgrad::io::Json;
+using xgrad::io::JsonObject;
 
 /// A number below 2^31 that a configuration gives, so that products of two do not overflow.
 std::size_t size_in(const Json& config, const char* key, const std::string& path) {
-  const auto found = config.find(key);
-  if (found == config.end() || !found->is_number_unsigned() ||
-      found->get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max())
+  const auto* const size = config.find<std::uint64_t>(key);
+  if (size == nullptr || *size > std::numeric_limits<std::int32_t>::max())
     throw FileError(fmt::format("{}: its configuration has no number '{}'", path, key));
-  return found->get<std::size_t>();
+  return *size;
 }
 
 xgrad::nn::GPTConfig read_model_config(const Json& config, const std::string& path) {
-  const auto dropout = config.find("dropout");
-  const auto bias = config.find("bias");
-  if (dropout == config.end() || !dropout->is_number() || bias == config.end() ||
-      !bias->is_boolean())
+  const std::optional<double> dropout = config.number("dropout");
+  const auto* const bias = config.find<bool>("bias");
+  if (!dropout || bias == nullptr)
     throw FileError(fmt::format("{}: its configuration has no 'dropout' or no 'bias'", path));
   return {.block_size = size_in(config, "block_size", path),
           .vocab_size = size_in(config, "vocab_size", path),
           .n_layer = size_in(config, "n_layer", path),
           .n_head = size_in(config, "n_head", path),
           .n_embd = size_in(config, "n_embd", path),
-          .dropout = dropout->get<double>(),
-          .bias = bias->get<bool>()};
+          .dropout = *dropout,
+          .bias = *bias};
 }
 
 /// Compares with the tensors that are there before a model is made, which may be larger than
@@ -71,11 +70,20 @@ void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint
 
 /// Absolute, so that the model can be evaluated from any folder; null is the embedded corpus.
 Json data_entry(const std::string& path) {
-  return path.empty() ? Json() : Json(std::filesystem::absolute(path).string());
+  return path.empty() ? Json(nullptr) : Json(std::filesystem::absolute(path).string());
 }
 
-std::string dump(const Json& config) {
-  return config.dump(2, ' ', false, Json::error_handler_t::replace);
+std::string dump(const JsonObject& config) {  // the path of a text may be any bytes
+  return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
+}
+
+/// Null for what is not JSON.
+Json parse(const std::string& text) {
+  try {
+    return xgrad::io::parse_json(text);
+  } catch (const xgrad::ValueError&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -120,16 +128,12 @@ std::string format_config(const xgrad::nn::GPTConfig& config, const std::string&
 
 ModelNotes read_notes(const std::string& text) {
   ModelNotes notes;
-  const Json config = Json::parse(text, nullptr, false);
-  if (!config.is_object())
-    return notes;
-  if (const auto found = config.find("n_head");
-      found != config.end() && found->is_number_unsigned())
-    notes.n_head = found->get<std::size_t>();
-  if (const auto found = config.find("dropout"); found != config.end() && found->is_number())
-    notes.dropout = found->get<double>();
-  if (const auto found = config.find("data"); found != config.end() && found->is_string())
-    notes.data = found->get<std::string>();
+  const Json config = parse(text);
+  if (const auto* const n_head = config.find<std::uint64_t>("n_head"))
+    notes.n_head = *n_head;
+  notes.dropout = config.number("dropout").value_or(0);
+  if (const auto* const data = config.find<std::string>("data"))
+    notes.data = *data;
   return notes;
 }
 
@@ -145,8 +149,8 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) 
 
 TrainedModel load_trained_model(const std::string& path) {
   xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
-  const Json config = Json::parse(checkpoint.config, nullptr, false);
-  if (!config.is_object())
+  const Json config = parse(checkpoint.config);
+  if (config.as<JsonObject>() == nullptr)
     throw FileError(fmt::format("{}: its configuration is not a JSON object", path));
   const xgrad::nn::GPTConfig sizes = read_model_config(config, path);
   check_sizes(sizes, checkpoint);
@@ -154,8 +158,8 @@ TrainedModel load_trained_model(const std::string& path) {
     TrainedModel trained{xgrad::nn::GPT(sizes), std::move(checkpoint.characters), {}};
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     xgrad::nn::eval(trained.model);
-    if (const auto data = config.find("data"); data != config.end() && data->is_string())
-      trained.data = data->get<std::string>();
+    if (const auto* const data = config.find<std::string>("data"))
+      trained.data = *data;
     return trained;
   } catch (const xgrad::ValueError& error) {
     throw FileError(fmt::format("{}: {}", path, error.what()));

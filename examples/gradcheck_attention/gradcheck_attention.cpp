@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,6 +11,8 @@
 #include <string>
 #include <vector>
 #include <xgrad/xgrad.hpp>
+
+#include "command_line/command_line.hpp"
 
 using namespace xgrad;
 
@@ -287,45 +288,39 @@ bool print_times() {
 
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("The gradient of every attention layer, under every mask, to second order");
-  app.add_option("--layer", options.layer, "only layers whose name contains this");
-  app.add_option("--width", options.sizes.width, "a multiple of the heads")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 256));
-  app.add_option("--heads", options.sizes.heads)->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--length", options.sizes.length, "positions in a sequence")
-      ->capture_default_str()
-      ->check(CLI::Range(3, 256));
-  app.add_flag("--fast", options.fast, "random products instead of whole Jacobians");
-  app.add_option("--eps", options.eps, "of the central differences")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--first-order", options.first_order, "no second derivatives");
-  app.add_flag("--time", options.time, "only what a check of a TransformerBlock of width 32 costs");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  command_line::CommandLine line(
+      "gradcheck_attention",
+      "The gradient of every attention layer, under every mask, to second order");
+  command_line::Flags flags = line.flags();
+  Sizes& sizes = options.sizes;
+  flags.text("--layer", options.layer, "NAME", "only layers whose name contains this");
+  flags.number("--width", sizes.width, {1, 256}, "a multiple of the heads [8]");
+  flags.number("--heads", sizes.heads, {1, 64}, "attention heads [2]");
+  flags.number("--length", sizes.length, {3, 256}, "positions in a sequence [5]");
+  flags.boolean("--fast", options.fast, "random products instead of whole Jacobians");
+  flags.number("--eps", options.eps, {0, 1, true}, "of the central differences [1e-6]");
+  flags.boolean("--first-order", options.first_order, "no second derivatives");
+  flags.boolean("--time", options.time,
+                "only what a check of a TransformerBlock of width 32 costs");
+  if (const auto help = line.parse(argc, argv)) {
+    std::cout << *help;
+    return 0;
   }
-  if (options.sizes.width % options.sizes.heads != 0) {
-    std::cerr << fmt::format("gradcheck_attention: --width {} is not a multiple of --heads {}\n",
-                             options.sizes.width, options.sizes.heads);
-    return 2;
-  }
+  if (sizes.width % sizes.heads != 0)
+    line.refuse(
+        fmt::format("--width {} is not a multiple of --heads {}", sizes.width, sizes.heads));
   manual_seed(1337);
   if (options.time)
     return print_times() ? 0 : 1;
-  std::vector<Case> cases = all_cases(options.sizes);
+  std::vector<Case> cases = all_cases(sizes);
   std::erase_if(cases,
                 [&](const Case& c) { return c.layer.find(options.layer) == std::string::npos; });
-  if (cases.empty()) {
-    std::cerr << fmt::format(
-        "gradcheck_attention: no layer's name contains '{}'; there are SelfAttention, "
-        "MultiHeadAttention, CausalHead, scaled_dot_product_attention, causal_self_attention, "
-        "CausalSelfAttention and TransformerBlock\n",
-        options.layer);
-    return 2;
-  }
+  if (cases.empty())
+    line.refuse(fmt::format(
+        "no layer's name contains '{}'; there are SelfAttention, MultiHeadAttention, CausalHead, "
+        "scaled_dot_product_attention, causal_self_attention, CausalSelfAttention and "
+        "TransformerBlock",
+        options.layer));
   return print_table(cases, options) == 0 ? 0 : 1;
 }
 
@@ -334,6 +329,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const command_line::UsageError& error) {
+    std::cerr << error.what() << '\n';
+    return 2;
   } catch (const Error& error) {
     std::cerr << "gradcheck_attention: " << error.what() << '\n';
     return 1;

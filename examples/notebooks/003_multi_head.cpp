@@ -141,7 +141,10 @@ static void cells(const std::optional<std::string>& picture) {
   const Tensor map = causal.weights[0][0];
   print("\nA[0, 0] as a heat map:\n" + io::heat_map_text(map, {.low = 0, .high = 1}));
   if (picture.has_value()) {
-    io::heat_map(map, *picture, {.title = "A[0, 0]", .low = 0, .high = 1});
+    io::save_svg(
+        *picture,
+        io::heat_map(
+            map, {.title = "A[0, 0]", .x_label = "key", .y_label = "query", .low = 0, .high = 1}));
     print("the same as a picture: " + *picture);
   }
 }

@@ -56,7 +56,7 @@ int run(int argc, char** argv,
   const std::vector<std::string> arguments(argv + (argc > 0), argv + argc);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (i > 0 || arguments[i].empty() || arguments[i].front() == '-')
-      return refuse(name, arguments[i], " [PICTURE.png]");
+      return refuse(name, arguments[i], " [PICTURE.svg]");
   const auto picture = arguments.empty() ? std::nullopt : std::optional(arguments.front());
   return run(name, [&] { cells(picture); });
 }

@@ -1,74 +1,143 @@
 // Draws the losses of several runs into one picture.
 //
-//   plot_losses runs/000/metrics.jsonl runs/001/metrics.jsonl --out losses.png
+//   plot_losses runs/000 runs/001 --out losses.svg
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/io/json.hpp>
 #include <xgrad/io/picture.hpp>
+
+#include "command_line/command_line.hpp"
 
 namespace {
 
-using Json = nlohmann::json;
+namespace fs = std::filesystem;
 using xgrad::FileError;
+using xgrad::io::Json;
 using xgrad::io::Series;
 
-/// The losses in a metrics.jsonl, under the name of its folder.
-Series read_losses(const std::string& path) {
+struct Run {
+  std::string path, name;
+  Series loss = {}, validation = {};
+};
+
+void append(Series& series, double step, double loss) {
+  series.xs.push_back(step);
+  series.ys.push_back(loss);
+}
+
+Json parse(const std::string& line) {
+  try {
+    return xgrad::io::parse_json(line);
+  } catch (const xgrad::ValueError&) {
+    return {};
+  }
+}
+
+/// The losses in a metrics.jsonl, or in that of a run's folder.
+Run read_run(const std::string& given) {
+  fs::path path = given;
+  if (fs::is_directory(path))
+    path /= "metrics.jsonl";
   std::ifstream file(path);
   if (!file)
-    throw FileError(fmt::format("{}: cannot be read", path));
-  Series series;
-  series.name = std::filesystem::absolute(path).parent_path().filename().string();
+    throw FileError(fmt::format("{}: cannot be read", path.string()));
+  Run run{given, fs::absolute(path).parent_path().filename().string()};
   std::size_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_object() || !row.contains("step") || !row["step"].is_number() ||
-        !row.contains("loss") || !row["loss"].is_number())
-      throw FileError(fmt::format(
-          "{}: line {} is not a JSON object with the numbers \"step\" and \"loss\"", path, number));
-    series.xs.push_back(row["step"].get<double>());
-    series.ys.push_back(row["loss"].get<double>());
+    const Json row = parse(line);
+    const auto step = row.number("step"), loss = row.number("loss");
+    if (!step || !loss)
+      throw FileError(
+          fmt::format("{}: line {} is not a JSON object with the numbers \"step\" and \"loss\"",
+                      path.string(), number));
+    append(run.loss, *step, *loss);
+    if (const auto validation = row.number("val_loss"))
+      append(run.validation, *step, *validation);
   }
-  if (series.xs.empty())
-    throw FileError(fmt::format("{}: it has no lines", path));
-  return series;
+  if (run.loss.xs.empty())
+    throw FileError(fmt::format("{}: it has no lines", path.string()));
+  return run;
+}
+
+/// All lines, under the names of the runs' folders; where two have one name, under their paths.
+std::vector<Series> lines_of(const std::vector<Run>& runs) {
+  std::vector<Series> lines;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const bool unique = std::ranges::count(runs, run.name, &Run::name) == 1;
+    lines.push_back(run.loss);
+    lines.back().name = unique ? run.name : run.path;
+    lines.back().color = i;
+    // Curves that agree cover each other: the first is thick, so that it shows under the others.
+    lines.back().thickness = runs.size() > 1 && i == 0 ? 5 : 1.2;
+    if (run.validation.xs.empty())
+      continue;
+    lines.push_back(run.validation);
+    lines.back().name = lines[lines.size() - 2].name + ", validation";
+    lines.back().color = i;
+    lines.back().dots = true;
+  }
+  return lines;
+}
+
+/// Losses far above those that runs begin with are of runs that diverged.
+double highest_sane(const std::vector<Run>& runs) {
+  double highest = 0;
+  for (const Run& run : runs)
+    highest = std::max(highest, 1.5 * run.loss.ys.front());
+  return highest;
+}
+
+int run(int argc, char** argv) {
+  command_line::CommandLine line("plot_losses", "Draws the losses of runs into one picture.");
+  command_line::Flags flags = line.flags();
+  std::vector<std::string> paths;
+  std::string out = "losses.svg", title;
+  bool log = false;
+  flags.paths("runs", paths, "the folder of each run, or its metrics.jsonl");
+  flags.path("--out", out, "FILE", "the picture, an SVG [losses.svg]");
+  flags.text("--title", title, "TEXT", "what stands above it");
+  flags.boolean("--log", log, "a logarithmic axis");
+  if (const auto help = line.parse(argc, argv)) {
+    fmt::print("{}", *help);
+    return 0;
+  }
+  std::vector<Run> runs;
+  for (const std::string& path : paths)
+    runs.push_back(read_run(path));
+  xgrad::io::LineChartOptions options{
+      .title = title, .x_label = "step", .y_label = "loss", .log_y = log};
+  const double limit = highest_sane(runs);
+  std::string cut;
+  for (const Run& run : runs)
+    if (const double most = std::ranges::max(run.loss.ys); most > limit) {
+      options.y_high = limit;
+      cut += fmt::format("; {} goes up to {:.3g}, beyond the picture", run.name, most);
+    }
+  xgrad::io::save_svg(out, xgrad::io::line_chart(lines_of(runs), options));
+  fmt::print("{}: {} run{}{}\n", out, runs.size(), runs.size() == 1 ? "" : "s", cut);
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Draws the losses of runs into one picture.", "plot_losses");
-  std::vector<std::string> paths;
-  std::string out = "losses.png", title;
-  app.add_option("runs", paths, "metrics.jsonl of each run, written by char_transformer")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--out", out, "the picture, a PNG [losses.png]")->type_name("FILE");
-  app.add_option("--title", title, "what stands above it")->type_name("TEXT");
-  CLI11_PARSE(app, argc, argv);
   try {
-    std::vector<Series> runs;
-    for (const std::string& path : paths)
-      runs.push_back(read_losses(path));
-    // Curves that agree cover each other: the first is thick, so that it shows under the others,
-    // and these are thin where steps are many, as the loss of a batch goes up and down.
-    if (runs.size() > 1) {
-      for (Series& run : runs)
-        run.thickness = run.xs.size() > 300 ? 1 : 2;
-      runs.front().thickness = 6;
-    }
-    xgrad::io::line_chart(runs, out, {.title = title, .x_label = "step", .y_label = "loss"});
+    return run(argc, argv);
+  } catch (const command_line::UsageError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "plot_losses: {}\n", error.what());
     return 1;

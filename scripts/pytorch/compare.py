@@ -115,12 +115,10 @@ def main():
     print(f"validation loss of xgrad's weights: {table.ours[-1]['val_loss']:.9g} in xgrad, {theirs:.9g} in PyTorch; "
           f"of PyTorch's weights: {table.theirs[-1]['val_loss']:.9g}")
     ours_ms, theirs_ms = (statistics.median(row["ms"] for row in rows) for rows in (table.ours, table.theirs))
-    print(f"a step takes {ours_ms:.1f} ms in xgrad, {theirs_ms:.1f} ms in PyTorch")
-    picture = os.path.join(folder, "losses.png")
-    subprocess.run([os.path.join(binaries, "plot_losses"), os.path.join(folder, "xgrad/metrics.jsonl"),
-                    os.path.join(folder, "pytorch/metrics.jsonl"), "--out", picture,
+    print(f"a step takes {ours_ms:.1f} ms in xgrad, {theirs_ms:.1f} ms in PyTorch", flush=True)
+    subprocess.run([os.path.join(binaries, "plot_losses"), os.path.join(folder, "xgrad"),
+                    os.path.join(folder, "pytorch"), "--out", os.path.join(folder, "losses.svg"),
                     "--title", f"{steps}, seed {a.seed}: largest relative difference {largest:.1e}"], check=True)
-    print(f"both curves: {picture}")
     if not largest <= a.tolerance:
         hint = ("; this PyTorch is built with MKL, which draws other masks of dropout"
                 if a.dropout and torch.backends.mkl.is_available() else "")

@@ -1,5 +1,5 @@
 # Runs PROGRAM with ARGUMENTS and fails unless it ends with exit code CODE (0), prints what the file EXPECTED holds (with
-# @VERSION@ for VERSION), writes something matching ERROR to standard error, and leaves a PNG at PICTURE.  What is not given
+# @VERSION@ for VERSION), writes something matching ERROR to standard error, and leaves an SVG at PICTURE.  What is not given
 # is not checked.
 cmake_minimum_required(VERSION 3.22)
 if(NOT DEFINED CODE)
@@ -19,9 +19,9 @@ if(DEFINED PICTURE)
   if(NOT EXISTS "${PICTURE}")
     message(FATAL_ERROR "there is no ${PICTURE}")
   endif()
-  file(READ "${PICTURE}" signature LIMIT 8 HEX)
-  if(NOT signature STREQUAL "89504e470d0a1a0a")
-    message(FATAL_ERROR "${PICTURE} is not a PNG: it begins with ${signature}")
+  file(READ "${PICTURE}" signature LIMIT 4)
+  if(NOT signature STREQUAL "<svg")
+    message(FATAL_ERROR "${PICTURE} is not an SVG: it begins with ${signature}")
   endif()
 endif()
 if(DEFINED EXPECTED)

@@ -1,0 +1,52 @@
+#pragma once
+// JSON as a tree.  nlohmann-json reads and writes it, in json.cpp alone: including it costs a file
+// several seconds.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace xgrad::io {
+
+struct Json;
+using JsonArray = std::vector<Json>;
+using JsonObject = std::vector<std::pair<std::string, Json>>;
+
+struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string,
+                           JsonArray, JsonObject> {
+  using variant::variant;
+
+  /// This as a T; null if it is something else.
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(this);
+  }
+  /// The value of a key; null if it has none, or this is not an object.
+  const Json* find(std::string_view key) const;
+  /// The value of a key as a T; null if it is something else, or not there.
+  template <class T>
+  const T* find(std::string_view key) const {
+    const Json* const value = find(key);
+    return value == nullptr ? nullptr : value->as<T>();
+  }
+  /// This as a number of whatever kind.
+  std::optional<double> number() const;
+  std::optional<double> number(std::string_view key) const;
+};
+
+/// Reads a text of at most three levels, as all of ours are; keys come in alphabetical order.
+/// Throws ValueError for what is not JSON, is deeper, or has a key twice in one object: "is not
+/// JSON (byte 7)", counted from `first_byte`.
+Json parse_json(std::string_view text, std::uint64_t first_byte = 0);
+
+enum class InvalidUtf8 { refused, replaced };
+/// Writes it in one line, or with an indent.  Throws ValueError for a text that is not UTF-8,
+/// unless that is to be replaced by U+FFFD.
+std::string format_json(const Json& json, InvalidUtf8 invalid = InvalidUtf8::refused,
+                        int indent = -1);
+
+}  // namespace xgrad::io
