@@ -194,8 +194,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
 // ---- shape (ops/shape.cpp, ops/parts.cpp) ----
 
-/// The same elements in another shape; one size may be -1.  Copies: unlike PyTorch's, views do not
-/// share memory.
+/// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
+/// view, flatten, squeeze, unsqueeze and parts of the first dimension.
 Tensor reshape(const Tensor& x, const Dims& sizes);
 Tensor view(const Tensor& x, const Dims& sizes);  ///< the same as reshape
 Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);

@@ -118,7 +118,7 @@ enum class DType : std::uint8_t { float32, float64 };
 template <class T>
 inline constexpr DType dtype_of = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 
-/// Calls f.operator()<float>() or f.operator()<double>(), by dtype.
+/// Calls `f.operator()<float>()` or `f.operator()<double>()`, by dtype.
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::kernels {
 

@@ -1,0 +1,10 @@
+# What Doxygen reads in place of a file.
+# The // comment that a header begins with describes the file; what is indented in it is code.
+1s|^#pragma once$|/// @file|
+2,/^$/{
+  s|^//   |//      |
+  s|^//|///|
+}
+# The README's links to files that have no page of their own lead back to the project.
+s#\]\(([a-z0-9_/]+\.[hc]pp|examples/[a-z_]+/README\.md|scripts/[a-z]+)\)#](../../../\1)#g
+s#/README\.md\)#)#g
