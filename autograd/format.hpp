@@ -1,8 +1,9 @@
 #pragma once
-// fmt::format("{}", x) and fmt::print: what to_string(x) gives, with a string's width and alignment.
+// fmt::format("{}", x) and fmt::print: what to_string(x) gives, with a string's width and
+// alignment. (Not fmt/core.h, which declares how a string is formatted and does not define it.)
 
-#if __has_include(<fmt/core.h>)
-#include <fmt/core.h>
+#if __has_include(<fmt/format.h>)
+#include <fmt/format.h>
 
 #include <concepts>
 #include <string>
