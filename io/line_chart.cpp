@@ -99,12 +99,17 @@ struct Chart {
     check<ValueError>(y.low <= y.high, "line_chart: there is no finite point");
     if (x.low == x.high)
       x.widen(0);
-    y.widen(0.05);
-    y.low = options.y_low.value_or(y.low);
-    y.high = options.y_high.value_or(y.high);
-    const bool good = y.low < y.high && (!y.log || y.low > 0);
+    const auto set_ends = [&] {
+      y.low = options.y_low.value_or(y.low);
+      y.high = options.y_high.value_or(y.high);
+    };
+    set_ends();
+    const bool both = options.y_low && options.y_high;
+    const bool good = (both ? y.low < y.high : y.low <= y.high) && (!y.log || y.low > 0);
     if (!good || !std::isfinite(y.low) || !std::isfinite(y.high))
       fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
+    y.widen(0.05);
+    set_ends();
   }
 
   void axes() {

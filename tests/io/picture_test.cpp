@@ -211,6 +211,10 @@ TEST_CASE("picture: a line chart") {
     CHECK(has(words(svg), text));
   CHECK(svg.find("<svg width='200' height='100'") != std::string::npos);  // cuts off
 
+  // What is cut off does not widen the other end.
+  const Texts cut = words(line_chart({{"", {0, 1, 2}, {2, 1, 1e9}}}, {.y_high = 3}));
+  CHECK((has(cut, "1.0") && has(cut, "3.0") && !has(cut, "0.5")));
+
   // A gap, a cross above it, and a dot where a point is alone.
   const std::string gap = line_chart({{"g", {0, 1, 2, 3, 4}, {0, 2, none, 2, inf}}},
                                      {.y_low = 0, .y_high = 2, .width = 400, .height = 100});
@@ -253,5 +257,7 @@ TEST_CASE("picture: a line chart that cannot be drawn") {
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1}}}), "line_chart: 'a' has 2 xs and 1 ys");
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.log_y = true}),
                     "line_chart: 'a' at x = 2 is 0, which has no logarithm");
-  CHECK_THROWS_AS(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 3}), ValueError);
+  CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 3}),
+                    "line_chart: the vertical axis goes from 3 to 1");
+  CHECK_THROWS_AS(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 1, .y_high = 1}), ValueError);
 }
