@@ -2,6 +2,8 @@
 // each list of slots that they are called with.
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <cctype>
 #include <limits>
 #include <utility>
