@@ -1,7 +1,7 @@
 #pragma once
 // How the library's own .cpp files raise errors.  Not for users: it includes fmt.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 #include <xgrad/autograd/error.hpp>

@@ -1,5 +1,7 @@
 #include <xgrad/autograd/memory.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

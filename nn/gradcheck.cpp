@@ -1,5 +1,7 @@
 #include <xgrad/nn/gradcheck.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>

@@ -1,5 +1,7 @@
 #include <xgrad/nn/module.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -16,8 +16,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -143,7 +143,7 @@ class Collector {
       layer(name, x);
     } else if constexpr (requires { x.collect(*this, name); }) {
       x.collect(*this, name);  // a layer whose type is hidden: see sequential.hpp
-    } else if constexpr (std::ranges::range<M>) {
+    } else if constexpr (requires { std::begin(x); }) {
       std::size_t i = 0;
       for (auto& element : x)
         member(owner, name_below(name, i++), element);
@@ -177,10 +177,11 @@ class Collector {
   std::size_t layer_ = 0;
 };
 
+// Of a const model too, though nobody writes to that: so its visit is compiled once, not twice.
 template <class M>
-Members members(M& model) {
+Members members(const M& model) {
   Members found;
-  Collector(found).layer("", model);
+  Collector(found).layer("", const_cast<M&>(model));
   found.resolve();
   return found;
 }
@@ -251,7 +252,7 @@ void load_state_dict(M& model, const StateDict& state) {
 
 /// Sets the training flag of all layers: whether dropout is active.
 template <Layer M>
-void train(M& model, bool mode = true) {
+requires(!std::is_const_v<M>) void train(M& model, bool mode = true) {
   for (bool* const flag : detail::members(model).training)
     *flag = mode;
 }

@@ -33,9 +33,6 @@ class AnyLayer {
   Tensor operator()(const Tensor& x) const { return held_->call(x); }
   Tensor operator()(const Indices& x) const { return held_->call(x); }
   void collect(Collector& to, const std::string& name) { held_->collect(to, name); }
-  void collect(Collector& to, const std::string& name) const {
-    std::as_const(*held_).collect(to, name);
-  }
   template <class M>
   M* get() const {
     auto* const held = dynamic_cast<Held<M>*>(held_.get());
@@ -49,7 +46,6 @@ class AnyLayer {
     virtual Tensor call(const Tensor& x) const = 0;
     virtual Tensor call(const Indices& x) const = 0;
     virtual void collect(Collector& to, const std::string& name) = 0;
-    virtual void collect(Collector& to, const std::string& name) const = 0;
   };
   template <class M>
   struct Held final : Base {
@@ -68,7 +64,6 @@ class AnyLayer {
         refuse_input(typeid(M).name(), "Indices");
     }
     void collect(Collector& to, const std::string& name) override { to.layer(name, layer); }
-    void collect(Collector& to, const std::string& name) const override { to.layer(name, layer); }
     M layer;
   };
 

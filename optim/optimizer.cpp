@@ -1,5 +1,7 @@
 #include <xgrad/optim/optimizer.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,5 +1,7 @@
 #include <xgrad/autograd/check/explain.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/values.hpp>

@@ -2,6 +2,8 @@
 // point.
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <cmath>
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_function.hpp>

@@ -1,6 +1,8 @@
 // A GradcheckReport as text and as numbers to draw.
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/fail.hpp>

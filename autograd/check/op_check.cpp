@@ -1,5 +1,7 @@
 #include <xgrad/autograd/check/op_check.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>

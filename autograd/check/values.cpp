@@ -1,5 +1,7 @@
 #include <xgrad/autograd/check/values.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>

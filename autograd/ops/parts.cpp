@@ -1,6 +1,8 @@
 // Ops that take a Tensor apart or join several.
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>

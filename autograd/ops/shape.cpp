@@ -2,6 +2,8 @@
 // only which, and what may go wrong.
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
