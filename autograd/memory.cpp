@@ -1,7 +1,5 @@
 #include <xgrad/autograd/memory.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>

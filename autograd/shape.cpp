@@ -1,5 +1,7 @@
 #include <xgrad/autograd/shape.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
 
