@@ -32,8 +32,9 @@ void accumulate_grads(
   for (std::unique_lock lock(mutex);; lock.lock()) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto& grad = gradients[i].first->grad;
-      const bool in_place = !graph && grad != nullptr && grad.use_count() == 1 &&
-                            grad->node == nullptr && is_sole_owner(grad->value);
+      const bool in_place =
+          !graph && grad != nullptr && grad.use_count() == 1 && grad->node == nullptr &&
+          grad->value->dtype == gradients[i].second.dtype() && is_sole_owner(grad->value);
       before[i] = in_place ? nullptr : grad;
     }
     if (graph)  // add() may call an observer, which may do anything

@@ -77,7 +77,8 @@ class Sink::Run {
   void deliver(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = gradient;
-    else if (auto impl = node.keeper.lock(); impl != nullptr && results_.empty())
+    else if (auto impl = node.keeper.lock();
+             impl != nullptr && impl->node.get() == &node && results_.empty())
       kept_.emplace_back(std::move(impl), gradient);
   }
 
@@ -187,12 +188,17 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   if (inputs.empty())
     return results;
   Sink::Run run(options, outputs, inputs);
+  const auto check_used = [&](std::size_t i, bool used) {
+    if (!used && !options.allow_unused)
+      fail<GraphError>("grad: no output uses input {} of shape {}; allow_unused permits it", i,
+                       to_string(inputs[i].shape()));
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i)  // before anything runs and is freed
+    check_used(i, run.wants(inputs[i].impl().node));
   start(run, outputs, options, "grad");
-  for (const Tensor& x : inputs) {
-    results.push_back(run.result(x));
-    if (!results.back().defined() && !options.allow_unused)
-      fail<GraphError>("grad: no output uses input {} of shape {}; allow_unused permits it",
-                       results.size() - 1, to_string(x.shape()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    results.push_back(run.result(inputs[i]));
+    check_used(i, results.back().defined());
   }
   return results;
 }

@@ -6,6 +6,7 @@
 // How gradients flow back: engine.hpp.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -92,15 +93,25 @@ class OpNode final : public Node {
   bool backward(Sink& sink) override {
     if (!formula_.has_value())
       return false;
+    const Running running(running_);
     (*formula_)(sink);
     return true;
   }
   void free() override {
-    formula_.reset();
+    if (running_ == 0)  // a formula may start a run that leads here again
+      formula_.reset();
     Node::free();
   }
 
  private:
+  struct Running {
+    std::atomic<int>& count;
+    explicit Running(std::atomic<int>& c) : count(c) { ++count; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() { --count; }
+  };
+  std::atomic<int> running_{0};
   std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
 };
 

@@ -44,8 +44,9 @@ Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 Tensor full_like(const Tensor& x, double value);
 Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor
-/// A Tensor on memory that belongs to it from now on, without a copy; whoever owns it is let go
-/// with the last window on it (torch.from_blob).  Elements are row-major.
+/// A Tensor on memory that belongs to it from now on and may be written in place, without a copy;
+/// whoever owns it is let go with the last window on it (torch.from_blob).  Elements are row-major.
+/// If another handle on the memory is kept, elements are copied before they are written.
 Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes);
 Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes);
 /// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given

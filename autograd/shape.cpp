@@ -13,9 +13,12 @@ void Shape::out_of_range(std::int64_t d) const {
 }
 
 std::size_t numel(const Shape& shape) {
+  if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end())
+    return 0;
   std::size_t n = 1;
   for (const std::size_t size : shape)
-    n *= size;
+    if (__builtin_mul_overflow(n, size, &n))
+      fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
   return n;
 }
 
@@ -51,7 +54,9 @@ Shape to_shape(const Dims& sizes, const char* op) {
     if (sizes[i] < 0)
       fail<ShapeError>("{}: size {} at dimension {} is negative", op, sizes[i], i);
     shape[i] = static_cast<std::size_t>(sizes[i]);
-    if (shape[i] != 0 && n > (std::size_t{1} << 60) / shape[i])
+    if (shape[i] == 0)
+      continue;
+    if (n > (std::size_t{1} << 60) / shape[i])
       fail<ShapeError>("{}: shape {} has too many elements", op, fmt::join(sizes, ", "));
     n *= shape[i];
   }

@@ -124,7 +124,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-/// The product of the sizes; 1 for a 0-d shape.
+/// The product of the sizes; 1 for a 0-d shape.  ShapeError if no number holds it.
 std::size_t numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -40,6 +41,7 @@ void Tensor::check_updatable() const {
 
 void Tensor::set_value(std::shared_ptr<const Value> value) {
   check_updatable();
+  check<ValueError>(value != nullptr, "update: there is no new value");
   if (value->shape != shape())
     fail<ShapeError>("update: the new value has shape {} but this Tensor has shape {}",
                      to_string(value->shape), to_string(shape()));
@@ -81,6 +83,9 @@ template <class T>
 static Tensor blob(std::shared_ptr<T> data, const Dims& sizes) {
   const std::size_t n = numel(to_shape(sizes, "from_blob"));
   check<ValueError>(data != nullptr || n == 0, "from_blob: a null pointer for {} elements", n);
+  check<ValueError>(reinterpret_cast<std::uintptr_t>(data.get()) % alignof(T) == 0,
+                    "from_blob: the address is not a multiple of {}, as a {}'s must be", alignof(T),
+                    to_string(dtype_of<T>));
   return adopt(std::move(data), sizes, n, "from_blob");
 }
 Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes) {
@@ -94,22 +99,55 @@ Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes) {
 
 bool Tensor::is_leaf() const { return impl().node == nullptr || impl().node->sequence == 0; }
 
+static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Impl>& impl, DType dtype) {
+  auto node = make_pooled<Node>();
+  node->op = "leaf";
+  node->shape = impl->value->shape;
+  node->dtype = dtype;
+  node->keeper = impl;
+  return node;
+}
+
 Tensor& Tensor::requires_grad_(bool on) {
   check<GraphError>(is_leaf(),
                     "requires_grad_: this Tensor is the result of '{}'; only a leaf can change",
                     requires_grad() ? impl().node->op : "");
   if (on == requires_grad())
     return *this;
-  std::shared_ptr<Node> node;
-  if (on) {
-    node = make_pooled<Node>();
-    node->op = "leaf";
-    node->shape = shape();
-    node->dtype = dtype();
-    node->keeper = impl_;
-  }
-  impl_->node = std::move(node);
+  if (on && impl_->frozen == nullptr)
+    impl_->frozen = leaf_node(impl_, dtype());
+  std::swap(impl_->node, impl_->frozen);
   return *this;
+}
+
+void detail::convert(std::span<const Tensor> leaves, DType dtype) {
+  struct Converted {
+    std::shared_ptr<const Value> value;
+    std::shared_ptr<Node> node;
+    std::shared_ptr<Tensor::Impl> grad;
+  };
+  std::map<std::shared_ptr<Tensor::Impl>, Converted> all;
+  for (const Tensor& x : leaves) {
+    check<GraphError>(x.is_leaf(), "to: a Tensor of shape {} is the result of '{}', not a leaf",
+                      to_string(x.shape()), x.requires_grad() ? x.impl().node->op : "");
+    const auto& impl = x.handle();
+    if (x.dtype() == dtype || all.contains(impl))
+      continue;
+    Converted& to = all[impl];
+    to.value = x.detach().to(dtype).impl().value;
+    if (impl->node != nullptr || impl->frozen != nullptr)
+      to.node = leaf_node(impl, dtype);
+    if (impl->grad != nullptr)
+      to.grad = x.grad().detach().to(dtype).handle();
+  }
+  for (auto& [impl, to] : all) {
+    auto& node = impl->node != nullptr ? impl->node : impl->frozen;
+    if (node != nullptr)
+      to.node->hooks = std::move(node->hooks);
+    node = std::move(to.node);
+    impl->value = std::move(to.value);
+    impl->grad = std::move(to.grad);
+  }
 }
 
 void Tensor::set_grad(const Tensor& gradient) {
@@ -117,17 +155,21 @@ void Tensor::set_grad(const Tensor& gradient) {
     fail<ShapeError>("set_grad: a {} gradient of shape {} for a {} Tensor of shape {}",
                      to_string(gradient.dtype()), to_string(gradient.shape()), to_string(dtype()),
                      to_string(shape()));
+  check<ValueError>(!gradient.defined() || gradient.impl_ != impl_,
+                    "set_grad: a Tensor cannot be its own gradient; give it a detach()");
   impl();
   impl_->grad = gradient.impl_;
 }
 
 void Tensor::retain_grad() {
   check<GraphError>(requires_grad(), "retain_grad: this Tensor does not require a gradient");
-  impl_->node->keeper = impl_;
+  if (!is_leaf())  // a leaf keeps its gradient anyway
+    impl_->node->keeper = impl_;
 }
 
 std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
   check<GraphError>(requires_grad(), "register_hook: this Tensor does not require a gradient");
+  check<ValueError>(hook != nullptr, "register_hook: there is no function to call");
   auto& hooks = impl_->node->hooks;
   static std::atomic<std::size_t> next_id{0};  // never used twice, so an old id removes nothing
   const std::size_t id = next_id++;

@@ -8,6 +8,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,8 @@ template <class T>
 class Plain {
  public:
   Plain() : Plain(Array<T>()) {}
+  Plain(const Plain&) = default;  ///< and no move: a handle that was given away names it still
+  Plain& operator=(const Plain&) = default;
   Plain(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
   Plain(
       std::initializer_list<Values> values);  ///< {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged
@@ -106,8 +109,9 @@ class alignas(2 * sizeof(void*)) Tensor {
  public:
   struct Impl {
     std::shared_ptr<const Value> value;
-    std::shared_ptr<Node> node;  ///< null: a constant
-    std::shared_ptr<Impl> grad;  ///< of leaves, and of others after retain_grad()
+    std::shared_ptr<Node> node;    ///< null: a constant
+    std::shared_ptr<Impl> grad;    ///< of leaves, and of others after retain_grad()
+    std::shared_ptr<Node> frozen;  ///< a leaf's node after requires_grad_(false)
   };
 
   Tensor() = default;  ///< undefined: no value
@@ -127,7 +131,7 @@ class alignas(2 * sizeof(void*)) Tensor {
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
-      : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr})) {}
+      : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr, nullptr})) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   bool defined() const { return impl_ != nullptr; }
@@ -159,8 +163,9 @@ class alignas(2 * sizeof(void*)) Tensor {
   // ---- the graph ----
   bool requires_grad() const { return impl().node != nullptr; }
   bool is_leaf() const;
-  /// Makes a constant a leaf that gathers gradients, or a leaf a constant.  GraphError on the
-  /// result of an op.
+  /// Makes a constant a leaf that gathers gradients, or a leaf a constant.  A leaf that is made a
+  /// constant and back is the same leaf, with its hooks, also for graphs from before; as long as it
+  /// is a constant, they leave its grad() alone.  GraphError on the result of an op.
   Tensor& requires_grad_(bool on = true);
   /// The gathered gradient; undefined if there is none.
   Tensor grad() const { return Tensor(impl().grad); }
@@ -263,6 +268,11 @@ namespace detail {
 /// For optimizers: whoever asks writes at once, and keeps no pointer.  Errors as of update().
 template <class T>
 T* writable_data(Tensor& x);
+
+/// Changes the dtype of leaves and constants behind all their handles, with their grad(): all or,
+/// if anything throws, none.  Graphs from before no longer reach them.  GraphError on the result of
+/// an op.
+void convert(std::span<const Tensor> leaves, DType dtype);
 
 }  // namespace detail
 }  // namespace xgrad

@@ -59,9 +59,12 @@ template <class T, class E>
 Array<T> from_xtensor(E&& e) {
   using Expression = std::remove_cvref_t<E>;
   const Shape shape(e.shape().begin(), e.shape().end());
+  if constexpr (is_container<Expression>)
+    if (e.storage().size() < numel(shape))
+      throw ValueError("a Tensor from an xtensor array that was moved from");
   if constexpr (!std::is_reference_v<E> && !std::is_const_v<E> && is_container<Expression> &&
                 std::is_same_v<value_type_of<E>, T>)
-    if (numel(shape) > 0 && (e.layout() == xt::layout_type::row_major || shape.size() < 2)) {
+    if (numel(shape) > 0 && e.layout() == xt::layout_type::row_major) {
       const auto owner = std::make_shared<Expression>(std::move(e));
       return {std::shared_ptr<T>(owner, owner->data()), shape};
     }

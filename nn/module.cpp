@@ -176,6 +176,10 @@ void load_state_dict(const Members& members, const StateDict& state) {
   if (!problems.empty())
     fail<ValueError>("load_state_dict: the state does not fit the model{}", problems);
 
+  for (const auto& [name, value] : values)
+    check<GraphError>(expected.at(name)->tensor.is_leaf(),
+                      "load_state_dict: '{}' of the model is the result of an op, not a leaf",
+                      name);
   for (const auto& [name, value] : values) {
     Tensor own = expected.at(name)->tensor;
     own.set_value(value.second->impl().value);
@@ -184,30 +188,11 @@ void load_state_dict(const Members& members, const StateDict& state) {
 
 // ---- converting and copying ----
 
-// Changes the Tensor behind all its handles.  Its leaf node is replaced: a graph from before still
-// holds the old one, whose gradients have the old dtype and now have nowhere to go.
-static void convert(Tensor x, DType dtype) {
-  if (x.dtype() == dtype)
-    return;
-  check<GraphError>(x.is_leaf(), "to: a member of the model is the result of an op, not a leaf");
-  const bool requires_grad = x.requires_grad();
-  const Tensor gradient = x.grad();
-  auto hooks = requires_grad ? std::move(x.handle()->node->hooks) : decltype(Node::hooks)();
-  if (requires_grad)
-    x.handle()->node->keeper.reset();
-  x.zero_grad();
-  x.requires_grad_(false);
-  x.handle()->value = x.detach().to(dtype).handle()->value;
-  x.requires_grad_(requires_grad);
-  if (requires_grad)
-    x.handle()->node->hooks = std::move(hooks);
-  if (gradient.defined())
-    x.set_grad(gradient.detach().to(dtype));
-}
-
 void convert(const Members& members, DType dtype) {
+  std::vector<Tensor> tensors;
   for (const Member& m : members.tensors)
-    convert(m.tensor, dtype);
+    tensors.push_back(m.tensor);
+  xgrad::detail::convert(tensors, dtype);
 }
 
 void make_own(const Members& members) {
@@ -218,8 +203,9 @@ void make_own(const Members& members) {
       copy = m.tensor.detach();  // shares the value until either is updated
       copy.requires_grad_(m.tensor.requires_grad());
     }
-    *m.place = copy;
   }
+  for (const Member& m : members.tensors)
+    *m.place = copies[m.tensor.handle().get()];
 }
 
 // ---- looking ----

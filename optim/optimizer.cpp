@@ -110,6 +110,8 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   for (const auto& [name, tensor] : state.tensors) {
     note(name);
     tensors.emplace(name, tensor);
+    if (!tensor.defined())
+      problems.push_back("undefined: " + name);
   }
   for (const auto& [name, number] : state.numbers) {
     note(name);

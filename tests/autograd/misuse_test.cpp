@@ -189,3 +189,125 @@ TEST_CASE("ids keep all their digits", "[misuse]") {
   CHECK_THROWS_AS((Indices{1e300}), ValueError);
   CHECK_THROWS_AS((Indices{std::numeric_limits<double>::quiet_NaN()}), ValueError);
 }
+
+TEST_CASE("a leaf that is frozen and thawed is the same leaf", "[misuse]") {
+  Tensor w = tensor({1.0}).requires_grad_();
+  int calls = 0;
+  w.register_hook([&calls](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
+  const auto twice = [&] {
+    const Tensor before = w * 2;
+    w.requires_grad_(false).requires_grad_(true);
+    return before + w * 5;
+  };
+  CHECK(grad({twice()}, {w})[0].item() == 7);
+  sum(twice()).backward();
+  CHECK(w.grad().item() == 7);
+  const Tensor kept = w.grad();
+  sum(twice()).backward();
+  CHECK(w.grad().item() == 14);
+  CHECK(kept.item() == 7);
+  CHECK(calls == 3);
+  // as long as it is frozen, earlier graphs leave its grad() alone
+  const Tensor y = sum(w * 3);
+  w.requires_grad_(false);
+  y.backward();
+  CHECK(w.grad().item() == 14);
+}
+
+TEST_CASE("another handle on a leaf's place in the graph does not take its gradient", "[misuse]") {
+  const Tensor w = tensor({1, 2}).requires_grad_();
+  const Trace trace;
+  const Tensor y = sum(w * 2);
+  Tensor alias = trace.events()[0].inputs[0];
+  alias.retain_grad();
+  y.backward();
+  CHECK(numbers(w.grad()) == List{2, 2});
+}
+
+TEST_CASE("sizes whose product no number holds are errors", "[misuse]") {
+  CHECK_THROWS_AS(matmul(zeros({274177, 0}), zeros({0, 67280421310721})), ShapeError);
+  const std::int64_t large = std::int64_t{1} << 32;
+  CHECK_THROWS_AS(zeros({0, large, large}), ShapeError);
+  CHECK_THROWS_AS(zeros({large, large}), ShapeError);
+  CHECK_THROWS_WITH(numel(Shape{1, std::size_t{1} << 40, std::size_t{1} << 40}),
+                    ContainsSubstring("too many elements"));
+  CHECK(numel(Shape{0, std::size_t{1} << 40, std::size_t{1} << 40}) == 0);
+}
+
+TEST_CASE("what was moved from, or is no value, is an error or still there", "[misuse]") {
+  Indices ids{1, 2};
+  const Indices taken = std::move(ids);
+  CHECK(ids.data()[1] == 2);
+  xt::xarray<float> a = {1, 2};
+  const Tensor first = std::move(a);
+  CHECK_THROWS_AS(Tensor(std::move(a)), ValueError);
+  Tensor x = scalar(3);
+  CHECK_THROWS_AS(x.update([](auto& v) { const auto stolen = std::move(v); }), ValueError);
+  CHECK_THROWS_AS(x.set_value(nullptr), ValueError);
+  CHECK(x.item() == 3);
+  CHECK_THROWS_AS(x.set_grad(x), ValueError);
+  x.requires_grad_();
+  CHECK_THROWS_AS(x.register_hook(nullptr), ValueError);
+  alignas(8) char bytes[16] = {};
+  CHECK_THROWS_AS(
+      from_blob(std::shared_ptr<float>(reinterpret_cast<float*>(bytes + 1), [](float*) {}), {1}),
+      ValueError);
+}
+
+TEST_CASE("a formula that starts a run on its own graph", "[misuse]") {
+  const Tensor x = tensor({1, 2}).requires_grad_();
+  auto self = std::make_shared<Tensor>();
+  int depth = 0;
+  *self = record(
+      "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 3.0; },
+      [self, &depth, input = std::make_shared<Tensor>(x),
+       kept = std::make_shared<int>(3)](Sink& sink) {
+        if (depth++ == 0)
+          grad({sum(*self)}, {*input});
+        sink.add(0, sink.gradient() * static_cast<double>(*kept));
+      });
+  sum(*self).backward();
+  CHECK(numbers(x.grad()) == List{3, 3});
+  *self = Tensor();
+}
+
+TEST_CASE("a grad() that fails leaves the graph for another try", "[misuse]") {
+  const Tensor x = tensor({1, 2}).requires_grad_(), unused = tensor({3}).requires_grad_();
+  const Tensor y = sum(x * x);
+  CHECK_THROWS_AS(grad({y}, {x, unused}), GraphError);
+  const auto found = grad({y}, {x, unused}, {.allow_unused = true});
+  CHECK(numbers(found[0]) == List{2, 4});
+  CHECK_FALSE(found[1].defined());
+}
+
+TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
+  struct Model {
+    Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_() * 2;
+    static void visit(auto& self, auto&& v) { v("a", self.a), v("b", self.b); }
+  } model;
+  sum(model.a).backward();
+  CHECK_THROWS_AS(nn::to(model, DType::float64), GraphError);
+  CHECK(model.a.dtype() == DType::float32);
+  CHECK_THROWS_AS(nn::load_state_dict(model, {{"a", zeros({2})}, {"b", zeros({2})}}), GraphError);
+  CHECK(numbers(model.a) == List{1, 1});
+  model.b = ones({2}).requires_grad_();
+  nn::to(model, DType::float64);
+  CHECK(model.a.grad().dtype() == DType::float64);
+  CHECK(numbers(model.a.grad()) == List{1, 1});
+  CHECK(model.a.requires_grad());
+
+  // a gradient of another dtype than the one that is added to it: nothing changes
+  Tensor p = ones({2}).requires_grad_(), q = ones({2}).requires_grad_();
+  const auto run = [&] { sum(p + q).backward(); };
+  run();
+  struct Holds {
+    Tensor gradient;
+    static void visit(auto& self, auto&& v) { v("gradient", self.gradient); }
+  } holds{q.grad()};
+  nn::to(holds, DType::float64);
+  CHECK_THROWS_AS(run(), Error);
+  CHECK(numbers(p.grad()) == List{1, 1});
+}
