@@ -87,6 +87,26 @@ struct Rows {
 /// Elements in a piece of work for one thread.
 inline constexpr std::size_t elementwise_grain = 16384;
 
+/// Calls f(i, offsets, n) for pieces of the output: n elements from the i-th on, and where each
+/// operand is there.
+template <std::size_t N, class F>
+void for_pieces(const Rows<N>& rows, const F& f) {
+  if (rows.outer.empty()) {  // one row, cut into pieces
+    parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
+      std::array<std::size_t, N> offsets;
+      for (std::size_t k = 0; k < N; ++k)
+        offsets[k] = begin * rows.step[k];
+      f(begin, offsets, end - begin);
+    });
+    return;
+  }
+  const std::size_t grain = std::max<std::size_t>(1, elementwise_grain / rows.length);
+  parallel_for(rows.count, grain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r)
+      f(r * rows.length, rows.offsets(r), rows.length);
+  });
+}
+
 /// out[i] = f(in0[i], in1[i], ...), n elements, where f takes and returns SIMD registers.  An
 /// operand with step 0 stays at its first element.  The last elements go through a padded register:
 /// every element sees the same instructions.
@@ -144,25 +164,22 @@ void map(Array<T>& out, const std::array<const Array<T>*, N>& operands, const F&
   if (out.size() == 0)
     return;
   const Rows<N> rows(out.shape(), shapes);
-  if (rows.outer.empty()) {  // one row, cut into pieces
-    parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
-      std::array<const T*, N> at;
-      for (std::size_t k = 0; k < N; ++k)
-        at[k] = data[k] + begin * rows.step[k];
-      map_row<T, N>(out.data() + begin, at, rows.step, end - begin, f);
-    });
-    return;
-  }
-  const std::size_t grain = std::max<std::size_t>(1, elementwise_grain / rows.length);
-  parallel_for(rows.count, grain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      const auto offsets = rows.offsets(r);
-      std::array<const T*, N> at;
-      for (std::size_t k = 0; k < N; ++k)
-        at[k] = data[k] + offsets[k];
-      map_row<T, N>(out.data() + r * rows.length, at, rows.step, rows.length, f);
-    }
+  for_pieces(rows, [&](std::size_t i, const std::array<std::size_t, N>& offsets, std::size_t n) {
+    std::array<const T*, N> at;
+    for (std::size_t k = 0; k < N; ++k)
+      at[k] = data[k] + offsets[k];
+    map_row<T, N>(out.data() + i, at, rows.step, n, f);
   });
 }
+
+/// A row-major operand.
+template <class T>
+struct Operand {
+  const T* data;
+  const Shape& shape;
+};
+/// out = mask ? a : b, broadcast to `shape`.
+template <class T>
+void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, T* out);
 
 }  // namespace xgrad::kernels

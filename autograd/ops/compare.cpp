@@ -4,9 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 
 namespace xgrad {
 
@@ -39,16 +38,15 @@ Mask broadcast(const char* op, const Array<T>& a, const Array<T>& b, const F& f)
 
 template <class F>
 Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  if (a.dtype() != b.dtype())
-    fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op, to_string(a.dtype()),
-                     to_string(b.dtype()));
+  detail::check_operands(op, std::array{a, b});
   return dispatch(a.dtype(),
                   [&]<class T>() { return broadcast(op, a.array<T>(), b.array<T>(), f); });
 }
 
 // The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
 template <class F>
-Mask compare(const Tensor& x, double number, const F& f) {
+Mask compare(const char* op, const Tensor& x, double number, const F& f) {
+  detail::check_operands(op, std::array{x});
   return dispatch(x.dtype(), [&]<class T>() {
     auto out = empty_array<bool>(x.shape());
     std::transform(x.data<T>(), x.data<T>() + out.size(), out.data(),
@@ -78,12 +76,20 @@ Mask operator>=(const Tensor& a, const Tensor& b) {
   return compare("operator>=", a, b, std::greater_equal<>());
 }
 
-Mask operator==(const Tensor& a, double b) { return compare(a, b, std::equal_to<>()); }
-Mask operator!=(const Tensor& a, double b) { return compare(a, b, std::not_equal_to<>()); }
-Mask operator<(const Tensor& a, double b) { return compare(a, b, std::less<>()); }
-Mask operator<=(const Tensor& a, double b) { return compare(a, b, std::less_equal<>()); }
-Mask operator>(const Tensor& a, double b) { return compare(a, b, std::greater<>()); }
-Mask operator>=(const Tensor& a, double b) { return compare(a, b, std::greater_equal<>()); }
+Mask operator==(const Tensor& a, double b) {
+  return compare("operator==", a, b, std::equal_to<>());
+}
+Mask operator!=(const Tensor& a, double b) {
+  return compare("operator!=", a, b, std::not_equal_to<>());
+}
+Mask operator<(const Tensor& a, double b) { return compare("operator<", a, b, std::less<>()); }
+Mask operator<=(const Tensor& a, double b) {
+  return compare("operator<=", a, b, std::less_equal<>());
+}
+Mask operator>(const Tensor& a, double b) { return compare("operator>", a, b, std::greater<>()); }
+Mask operator>=(const Tensor& a, double b) {
+  return compare("operator>=", a, b, std::greater_equal<>());
+}
 
 // ---- masks ----
 
@@ -109,13 +115,11 @@ bool all(const Mask& mask) {
 // ---- values ----
 
 Mask isfinite(const Tensor& x) {
-  return compare(x, 0, [](auto v, auto) { return std::isfinite(v); });
+  return compare("isfinite", x, 0, [](auto v, auto) { return std::isfinite(v); });
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  if (a.dtype() != b.dtype())
-    fail<DTypeError>("allclose: operands are {} and {}; convert one with to()",
-                     to_string(a.dtype()), to_string(b.dtype()));
+  detail::check_operands("allclose", std::array{a, b});
   check<ValueError>(rtol >= 0 && atol >= 0, "allclose: rtol {} and atol {} must not be negative",
                     rtol, atol);
   if (a.shape() != b.shape())
