@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
+#include <string>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
 
@@ -20,6 +22,11 @@ template <class E, class... Args>
 void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]]
     throw E(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// "1 element", "3 elements".
+inline std::string counted(std::size_t n, const char* one, const char* many) {
+  return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
 }  // namespace xgrad

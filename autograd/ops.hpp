@@ -14,70 +14,28 @@
 // piece.
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+#include <xgrad/autograd/ops/factories.hpp>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {
 
-class Generator;
-
-// ---- factories (tensor.cpp): constants, float32 unless told otherwise ----
-
-Tensor tensor(const Values& values,
-              DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
-Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
-Tensor ones(const Dims& sizes, DType dtype = DType::float32);
-Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);
-Tensor eye(std::size_t n, DType dtype = DType::float32);
-Tensor eye(std::size_t n, std::size_t m, DType dtype = DType::float32);
-/// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
-Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
-Tensor arange(double end);
-/// `steps` evenly spaced numbers from start to end, both included.
-Tensor linspace(double start, double end, std::size_t steps, DType dtype = DType::float32);
-Tensor zeros_like(const Tensor& x);
-Tensor ones_like(const Tensor& x);
-Tensor full_like(const Tensor& x, double value);
-Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor
-/// A Tensor on memory that belongs to it from now on and may be written in place, without a copy;
-/// whoever owns it is let go with the last window on it (torch.from_blob).  Elements are row-major.
-/// If another handle on the memory is kept, elements are copied before they are written.
-Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes);
-Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes);
-/// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given
-/// (random.hpp).
-Tensor rand(const Dims& sizes, DType dtype = DType::float32);
-Tensor rand(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
-Tensor randn(const Dims& sizes, DType dtype = DType::float32);
-Tensor randn(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
-Tensor rand_like(const Tensor& x);
-Tensor randn_like(const Tensor& x);
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
-Indices randperm(std::size_t n);
-Indices randperm(std::size_t n, Generator& generator);
-/// 1 with probability p, else 0, for each element p (torch.bernoulli): uniforms of p's own type are
-/// compared with it.  ValueError unless all are in [0, 1].
-Tensor bernoulli(const Tensor& p);
-Tensor bernoulli(const Tensor& p, Generator& generator);
-/// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
-/// (B, V) -> (B, n), n above 0.  Without replacement an index comes at most once.  ValueError if a
-/// weight is negative or not finite, or fewer than n (with replacement: 1) of a row are positive.
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement = false);
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator);
-Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
-
-// ---- elementwise (ops/elementwise.cpp): operands broadcast ----
+// ---- elementwise (ops/elementwise.cpp, ops/choice.cpp): operands broadcast ----
 
 Tensor add(const Tensor& a, const Tensor& b);
+Tensor add(const Tensor& a, const Tensor& b, double alpha);  ///< a + alpha * b
 Tensor sub(const Tensor& a, const Tensor& b);
+Tensor sub(const Tensor& a, const Tensor& b, double alpha);  ///< a - alpha * b
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);  ///< gradients infinite or NaN where b is 0
+enum class RoundingMode { trunc, floor };
+/// a / b rounded towards 0 (trunc) or downward (floor, Python's //); both gradients are 0.  floor
+/// takes the remainder first, so floor of 1 / 0.1 is 9: 0.1 as stored goes into 1 only 9 times.
+Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode);
 Tensor neg(const Tensor& x);
 /// x^exponent.  At x = 0 the derivative is that of the formula, exponent * x^(exponent - 1):
 /// infinite for exponents below 1; for exponent 0 it is 0 everywhere.  In a Tensor exponent the
@@ -106,12 +64,18 @@ Tensor maximum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gra
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 /// x limited to [min, max]; either may be absent.  The gradient passes where min <= x <= max.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
+/// The same elementwise: min(max(x, min), max), where either bound may be undefined.  The gradient
+/// goes to x where min <= x <= max, to max where x > max or min > max, to min where x < min < max,
+/// and where x < min = max to none of them.
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 /// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
 Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Mask& condition, const Tensor& a, double b);
 Tensor where(const Mask& condition, double a, const Tensor& b);
-/// x where the mask is false, else value, with gradient 0; the mask broadcasts to x's shape.
+/// x where the mask is false, else value; x and mask broadcast.  The gradient goes to x where the
+/// mask is false; that of a Tensor value, which is 0-d (else ShapeError), is the sum of the others.
 Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
+Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
 
@@ -148,11 +112,13 @@ Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// sum((x - mean)^2) / (n - 1), or / n if not unbiased.  No dims: over all.
-Tensor var(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
+/// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  true and false are corrections,
+/// too: 1 and 0, what PyTorch calls unbiased and not.  Gradients are infinite or NaN unless
+/// correction < n; in PyTorch they are finite beyond n.
+Tensor var(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
 /// sqrt(var); gradient 0 where it is 0.  Write xgrad::std(x) or x.std(dims): after `using namespace
 /// xgrad`, std is a namespace too.
-Tensor std(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
+Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
 Tensor prod(const Tensor& x);  ///< gradients are right where factors are zero, too
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
 struct Extremum {
@@ -175,6 +141,13 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// everywhere.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
+enum class MatrixNorm { fro, nuc };
+/// Of each matrix whose rows and columns are dims: fro is sqrt(sum x^2), nuc the sum of the
+/// singular values, the diagonal of S in x = U S Vᵀ, and NaN if x is not finite.  The gradient of
+/// nuc is U Vᵀ over those that are not 0 (PyTorch's: over all); its second derivatives are right
+/// where none is 0.  ValueError unless dims are two.
+Tensor matrix_norm(const Tensor& x, MatrixNorm ord = MatrixNorm::fro, const Dims& dims = {-2, -1},
+                   bool keepdim = false);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
@@ -203,7 +176,7 @@ Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim
 Tensor permute(const Tensor& x, const Dims& dims);
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
 Tensor squeeze(const Tensor& x);
-Tensor squeeze(const Tensor& x, std::int64_t dim);
+Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
 Tensor unsqueeze(const Tensor& x, std::int64_t dim);
 Tensor expand(const Tensor& x, const Dims& sizes);  ///< -1 keeps a size
 Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
@@ -216,7 +189,8 @@ std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim 
 /// step > 0.
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
              std::optional<std::int64_t> end, std::int64_t step = 1);
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::size_t length);
+/// x[start : start + length] along dim; ValueError if there are fewer.
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
 Tensor flip(const Tensor& x, const Dims& dims);
 Tensor tril(const Tensor& x,
@@ -229,7 +203,7 @@ Mask tril(const Mask& x, std::int64_t diagonal = 0);
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
 /// out[i][j] = x[index[i][j]][j] for dim 0 (torch.gather): index has x's rank and no larger sizes
-/// off dim.
+/// off dim, or any shape without elements.
 Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
@@ -314,18 +288,25 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
 // ---- operators ----
 // `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
 
+namespace detail {
+/// A number beside x, in x's dtype; for an undefined x any, and the op says so.
+inline Tensor number(double value, const Tensor& x) {
+  return scalar(value, x.defined() ? x.dtype() : DType::float32);
+}
+}  // namespace detail
+
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator+(const Tensor& a, double b) { return add(a, scalar(b, a.dtype())); }
-inline Tensor operator-(const Tensor& a, double b) { return sub(a, scalar(b, a.dtype())); }
-inline Tensor operator*(const Tensor& a, double b) { return mul(a, scalar(b, a.dtype())); }
-inline Tensor operator/(const Tensor& a, double b) { return div(a, scalar(b, a.dtype())); }
-inline Tensor operator+(double a, const Tensor& b) { return add(scalar(a, b.dtype()), b); }
-inline Tensor operator-(double a, const Tensor& b) { return sub(scalar(a, b.dtype()), b); }
-inline Tensor operator*(double a, const Tensor& b) { return mul(scalar(a, b.dtype()), b); }
-inline Tensor operator/(double a, const Tensor& b) { return div(scalar(a, b.dtype()), b); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, detail::number(b, a)); }
+inline Tensor operator-(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
+inline Tensor operator+(double a, const Tensor& b) { return add(detail::number(a, b), b); }
+inline Tensor operator-(double a, const Tensor& b) { return sub(detail::number(a, b), b); }
+inline Tensor operator*(double a, const Tensor& b) { return mul(detail::number(a, b), b); }
+inline Tensor operator/(double a, const Tensor& b) { return div(detail::number(a, b), b); }
 template <class B>
 Tensor& operator+=(Tensor& a, const B& b) {
   return a = a + b;

@@ -19,6 +19,31 @@ void add_to(T* into, const T* from, std::size_t n);
 /// Elements in a piece of work for one thread.
 inline constexpr std::size_t elementwise_grain = 16384;
 
+/// Calls f(i, offsets, n) for pieces of the output: n elements from the i-th on, and where each
+/// operand is there.
+template <std::size_t N, class F>
+void for_pieces(const Rows<N>& rows, const F& f) {
+  if (rows.outer.empty()) {  // one row, cut into pieces
+    parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
+      std::array<std::size_t, N> offsets;
+      for (std::size_t k = 0; k < N; ++k)
+        offsets[k] = begin * rows.step[k];
+      f(begin, offsets, end - begin);
+    });
+    return;
+  }
+  const std::size_t grain = std::max<std::size_t>(1, elementwise_grain / rows.length);
+  parallel_for(rows.count, grain, [&](std::size_t begin, std::size_t end) {
+    Odometer<N> row(rows.outer, begin);
+    for (std::size_t r = begin; r < end; ++r, row.advance()) {
+      std::array<std::size_t, N> offsets;
+      for (std::size_t k = 0; k < N; ++k)
+        offsets[k] = row[k];
+      f(r * rows.length, offsets, rows.length);
+    }
+  });
+}
+
 /// out[i] = f(in0[i], in1[i], ...), n elements, where f takes and returns SIMD registers.  An
 /// operand with step 0 stays at its first element.  The last elements go through a padded register:
 /// every element sees the same instructions.
@@ -50,7 +75,7 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
   store_first(apply(last), out + i, n - i);
 }
 
-/// What map() reads.
+/// A row-major operand.
 template <class T>
 struct Operand {
   const Shape& shape;
@@ -66,25 +91,16 @@ void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, 
   for (std::size_t k = 0; k < N; ++k)
     shapes[k] = &operands[k].shape;
   const Rows<N> rows(shape, shapes);
-  if (rows.outer.empty()) {  // one row, cut into pieces
-    parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
-      std::array<const T*, N> at;
-      for (std::size_t k = 0; k < N; ++k)
-        at[k] = operands[k].data + begin * rows.step[k];
-      map_row<T, N>(out + begin, at, rows.step, end - begin, f);
-    });
-    return;
-  }
-  const std::size_t grain = std::max<std::size_t>(1, elementwise_grain / rows.length);
-  parallel_for(rows.count, grain, [&](std::size_t begin, std::size_t end) {
-    Odometer<N> row(rows.outer, begin);
-    for (std::size_t r = begin; r < end; ++r, row.advance()) {
-      std::array<const T*, N> at;
-      for (std::size_t k = 0; k < N; ++k)
-        at[k] = operands[k].data + row[k];
-      map_row<T, N>(out + r * rows.length, at, rows.step, rows.length, f);
-    }
+  for_pieces(rows, [&](std::size_t i, const std::array<std::size_t, N>& offsets, std::size_t n) {
+    std::array<const T*, N> at;
+    for (std::size_t k = 0; k < N; ++k)
+      at[k] = operands[k].data + offsets[k];
+    map_row<T, N>(out + i, at, rows.step, n, f);
   });
 }
+
+/// out = mask ? a : b, broadcast to `shape`.
+template <class T>
+void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, T* out);
 
 }  // namespace xgrad::kernels

@@ -20,15 +20,6 @@ F* find_in_blas(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// OpenBLAS' own threads do badly at our sizes and would compete with ours.
-void use_one_blas_thread() {
-  [[maybe_unused]] static const bool once = [] {
-    if (auto* const set_num_threads = find_in_blas<void(int)>("openblas_set_num_threads"))
-      set_num_threads(1);
-    return true;
-  }();
-}
-
 using Int = xt::blas_index_t;
 
 void check_sizes(std::initializer_list<std::size_t> sizes) {
@@ -57,6 +48,14 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
 }
 
 }  // namespace
+
+void use_one_blas_thread() {
+  [[maybe_unused]] static const bool once = [] {
+    if (auto* const set_num_threads = find_in_blas<void(int)>("openblas_set_num_threads"))
+      set_num_threads(1);
+    return true;
+  }();
+}
 
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,

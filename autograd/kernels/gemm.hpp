@@ -20,6 +20,9 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc);
 
+/// OpenBLAS' own threads do badly at our sizes and would compete with ours.
+void use_one_blas_thread();
+
 /// What BLAS says of itself: "OpenBLAS SkylakeX", or "unknown".
 std::string blas_name();
 

@@ -174,7 +174,7 @@ Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
   if (k.size(-2) != v.size(-2))
     fail<ShapeError>("{}: {}: k has {} positions but v has {}", op, shapes(), k.size(-2),
                      v.size(-2));
-  detail::check_same_dtype(op, std::array{q, k, v, bias.defined() ? bias : q});
+  detail::check_operands(op, std::array{q, k, v, bias.defined() ? bias : q});
   check<ValueError>(!(has_mask && options.is_causal),
                     "{}: a mask and is_causal were given; put the causal mask into the mask", op);
   batch_of(q, k, v);

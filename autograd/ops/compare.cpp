@@ -6,7 +6,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 
 namespace xgrad {
 
@@ -40,9 +40,7 @@ Mask broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_
 
 template <class F>
 Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  if (a.dtype() != b.dtype())
-    fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op, to_string(a.dtype()),
-                     to_string(b.dtype()));
+  detail::check_operands(op, std::array{a, b});
   return dispatch(a.dtype(), [&]<class T>() {
     return broadcast(op, a.shape(), a.data<T>(), b.shape(), b.data<T>(), f);
   });
@@ -50,7 +48,8 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 
 // The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
 template <class F>
-Mask compare(const Tensor& x, double number, const F& f) {
+Mask compare(const char* op, const Tensor& x, double number, const F& f) {
+  detail::check_operands(op, std::array{x});
   return dispatch(x.dtype(), [&]<class T>() {
     auto out = empty_array<bool>(x.shape());
     std::transform(x.data<T>(), x.data<T>() + out.size(), out.data(),
@@ -80,12 +79,20 @@ Mask operator>=(const Tensor& a, const Tensor& b) {
   return compare("operator>=", a, b, std::greater_equal<>());
 }
 
-Mask operator==(const Tensor& a, double b) { return compare(a, b, std::equal_to<>()); }
-Mask operator!=(const Tensor& a, double b) { return compare(a, b, std::not_equal_to<>()); }
-Mask operator<(const Tensor& a, double b) { return compare(a, b, std::less<>()); }
-Mask operator<=(const Tensor& a, double b) { return compare(a, b, std::less_equal<>()); }
-Mask operator>(const Tensor& a, double b) { return compare(a, b, std::greater<>()); }
-Mask operator>=(const Tensor& a, double b) { return compare(a, b, std::greater_equal<>()); }
+Mask operator==(const Tensor& a, double b) {
+  return compare("operator==", a, b, std::equal_to<>());
+}
+Mask operator!=(const Tensor& a, double b) {
+  return compare("operator!=", a, b, std::not_equal_to<>());
+}
+Mask operator<(const Tensor& a, double b) { return compare("operator<", a, b, std::less<>()); }
+Mask operator<=(const Tensor& a, double b) {
+  return compare("operator<=", a, b, std::less_equal<>());
+}
+Mask operator>(const Tensor& a, double b) { return compare("operator>", a, b, std::greater<>()); }
+Mask operator>=(const Tensor& a, double b) {
+  return compare("operator>=", a, b, std::greater_equal<>());
+}
 
 // ---- masks ----
 
@@ -111,13 +118,11 @@ bool all(const Mask& mask) {
 // ---- values ----
 
 Mask isfinite(const Tensor& x) {
-  return compare(x, 0, [](auto v, auto) { return std::isfinite(v); });
+  return compare("isfinite", x, 0, [](auto v, auto) { return std::isfinite(v); });
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  if (a.dtype() != b.dtype())
-    fail<DTypeError>("allclose: operands are {} and {}; convert one with to()",
-                     to_string(a.dtype()), to_string(b.dtype()));
+  detail::check_operands("allclose", std::array{a, b});
   check<ValueError>(rtol >= 0 && atol >= 0, "allclose: rtol {} and atol {} must not be negative",
                     rtol, atol);
   if (a.shape() != b.shape())

@@ -292,7 +292,7 @@ class Pair {
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   check<ValueError>(!operands.empty(), "einsum '{}': no operands", equation);
-  detail::check_same_dtype("einsum", operands);
+  detail::check_operands("einsum", operands);
   const Equation e = read_equation(equation, operands);
   const auto sizes = read_sizes(equation, e, operands);
   std::vector<Term> terms;

@@ -12,7 +12,10 @@ using enum Uses;
 
 Tensor c(const Tensor& x, double v) { return scalar(v, x.dtype()); }
 
-void detail::check_same_dtype(const char* op, std::span<const Tensor> inputs) {
+void detail::check_operands(const char* op, std::span<const Tensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    check<ValueError>(inputs[i].defined(), "{}: operand {} of {} is undefined", op, i + 1,
+                      inputs.size());
   for (const Tensor& x : inputs)
     if (x.dtype() != inputs[0].dtype())
       fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op,
@@ -33,6 +36,18 @@ Tensor sub(const Tensor& a, const Tensor& b) {
       partial<>([](const auto& g) { return -g; }));
 }
 
+Tensor add(const Tensor& a, const Tensor& b, double alpha) {
+  return elementwise(
+      "add", a, b, [alpha](const auto& x, const auto& y) { return x + c(y, alpha) * y; },
+      PassThrough{}, partial<>([alpha](const auto& g) { return g * c(g, alpha); }));
+}
+
+Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
+  return elementwise(
+      "sub", a, b, [alpha](const auto& x, const auto& y) { return x - c(y, alpha) * y; },
+      PassThrough{}, partial<>([alpha](const auto& g) { return g * c(g, -alpha); }));
+}
+
 Tensor mul(const Tensor& a, const Tensor& b) {
   return elementwise(
       "mul", a, b, [](const auto& x, const auto& y) { return x * y; },
@@ -45,6 +60,34 @@ Tensor div(const Tensor& a, const Tensor& b) {
       "div", a, b, [](const auto& x, const auto& y) { return x / y; },
       partial<B>([](const auto& g, const auto& y) { return g / y; }),
       partial<A, B>([](const auto& g, const auto& x, const auto& y) { return -g * (x / y) / y; }));
+}
+
+namespace {
+
+// a is a whole number of b and a remainder of b's sign.
+template <class T>
+T floor_quotient(T a, T b) {
+  if (b == 0)
+    return a / b;
+  const T remainder = std::fmod(a, b);
+  const T whole = (a - remainder) / b;  // but for rounding
+  const bool below = remainder != 0 && (remainder < 0) != (b < 0);
+  return std::copysign(std::round(below ? whole - 1 : whole), a / b);
+}
+
+}  // namespace
+
+Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
+  if (rounding_mode == RoundingMode::trunc)
+    return elementwise(
+        "div", a, b, [](const auto& x, const auto& y) { return trunc(x / y); }, ZeroGradient{},
+        ZeroGradient{});
+  return elementwise(
+      "div", a, b,
+      [](const auto& x, const auto& y) {
+        return kernels::by_lane([](auto p, auto q) { return floor_quotient(p, q); }, x, y);
+      },
+      ZeroGradient{}, ZeroGradient{});
 }
 
 Tensor neg(const Tensor& x) {
@@ -226,88 +269,6 @@ Tensor silu(const Tensor& x) {
         const auto s = sigmoid(a);
         return g * (s * (c(a, 1) + a * (c(a, 1) - s)));
       }));
-}
-
-// ---- choices ----
-
-namespace {
-
-// The share of the gradient that goes to the first operand if `first` holds: all, half at a tie,
-// none.
-template <class Condition, class T>
-T share(const Condition& first, const Condition& tie, const T& g) {
-  return where(first, g, where(tie, g * c(g, 0.5), c(g, 0)));
-}
-
-}  // namespace
-
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  return elementwise(
-      "maximum", a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  return elementwise(
-      "minimum", a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
-}
-
-Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
-  check<ValueError>(min || max, "clamp: at least one of min and max must be given");
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const double low = min.value_or(-infinity), high = max.value_or(infinity);
-  return elementwise(
-      "clamp", x, [low, high](const auto& a) { return minimum(maximum(a, c(a, low)), c(a, high)); },
-      partial<A>([low, high](const auto& g, const auto& a) {
-        return where((a >= c(a, low)) & (a <= c(a, high)), g, c(g, 0));
-      }));
-}
-
-namespace {
-
-// The mask takes part as an operand of zeros and ones, so that it broadcasts like any other.
-Tensor as_tensor(const Mask& mask, DType dtype) {
-  return dispatch(dtype, [&]<class T>() {
-    auto a = empty_array<T>(mask.shape());
-    std::copy_n(mask.data(), mask.numel(), a.data());
-    return Tensor(std::move(a));
-  });
-}
-
-Tensor choose(const char* op, const Mask& condition, const Tensor& a, const Tensor& b) {
-  detail::check_same_dtype(op, std::array{a, b});
-  return elementwise<3>(
-      op, {as_tensor(condition, a.dtype()), a, b},
-      [](const auto& m, const auto& x, const auto& y) { return where(m != c(m, 0), x, y); },
-      NoGradient{},
-      partial<A>([](const auto& g, const auto& m) { return where(m != c(m, 0), g, c(g, 0)); }),
-      partial<A>([](const auto& g, const auto& m) { return where(m != c(m, 0), c(g, 0), g); }));
-}
-
-}  // namespace
-
-Tensor where(const Mask& condition, const Tensor& a, const Tensor& b) {
-  return choose("where", condition, a, b);
-}
-Tensor where(const Mask& condition, const Tensor& a, double b) {
-  return choose("where", condition, a, scalar(b, a.dtype()));
-}
-Tensor where(const Mask& condition, double a, const Tensor& b) {
-  return choose("where", condition, scalar(a, b.dtype()), b);
-}
-
-Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
-  if (broadcast_shapes(x.shape(), mask.shape(), "masked_fill") != x.shape())
-    fail<ShapeError>("masked_fill: mask {} does not broadcast to x {}", to_string(mask.shape()),
-                     to_string(x.shape()));
-  return choose("masked_fill", mask, scalar(value, x.dtype()), x);
 }
 
 // ---- copies ----

@@ -31,8 +31,8 @@ Partial<F, U...> partial(F formula) {
 
 /// The derivative of an operand whose gradient is g itself.
 struct PassThrough {};
-/// The derivative of an operand that has none (a condition).
-struct NoGradient {};
+/// The derivative of an operand that is 0 everywhere, as behind a rounding.
+struct ZeroGradient {};
 
 namespace detail {
 
@@ -74,11 +74,13 @@ Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<c
 
 template <class P>
 void add_derivative(Sink& sink, std::size_t i, const P& p, std::span<const Saved> saved) {
-  if (std::is_same_v<P, NoGradient> || !sink.needs(i))
+  if (!sink.needs(i))
     return;
   if constexpr (std::is_same_v<P, PassThrough>)
     sink.add(i, sink.gradient());
-  else if constexpr (!std::is_same_v<P, NoGradient>) {
+  else if constexpr (std::is_same_v<P, ZeroGradient>)
+    sink.add(i, zeros_like(sink.gradient()));
+  else {
     if (sink.create_graph())
       sink.add(i, derivative(p, sink, saved));
     else if (sink.gradient().dtype() == DType::float32)
@@ -88,7 +90,8 @@ void add_derivative(Sink& sink, std::size_t i, const P& p, std::span<const Saved
   }
 }
 
-void check_same_dtype(const char* op, std::span<const Tensor> inputs);
+/// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
+void check_operands(const char* op, std::span<const Tensor> inputs);
 
 }  // namespace detail
 
@@ -96,7 +99,7 @@ void check_same_dtype(const char* op, std::span<const Tensor> inputs);
 template <std::size_t N, class F, class... P>
 Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P... partials) {
   static_assert(sizeof...(P) == N, "an elementwise op has one derivative for each operand");
-  detail::check_same_dtype(op, in);
+  detail::check_operands(op, in);
   const auto run = [op, forward](std::span<const Tensor> x) {
     Shape shape = x[0].shape();
     for (std::size_t k = 1; k < N; ++k)

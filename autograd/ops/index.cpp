@@ -56,9 +56,12 @@ Shape selected_shape(const char* op, const Tensor& x, std::size_t d, const Indic
   return shape;
 }
 
-// The index of gather and scatter_add: of the tensor's rank, and no larger off dim.
+// The index of gather and scatter_add: of the tensor's rank, and no larger off dim.  One without
+// elements fits anything.
 void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
                 std::optional<std::size_t> dim) {
+  if (index.numel() == 0)
+    return;
   const Shape shape = at_least_1d(index.shape()), sizes = at_least_1d(tensor);
   if (shape.size() != sizes.size())
     fail<ShapeError>("{}: the index {} must have as many dimensions as {} {}", op,
@@ -98,9 +101,9 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
   check_same_dtype("index_add", x, src);
   const Shape expected = selected_shape("index_add", x, d, index);
   if (src.shape() != expected)
-    fail<ShapeError>(
-        "index_add: src has shape {} but x {} with {} indices along dimension {} takes {}",
-        to_string(src.shape()), to_string(x.shape()), index.numel(), d, to_string(expected));
+    fail<ShapeError>("index_add: src has shape {} but x {} with {} along dimension {} takes {}",
+                     to_string(src.shape()), to_string(x.shape()),
+                     counted(index.numel(), "index", "indices"), d, to_string(expected));
   const Axis axis = kernels::axis_of(x.shape(), d);
   check_range("index_add", index, axis.n);
   return record(
@@ -184,6 +187,8 @@ namespace {
 
 // The part of src that an index of this shape reaches.
 Tensor reached(Tensor src, const Shape& index) {
+  if (numel(index) == 0)
+    return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
   for (std::size_t d = 0; d < index.size(); ++d)
     if (src.dim() > 0 && index[d] < src.shape()[d])
       src = narrow(src, static_cast<std::int64_t>(d), 0, index[d]);
@@ -240,8 +245,8 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
   const std::size_t d = normalize_dim(dim, x.dim(), "topk");
   const Axis axis = kernels::axis_of(x.shape(), d);
   if (k > axis.n)
-    fail<ValueError>("topk: k is {} but x {} has {} elements along dimension {}", k,
-                     to_string(x.shape()), axis.n, dim);
+    fail<ValueError>("topk: k is {} but x {} has {} along dimension {}", k, to_string(x.shape()),
+                     counted(axis.n, "element", "elements"), dim);
   Shape shape = x.shape();
   if (shape.empty() && k == 0)
     shape = Shape{0};

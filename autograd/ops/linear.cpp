@@ -32,7 +32,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (bias.defined() && bias.shape() != Shape{weight.size(0)})
     fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
                      to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
-  detail::check_same_dtype("linear", std::array{x, weight, bias.defined() ? bias : x});
+  detail::check_operands("linear", std::array{x, weight, bias.defined() ? bias : x});
 }
 
 // y = x Wᵀ + b gives dx = dy W, dW = dyᵀ x and db = the sum of dy's rows.

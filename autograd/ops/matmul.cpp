@@ -176,7 +176,7 @@ static void product_backward(Sink& sink, const char* op, const Saved& a, bool tr
 
 Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
                        bool transpose_b) {
-  check_same_dtype(op, std::array{a, b});
+  check_operands(op, std::array{a, b});
   const auto run = [op, transpose_a, transpose_b](std::span<const Tensor> in) {
     const Layout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     return dispatch(in[0].dtype(), [&]<class T>() {

@@ -24,7 +24,13 @@ Tensor Tensor::relu() const { return xgrad::relu(*this); }
 Tensor Tensor::clamp(std::optional<double> min, std::optional<double> max) const {
   return xgrad::clamp(*this, min, max);
 }
+Tensor Tensor::clamp(const Tensor& min, const Tensor& max) const {
+  return xgrad::clamp(*this, min, max);
+}
 Tensor Tensor::masked_fill(const Mask& mask, double value) const {
+  return xgrad::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_fill(const Mask& mask, const Tensor& value) const {
   return xgrad::masked_fill(*this, mask, value);
 }
 
@@ -36,11 +42,11 @@ Tensor Tensor::mean() const { return xgrad::mean(*this); }
 Tensor Tensor::mean(const Dims& dims, bool keepdim) const {
   return xgrad::mean(*this, dims, keepdim);
 }
-Tensor Tensor::var(const Dims& dims, bool unbiased, bool keepdim) const {
-  return xgrad::var(*this, dims, unbiased, keepdim);
+Tensor Tensor::var(const Dims& dims, double correction, bool keepdim) const {
+  return xgrad::var(*this, dims, correction, keepdim);
 }
-Tensor Tensor::std(const Dims& dims, bool unbiased, bool keepdim) const {
-  return xgrad::std(*this, dims, unbiased, keepdim);
+Tensor Tensor::std(const Dims& dims, double correction, bool keepdim) const {
+  return xgrad::std(*this, dims, correction, keepdim);
 }
 Tensor Tensor::amax(const Dims& dims, bool keepdim) const {
   return xgrad::amax(*this, dims, keepdim);
@@ -73,7 +79,7 @@ Tensor Tensor::t() const {
   return dim() == 2 ? xgrad::transpose(*this, 0, 1) : *this;
 }
 Tensor Tensor::squeeze() const { return xgrad::squeeze(*this); }
-Tensor Tensor::squeeze(std::int64_t dim) const { return xgrad::squeeze(*this, dim); }
+Tensor Tensor::squeeze(const Dims& dims) const { return xgrad::squeeze(*this, dims); }
 Tensor Tensor::unsqueeze(std::int64_t dim) const { return xgrad::unsqueeze(*this, dim); }
 Tensor Tensor::expand(const Dims& sizes) const { return xgrad::expand(*this, sizes); }
 std::vector<Tensor> Tensor::split(std::size_t split_size, std::int64_t dim) const {
@@ -82,7 +88,7 @@ std::vector<Tensor> Tensor::split(std::size_t split_size, std::int64_t dim) cons
 std::vector<Tensor> Tensor::chunk(std::size_t chunks, std::int64_t dim) const {
   return xgrad::chunk(*this, chunks, dim);
 }
-Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, std::size_t length) const {
+Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, Dim length) const {
   return xgrad::narrow(*this, dim, start, length);
 }
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {

@@ -31,16 +31,17 @@ Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> star
   return pick("slice", x, std::move(s));
 }
 
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::size_t length) {
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
   check_has_dimensions("narrow", x);
   const std::size_t d = normalize_dim(dim, x.dim(), "narrow");
   const auto n = static_cast<std::int64_t>(x.shape()[d]);
   const std::int64_t first = start < 0 ? start + n : start;
-  if (first < 0 || first > n || length > static_cast<std::size_t>(n - first))
+  check<ValueError>(length >= 0, "narrow: length {} is negative", length.value);
+  if (first < 0 || first > n || length > n - first)
     fail<ValueError>("narrow: start {} and length {} leave dimension {} of x {}, which has size {}",
-                     start, length, d, to_string(x.shape()), n);
+                     start, length.value, d, to_string(x.shape()), n);
   Selection s(x.shape());
-  s.slice(d, static_cast<std::size_t>(first), length);
+  s.slice(d, static_cast<std::size_t>(first), static_cast<std::size_t>(length.value));
   return pick("narrow", x, std::move(s));
 }
 
@@ -141,6 +142,8 @@ Tensor join(std::span<const Tensor> xs, const Shape& shape, std::size_t d) {
 
 void check_can_join(const char* op, const std::vector<Tensor>& xs) {
   check<ValueError>(!xs.empty(), "{}: no Tensors are given", op);
+  for (std::size_t i = 0; i < xs.size(); ++i)
+    check<ValueError>(xs[i].defined(), "{}: Tensor {} is undefined", op, i);
   for (std::size_t i = 1; i < xs.size(); ++i)
     if (xs[i].dtype() != xs[0].dtype())
       fail<DTypeError>("{}: Tensor 0 is {} and Tensor {} is {}; convert one with to()", op,
@@ -165,8 +168,12 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
     if (!counts(xs[i]))
       continue;
     Shape other = xs[i].shape();
-    if (other.size() == shape.size())
-      other[d] = shape[d];
+    if (other.size() != shape.size())
+      fail<ShapeError>(
+          "cat: Tensor {} has shape {} and Tensor {} has {}: {} and {} dimensions, not as many",
+          first - xs.begin(), to_string(first->shape()), i, to_string(other), shape.size(),
+          other.size());
+    other[d] = shape[d];
     if (other != shape)
       fail<ShapeError>(
           "cat: Tensor {} has shape {} and Tensor {} has {}: only sizes at dimension {} may differ",

@@ -100,59 +100,59 @@ void squared_deviations(const Tensor& x, const Reduced& dims, T* y) {
   });
 }
 
-// n - 1 or n; never negative, so that too few elements give 0 / 0 = NaN.
-double degrees(const Reduced& dims, bool unbiased) {
-  return std::max(0.0, static_cast<double>(dims.count()) - (unbiased ? 1 : 0));
+// Never negative, so that too few elements give NaN or infinity.
+double degrees(const Reduced& dims, double correction) {
+  return std::max(0.0, static_cast<double>(dims.count()) - correction);
 }
 
 template <class T>
-Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, bool unbiased) {
+Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, double correction) {
   auto y = empty_array<T>(shape);
   squared_deviations(x, dims, y.data());
   for (T* v = y.data(); v < y.data() + y.size(); ++v)
-    *v /= static_cast<T>(degrees(dims, unbiased));
+    *v /= static_cast<T>(degrees(dims, correction));
   return y;
 }
 
 // d var / d x, times the gradient g of var.
 Tensor variance_gradient(const Tensor& g, const Tensor& x, const Dims& dims, const Reduced& reduced,
-                         bool unbiased) {
-  return (x - mean(x, dims, true)) * (kept(g, reduced) * (2 / degrees(reduced, unbiased)));
+                         double correction) {
+  return (x - mean(x, dims, true)) * (kept(g, reduced) * (2 / degrees(reduced, correction)));
 }
 
 }  // namespace
 
-Tensor var(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
+Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "var");
   return record(
       "var", {x},
-      [reduced, unbiased, keepdim](std::span<const Tensor> in) {
+      [reduced, correction, keepdim](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), unbiased));
+          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction));
         });
       },
-      [saved = Saved(x), dims, reduced, unbiased](Sink& sink) {
-        sink.add(0, variance_gradient(sink.gradient(), saved.tensor(), dims, reduced, unbiased));
+      [saved = Saved(x), dims, reduced, correction](Sink& sink) {
+        sink.add(0, variance_gradient(sink.gradient(), saved.tensor(), dims, reduced, correction));
       });
 }
 
-Tensor std(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
+Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "std");
   return record(
       "std", {x},
-      [reduced, unbiased, keepdim](std::span<const Tensor> in) {
+      [reduced, correction, keepdim](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = variance<T>(in[0], reduced, reduced.after(keepdim), unbiased);
+          auto y = variance<T>(in[0], reduced, reduced.after(keepdim), correction);
           for (T* v = y.data(); v < y.data() + y.size(); ++v)
             *v = std::sqrt(*v);
           return Tensor(std::move(y));
         });
       },
-      [saved = Saved(x), dims, reduced, unbiased](Sink& sink) {
+      [saved = Saved(x), dims, reduced, correction](Sink& sink) {
         const Tensor y = sink.output();
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
         const Tensor g = masked_fill(sink.gradient() / (2.0 * masked_fill(y, flat, 1)), flat, 0);
-        sink.add(0, variance_gradient(g, saved.tensor(), dims, reduced, unbiased));
+        sink.add(0, variance_gradient(g, saved.tensor(), dims, reduced, correction));
       },
       {.saves_output = true});
 }

@@ -1,8 +1,9 @@
 #pragma once
-// Which dimensions an op reduces, and how kernels go over them.
+// Which dimensions a list names, which an op reduces, and how kernels go over them.
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
@@ -10,32 +11,40 @@
 
 namespace xgrad {
 
+// For each dimension of a rank, whether a list names it.
+using Listed = xt::dynamic_shape<bool>;
+
+// Each may be named once: ValueError naming op.  A 0-d shape counts as one of a single dimension,
+// as in PyTorch.
+inline Listed listed_dims(const Dims& dims, std::size_t rank, const char* op) {
+  Listed listed(std::max<std::size_t>(rank, 1), false);
+  for (const std::int64_t dim : dims) {
+    bool& once = listed[normalize_dim(dim, rank, op)];
+    if (once)
+      fail<ValueError>("{}: dimension {} appears twice in the list ({})", op, dim,
+                       fmt::join(dims, ", "));
+    once = true;
+  }
+  return listed;
+}
+
 // The dimensions that an op reduces, and the shapes that follow.
 class Reduced {
  public:
   // An empty list means all, as in PyTorch 1.13.
-  Reduced(const Shape& x, const Dims& dims, const char* op) : x_(x) {
-    check<ShapeError>(x.size() <= 64, "{}: {} dimensions, but at most 64 can be reduced", op,
-                      x.size());
+  Reduced(const Shape& x, const Dims& dims, const char* op)
+      : x_(x), listed_(listed_dims(dims, x.size(), op)) {
     if (dims.empty())
-      bits_ = ~std::uint64_t{0};
-    for (const std::int64_t dim : dims) {
-      const std::uint64_t bit = std::uint64_t{1} << normalize_dim(dim, x.size(), op);
-      if ((bits_ & bit) != 0)
-        fail<ValueError>("{}: dimension {} appears twice in the list ({})", op, dim,
-                         fmt::join(dims, ", "));
-      bits_ |= bit;
-    }
+      std::fill(listed_.begin(), listed_.end(), true);
   }
   // Those along which `target` broadcasts to x.
-  Reduced(const Shape& x, const Shape& target) : x_(x) {
+  Reduced(const Shape& x, const Shape& target) : x_(x), listed_(x.size()) {
     const std::size_t missing = x.size() - target.size();
     for (std::size_t d = 0; d < x.size(); ++d)
-      if (d < missing || target[d - missing] != x[d])
-        bits_ |= std::uint64_t{1} << d;
+      listed_[d] = d < missing || target[d - missing] != x[d];
   }
 
-  bool contains(std::size_t d) const { return (bits_ >> d & 1) != 0; }
+  bool contains(std::size_t d) const { return listed_[d]; }
   const Shape& before() const { return x_; }
   Shape kept() const {  // with the reduced dimensions as 1
     Shape shape = x_;
@@ -96,7 +105,7 @@ class Reduced {
   }
 
   Shape x_;
-  std::uint64_t bits_ = 0;
+  Listed listed_;
 };
 
 // x reduced by kernels of the form k(axis, from, to): `first` on x, then `rest` on what it left.

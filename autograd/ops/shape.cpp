@@ -9,6 +9,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/reduced.hpp>
 #include <xgrad/autograd/ops/selection.hpp>
 
 namespace xgrad {
@@ -38,15 +39,15 @@ Shape infer_shape(const char* op, const Tensor& x, Dims sizes) {
       if (known == 0 && n == 0)
         fail<ShapeError>("{}: x {} has no elements, so the -1 in sizes {} could be any number", op,
                          to_string(x.shape()), list(sizes));
-      fail<ShapeError>("{}: the {} elements of x {} do not divide into sizes {}", op, n,
-                       to_string(x.shape()), list(sizes));
+      fail<ShapeError>("{}: sizes {} do not divide the {} of x {}", op, list(sizes),
+                       counted(n, "element", "elements"), to_string(x.shape()));
     }
     *inferred = static_cast<std::int64_t>(n / known);
   }
   const Shape shape = to_shape(sizes, op);
   if (numel(shape) != n)
-    fail<ShapeError>("{}: x {} has {} elements but sizes {} make {}", op, to_string(x.shape()), n,
-                     list(sizes), numel(shape));
+    fail<ShapeError>("{}: x {} has {} but sizes {} make {}", op, to_string(x.shape()),
+                     counted(n, "element", "elements"), list(sizes), numel(shape));
   return shape;
 }
 
@@ -81,12 +82,13 @@ Tensor squeeze(const Tensor& x) {
   return pick("squeeze", x, Selection(shape));
 }
 
-Tensor squeeze(const Tensor& x, std::int64_t dim) {
-  const std::size_t d = normalize_dim(dim, x.dim(), "squeeze");
-  Selection s(x.shape());
-  if (x.dim() > 0 && x.shape()[d] == 1)
-    s.drop(d);
-  return pick("squeeze", x, std::move(s));
+Tensor squeeze(const Tensor& x, const Dims& dims) {
+  const Listed listed = listed_dims(dims, x.dim(), "squeeze");
+  Shape shape;
+  for (std::size_t d = 0; d < x.dim(); ++d)
+    if (x.shape()[d] != 1 || !listed[d])
+      shape.push_back(x.shape()[d]);
+  return pick("squeeze", x, Selection(shape));
 }
 
 Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
@@ -139,8 +141,8 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
 
 Tensor permute(const Tensor& x, const Dims& dims) {
   if (dims.size() != x.dim())
-    fail<ValueError>("permute: dims {} do not name each of the {} dimensions of x {}", list(dims),
-                     x.dim(), to_string(x.shape()));
+    fail<ValueError>("permute: dims {} do not name each dimension of x {}", list(dims),
+                     to_string(x.shape()));
   std::vector<std::size_t> order;
   for (const std::int64_t dim : dims) {
     order.push_back(normalize_dim(dim, x.dim(), "permute"));
@@ -166,15 +168,10 @@ Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
 
 Tensor flip(const Tensor& x, const Dims& dims) {
   Selection s(x.shape());
-  std::vector<bool> flipped(std::max<std::size_t>(x.dim(), 1));
-  for (const std::int64_t dim : dims) {
-    const std::size_t d = normalize_dim(dim, x.dim(), "flip");
-    if (flipped[d])
-      fail<ValueError>("flip: dims {} name dimension {} twice", list(dims), d);
-    flipped[d] = true;
-    if (x.numel() > 0 && x.dim() > 0)
+  const Listed listed = listed_dims(dims, x.dim(), "flip");
+  for (std::size_t d = 0; d < x.dim(); ++d)
+    if (listed[d] && x.numel() > 0)
       s.slice(d, x.shape()[d] - 1, x.shape()[d], -1);
-  }
   return pick("flip", x, std::move(s));
 }
 

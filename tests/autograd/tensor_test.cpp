@@ -310,7 +310,9 @@ TEST_CASE("members are the functions of the same name", "[tensor]") {
   CHECK(same(x.sigmoid(), sigmoid(x)));
   CHECK(same((x - 3.0).relu(), relu(x - 3.0)));
   CHECK(same(x.clamp(2, 5), clamp(x, 2, 5)));
+  CHECK(same(x.clamp(y.t(), Tensor()), clamp(x, y.t(), Tensor())));
   CHECK(same(x.masked_fill(mask, 9), masked_fill(x, mask, 9)));
+  CHECK(same(x.masked_fill(mask, x.max()), masked_fill(x, mask, 6.5)));
   CHECK(same(x.clone(), x));
   CHECK(x.to(DType::float32).dtype() == DType::float32);
   CHECK(same(x.sum(), sum(x)));
@@ -331,6 +333,7 @@ TEST_CASE("members are the functions of the same name", "[tensor]") {
   CHECK(same(x.transpose(0, 1), transpose(x, 0, 1)));
   CHECK(same(x.unsqueeze(0).squeeze(), x));
   CHECK(same(x.unsqueeze(1).squeeze(1), x));
+  CHECK(same(x.unsqueeze(1).unsqueeze(0).squeeze({0, 2}), x));
   CHECK(same(x.expand({2, 2, 3}), expand(x, {2, 2, 3})));
   CHECK(same(x.split(2, 1)[1], split(x, 2, 1)[1]));
   CHECK(same(x.chunk(2)[1], chunk(x, 2)[1]));

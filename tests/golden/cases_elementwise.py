@@ -58,6 +58,17 @@ def add_binary(cases):
         cases.add(f"{op}/number on the left", lambda x: f(-1.5, x), away_from_zero(2, 3))
         if op != "div":  # whose gradient is 0, and in floating point what rounding leaves
             cases.add(f"{op}/of itself", lambda x: f(x, x), away_from_zero(2, 3))
+        if op in ("add", "sub"):
+            for sample, (a, b) in BINARY_SHAPES.items():
+                g = lambda x, y: getattr(torch, op)(x, y, alpha=-1.5)
+                cases.add(f"{op}/alpha, {sample}", g, randn(*a), randn(*b))
+    for mode in ("trunc", "floor"):
+        f = lambda x, y: torch.div(x, y, rounding_mode=mode)
+        for sample in ("same shape", "row", "0-d", "zero-size"):
+            a, b = BINARY_SHAPES[sample]
+            cases.add(f"div/{mode}, {sample}", f, uniform(-9, 9, *a), away_from_zero(*b))
+        some = values([7, -7, 7, -7, 6, -0.5, 0, 1]), values([2, 2, -2, -2, -2, 3, 5, -4])
+        cases.add(f"div/{mode}, signs", f, *some)
     for op in ("maximum", "minimum"):
         some = values([1, 2, -3, 0]), values([1, 5, -3, 0])
         cases.add(f"{op}/ties", getattr(torch, op), *some)
@@ -138,6 +149,17 @@ def add_choices(cases):
             lambda x: torch.clamp(x, low, high),
             values([-2, -0.5, 0, 0.75, 3]),
         )
+    between = [1, 1, 2, 3, 5, 2.5]
+    low, high = [2, 2, 2, 0, 6, 3], [2, 4, 4, 3, 4, 2]
+    cases.add("clamp/Tensors, ties", torch.clamp, values(between), values(low), values(high))
+    cases.add("clamp/Tensors", torch.clamp, randn(3, 4), uniform(-1, 0.5, 3, 4), uniform(-0.5, 1, 3, 4))
+    cases.add("clamp/Tensors, row and column", torch.clamp, randn(3, 4), randn(4), randn(3, 1))
+    cases.add("clamp/Tensors, 0-d", torch.clamp, randn(), randn(), randn())
+    cases.add("clamp/Tensors, zero-size", torch.clamp, randn(0, 2), randn(2), randn())
+    cases.add("clamp/min, a Tensor", torch.clamp_min, randn(3, 4), randn(4))
+    cases.add("clamp/min, a Tensor, ties", torch.clamp_min, values(between), values(low))
+    cases.add("clamp/max, a Tensor", torch.clamp_max, randn(3, 4), randn(4))
+    cases.add("clamp/max, a Tensor, ties", torch.clamp_max, values(between), values(high))
     cases.add("clamp/0-d", lambda x: torch.clamp(x, -0.5, 0.75), values(0.25))
     cases.add("clamp/zero-size", lambda x: torch.clamp(x, -0.5, 0.75), randn(0, 2))
 
@@ -165,6 +187,12 @@ def add_choices(cases):
     cases.add("masked_fill/0-d", fill, randn(), mask(True))
     cases.add("masked_fill/mask 0-d", fill, randn(2, 3), mask(False))
     cases.add("masked_fill/zero-size", fill, randn(2, 0), mask([[], []]))
+    cases.add("masked_fill/mask larger", fill, randn(3, 1), row)
+    value = lambda x, m, v: x.masked_fill(m, v)
+    cases.add("masked_fill/value a Tensor, row", value, randn(3, 4), row, randn())
+    cases.add("masked_fill/value a Tensor, 0-d", value, randn(), mask(True), randn())
+    cases.add("masked_fill/value a Tensor, mask larger", value, randn(4), column, randn())
+    cases.add("masked_fill/value a Tensor, zero-size", value, randn(2, 0), mask([[], []]), randn())
     cases.add(
         "masked_fill/minus infinity",
         lambda x, m: x.masked_fill(m, float("-inf")),

@@ -56,6 +56,11 @@ def add_sums(cases):
             lambda x: f(x, (0, -1), unbiased=False, keepdim=True),
             randn(2, 3, 4),
         )
+        for correction in (0, 2, -1):
+            g = lambda x: f(x, 1, correction=correction)
+            cases.add(f"{op}/correction {correction}", g, randn(3, 4))
+        g = lambda x: f(x, (0, -1), correction=3, keepdim=True)
+        cases.add(f"{op}/correction 3, dims 0 and -1, keepdim", g, randn(2, 3, 4))
     cases.add("var/biased, size 1", lambda x: torch.var(x, 1, unbiased=False), randn(3, 1))
     cases.add("var/equal numbers", lambda x: torch.var(x, 1), values([[2, 2, 2], [1, 2, 4]]))
     cases.add(
@@ -142,6 +147,25 @@ def add_norms(cases):
         cases.add(f"vector_norm/ties, ord {order}", lambda x: norm(x, order, 1), ties)
 
 
+def add_matrix_norms(cases):
+    norm = torch.linalg.matrix_norm
+    for order in ("nuc", "fro"):
+        f = lambda x, dims=(-2, -1), keep=False: norm(x, order, dims, keep)
+        # Second derivatives of U and V apart need singular values that differ: these do.
+        for sample, shape in (
+            ("square", (3, 3)),
+            ("tall", (4, 2)),
+            ("wide", (2, 3)),
+            ("batch", (2, 3, 2)),
+        ):
+            cases.add(f"matrix_norm/{order}, {sample}", f, randn(*shape))
+        g = lambda x: f(x, (2, 0), True)
+        cases.add(f"matrix_norm/{order}, dims 2 and 0, keepdim", g, randn(3, 2, 2))
+        cases.add(f"matrix_norm/{order}, no matrices", f, randn(0, 2, 3))
+    diagonal = values([[2, 0], [0, -2], [0, 0]])
+    cases.add("matrix_norm/nuc, equal singular values", lambda x: norm(x, "nuc"), diagonal, second=False)
+
+
 def add_along(cases):
     cases.add("cumsum/dim 0", lambda x: x.cumsum(0), randn(3, 4))
     cases.add("cumsum/dim -1", lambda x: x.cumsum(-1), randn(2, 3, 4))
@@ -164,4 +188,5 @@ def add(cases):
     add_products(cases)
     add_extrema(cases)
     add_norms(cases)
+    add_matrix_norms(cases)
     add_along(cases)

@@ -33,6 +33,10 @@ def add_shapes(cases):
     cases.add("squeeze/dim -2", lambda x: x.squeeze(-2), randn(3, 1, 1))
     cases.add("squeeze/not of size 1", lambda x: x.squeeze(0), randn(3, 1))
     cases.add("squeeze/zero-size", torch.squeeze, randn(1, 0))
+    # PyTorch 2 takes a list; 1.13 one dimension at a time, so from the last.
+    several = lambda *dims: lambda x: [x := x.squeeze(d) for d in dims][-1]
+    cases.add("squeeze/dims 0 and -1", several(-1, 0), randn(1, 3, 1))
+    cases.add("squeeze/dims 3, 0 and 1, one not of size 1", several(3, 1, 0), randn(1, 3, 1, 1))
     cases.add("unsqueeze/0", lambda x: x.unsqueeze(0), randn(2, 3))
     cases.add("unsqueeze/-1", lambda x: x.unsqueeze(-1), randn(2, 3))
     cases.add("unsqueeze/0-d", lambda x: x.unsqueeze(0), randn())
@@ -112,6 +116,8 @@ def add_indexing(cases):
     some = ids([0, 2, 1, 1, 2, 0, 0, 2], 2, 2, 2)
     cases.add("gather/3-d, middle", gather(1), randn(2, 3, 2), some)
     cases.add("gather/no indices", gather(0), randn(3, 4), ids([], 0, 4))
+    cases.add("gather/no indices, another rank", gather(1), randn(3, 4), ids([], 0))
+    cases.add("gather/no indices, a larger rank", gather(1), randn(3, 4), ids([], 2, 0, 5))
     cases.add("gather/0-d", gather(0), randn(), one_id(0))
     scatter = lambda dim: lambda x, i, src: x.scatter_add(dim, i, src)
     some = ids([0, 2, 1, 0, 2, 2, 1, 0], 2, 4)

@@ -22,6 +22,17 @@ void add_binary(GoldenCalls& calls) {
   add_op("sub", sub);
   add_op("mul", mul);
   add_op("div", div);
+  for (const std::string sample : {"same shape", "row", "row on the left", "column and row", "0-d",
+                                   "0-d and 2-d", "size 1", "zero-size", "zero-size and size 1"}) {
+    calls.add("add", {"alpha, " + sample}, [](const In& in) { return add(in[0], in[1], -1.5); });
+    calls.add("sub", {"alpha, " + sample}, [](const In& in) { return sub(in[0], in[1], -1.5); });
+  }
+  for (const std::string sample : {"same shape", "row", "0-d", "zero-size", "signs"}) {
+    calls.add("div", {"trunc, " + sample},
+              [](const In& in) { return div(in[0], in[1], RoundingMode::trunc); });
+    calls.add("div", {"floor, " + sample},
+              [](const In& in) { return div(in[0], in[1], RoundingMode::floor); });
+  }
   add_op("pow", pow);
   add_op("maximum", maximum);
   add_op("minimum", minimum);
@@ -105,6 +116,14 @@ void add_choices(GoldenCalls& calls) {
             [](const In& in) { return clamp(in[0], {}, 0.75); });
   calls.add("clamp", {"min above max", "min above max, at the bounds"},
             [](const In& in) { return clamp(in[0], 0.75, -0.5); });
+  calls.add(
+      "clamp",
+      {"Tensors", "Tensors, ties", "Tensors, row and column", "Tensors, 0-d", "Tensors, zero-size"},
+      [](const In& in) { return clamp(in[0], in[1], in[2]); });
+  calls.add("clamp", {"min, a Tensor", "min, a Tensor, ties"},
+            [](const In& in) { return clamp(in[0], in[1], Tensor()); });
+  calls.add("clamp", {"max, a Tensor", "max, a Tensor, ties"},
+            [](const In& in) { return clamp(in[0], Tensor(), in[1]); });
   calls.add("where",
             {"condition row", "condition column", "condition the largest", "0-d", "zero-size"},
             [](const In& in) { return where(in.masks[0], in[0], in[1]); });
@@ -112,8 +131,12 @@ void add_choices(GoldenCalls& calls) {
             [](const In& in) { return where(in.masks[0], in[0], 0.5); });
   calls.add("where", {"number on the left"},
             [](const In& in) { return where(in.masks[0], 0.5, in[0]); });
-  calls.add("masked_fill", {"row", "column", "0-d", "mask 0-d", "zero-size"},
+  calls.add("masked_fill", {"row", "column", "0-d", "mask 0-d", "zero-size", "mask larger"},
             [](const In& in) { return masked_fill(in[0], in.masks[0], 0.5); });
+  calls.add("masked_fill",
+            {"value a Tensor, row", "value a Tensor, 0-d", "value a Tensor, mask larger",
+             "value a Tensor, zero-size"},
+            [](const In& in) { return masked_fill(in[0], in.masks[0], in[1]); });
   calls.add("masked_fill", {"minus infinity"}, [](const In& in) {
     return masked_fill(in[0], in.masks[0], -std::numeric_limits<double>::infinity());
   });

@@ -40,20 +40,24 @@ void add_sums(GoldenCalls& calls) {
   add_samples(calls, "amax", amax);
   add_samples(calls, "amin", amin);
   add_samples(calls, "var", [](const Tensor& x, const Dims& dims, bool keepdim) {
-    return var(x, dims, true, keepdim);
+    return var(x, dims, 1, keepdim);
   });
   add_samples(calls, "std", [](const Tensor& x, const Dims& dims, bool keepdim) {
-    return xgrad::std(x, dims, true, keepdim);
+    return xgrad::std(x, dims, 1, keepdim);
   });
   for (const auto& [op, f] : {std::pair{"var", &var}, std::pair{"std", &xgrad::std}}) {
     const auto over = [&calls, op = op, f = f](const std::string& sample, const Dims& dims,
-                                               bool unbiased, bool keepdim = false) {
-      calls.add(op, {sample}, [=](const In& in) { return f(in[0], dims, unbiased, keepdim); });
+                                               double correction, bool keepdim = false) {
+      calls.add(op, {sample}, [=](const In& in) { return f(in[0], dims, correction, keepdim); });
     };
     over("biased, all", {}, false);
     over("biased, dim 1", {1}, false);
     over("biased, dims 0 and -1, keepdim", {0, -1}, false, true);
     over("equal numbers", {1}, true);
+    over("correction 0", {1}, 0);
+    over("correction 2", {1}, 2);
+    over("correction -1", {1}, -1);
+    over("correction 3, dims 0 and -1, keepdim", {0, -1}, 3, true);
   }
   calls.add("var", {"biased, size 1"}, [](const In& in) { return var(in[0], 1, false); });
   calls.add("sum", {"nothing"}, [](const In& in) { return sum(in[0]); });
@@ -137,6 +141,21 @@ void add_norms(GoldenCalls& calls) {
   along_1("ties, ord -inf", -inf);
 }
 
+void add_matrix_norms(GoldenCalls& calls) {
+  for (const auto& [text, ord] :
+       {std::pair{"nuc, ", MatrixNorm::nuc}, std::pair{"fro, ", MatrixNorm::fro}}) {
+    for (const std::string sample : {"square", "tall", "wide", "batch", "no matrices"})
+      calls.add("matrix_norm", {text + sample},
+                [ord = ord](const In& in) { return matrix_norm(in[0], ord); });
+    calls.add("matrix_norm", {text + std::string("dims 2 and 0, keepdim")},
+              [ord = ord](const In& in) {
+                return matrix_norm(in[0], ord, {2, 0}, true);
+              });
+  }
+  calls.add("matrix_norm", {"nuc, equal singular values"},
+            [](const In& in) { return matrix_norm(in[0], MatrixNorm::nuc); });
+}
+
 void add_along(GoldenCalls& calls) {
   calls.add("cumsum", {"dim 0", "0-d"}, [](const In& in) { return cumsum(in[0], 0); });
   calls.add("cumsum", {"dim -1"}, [](const In& in) { return cumsum(in[0], -1); });
@@ -158,6 +177,7 @@ void add_reduce_calls(GoldenCalls& calls) {
   add_products(calls);
   add_extrema(calls);
   add_norms(calls);
+  add_matrix_norms(calls);
   add_along(calls);
 }
 

@@ -30,6 +30,10 @@ void add_shapes(GoldenCalls& calls) {
   calls.add("squeeze", {"all", "to 0-d", "zero-size"}, [](const In& in) { return squeeze(in[0]); });
   calls.add("squeeze", {"dim -2"}, [](const In& in) { return squeeze(in[0], -2); });
   calls.add("squeeze", {"not of size 1"}, [](const In& in) { return squeeze(in[0], 0); });
+  calls.add("squeeze", {"dims 0 and -1"}, [](const In& in) { return squeeze(in[0], {0, -1}); });
+  calls.add("squeeze", {"dims 3, 0 and 1, one not of size 1"}, [](const In& in) {
+    return squeeze(in[0], {3, 0, 1});
+  });
   calls.add("unsqueeze", {"0", "0-d"}, [](const In& in) { return unsqueeze(in[0], 0); });
   calls.add("unsqueeze", {"-1"}, [](const In& in) { return unsqueeze(in[0], -1); });
   calls.add("unsqueeze", {"zero-size"}, [](const In& in) { return unsqueeze(in[0], 1); });
@@ -111,6 +115,8 @@ void add_indexing(GoldenCalls& calls) {
   calls.add("gather", {"dim 0", "smaller off dim", "no indices", "0-d"},
             [](const In& in) { return gather(in[0], 0, in.ids[0]); });
   calls.add("gather", {"dim -1"}, [](const In& in) { return gather(in[0], -1, in.ids[0]); });
+  calls.add("gather", {"no indices, another rank", "no indices, a larger rank"},
+            [](const In& in) { return gather(in[0], 1, in.ids[0]); });
   calls.add("gather", {"3-d, middle"}, [](const In& in) { return gather(in[0], 1, in.ids[0]); });
   calls.add("scatter_add", {"dim 0", "no indices"},
             [](const In& in) { return scatter_add(in[0], 0, in.ids[0], in[1]); });

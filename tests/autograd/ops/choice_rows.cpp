@@ -93,7 +93,60 @@ Row clamp_row() {
     add_unary(
         row, name, [low = low, high = high](const Inputs& in) { return clamp(in[0], low, high); },
         reference(low, high), {-2, 2, {-0.5, 0.75}}, special);
-  row.bad.push_back({"no bound", [] { clamp(zeros({2}), {}, {}); }, Bad::value, {"clamp", "min"}});
+  // bounds that are Tensors; min is above max in places
+  const Formula between = [](const Numbers& at) { return std::min(std::max(at[0], at[1]), at[2]); };
+  std::uint64_t seed = 21;
+  for (const auto& [name, x, min, max] : std::vector<std::tuple<std::string, Dims, Dims, Dims>>{
+           {"Tensors", {3, 7}, {3, 7}, {3, 7}},
+           {"0-d Tensors", {}, {}, {}},
+           {"row and column", {3, 7}, {7}, {3, 1}},
+           {"Tensors larger than x", {4}, {2, 1, 4}, {3, 1}},
+           {"zero-size Tensors", {0, 3}, {3}, {}}}) {
+    row.samples.push_back({name,
+                           {sample_uniform(x, -2, 2, seed), sample_uniform(min, -2, 1, seed + 1),
+                            sample_uniform(max, -1, 2, seed + 2)},
+                           [](const Inputs& in) { return clamp(in[0], in[1], in[2]); },
+                           everywhere(between)});
+    seed += 3;
+  }
+  const Tensor x = sample_uniform({3, 7}, -2, 2, 61), bound = sample_uniform({7}, -1, 1, 62);
+  row.samples.push_back({"min, a Tensor",
+                         {x, bound},
+                         [](const Inputs& in) { return clamp(in[0], in[1], Tensor()); },
+                         everywhere([](double a, double b) { return std::max(a, b); })});
+  row.samples.push_back({"max, a Tensor",
+                         {x, bound},
+                         [](const Inputs& in) { return clamp(in[0], Tensor(), in[1]); },
+                         everywhere([](double a, double b) { return std::min(a, b); })});
+  row.samples.push_back(
+      {"Tensors, ties, NaN and infinities",
+       {values({1, 1, 1, nan, 0, 0, inf, -inf, 5}), values({1, 0, 2, 0, nan, 0, 0, 0, -inf}),
+        values({2, 1, 1, 1, 1, nan, 1, inf, inf})},
+       [](const Inputs& in) { return clamp(in[0], in[1], in[2]); },
+       [](const Inputs&) {
+         return values({1, 1, 1, nan, nan, nan, 1, 0, 5});
+       },
+       false});
+  row.bad = {{"no bound",
+              [] { clamp(zeros({2}), std::nullopt, std::nullopt); },
+              Bad::value,
+              {"clamp", "min"}},
+             {"no bound defined",
+              [] { clamp(zeros({2}), Tensor(), Tensor()); },
+              Bad::value,
+              {"clamp:", "min", "max", "defined"}},
+             {"undefined x",
+              [] { clamp(Tensor(), zeros({2}), Tensor()); },
+              Bad::value,
+              {"clamp:", "operand 1 of 3", "undefined"}},
+             {"dtype of a bound",
+              [] { clamp(zeros({2}), zeros({2}), zeros({2}, DType::float64)); },
+              Bad::dtype,
+              {"clamp:", "float32", "float64", "to("}},
+             {"shape of a bound",
+              [] { clamp(zeros({2}), zeros({3}), Tensor()); },
+              Bad::shape,
+              {"clamp:", "(2,)", "(3,)", "broadcast"}}};
   return row;
 }
 
@@ -107,6 +160,11 @@ Row where_row() {
            {"condition column", {3, 1}, {3, 7}, {7}},
            {"condition the largest", {2, 3, 4}, {4}, {3, 1}},
            {"condition the smallest", {1}, {3, 1}, {1, 4}},
+           {"condition 0-d", {}, {3, 5}, {5}},
+           {"condition and numbers", {3, 5}, {}, {}},
+           {"long rows", {2, 37}, {37}, {2, 1}},
+           {"many elements, so that threads share them", {150, 260}, {260}, {150, 260}},
+           {"many rows", {150, 1}, {150, 260}, {}},
            {"zero-size", {0, 3}, {3}, {1, 1}}}) {
     const Mask m = mask(condition);
     row.samples.push_back(
@@ -148,6 +206,19 @@ Row where_row() {
                      },
                      Bad::dtype,
                      {"where:", "float32", "float64"}});
+  const Mask some = {1, 0};
+  const auto undefined = [&row](const std::string& name, const std::function<void()>& call,
+                                const std::string& argument) {
+    row.bad.push_back({name, call, Bad::value, {"where: " + argument + " is undefined"}});
+  };
+  undefined(
+      "a undefined", [some] { where(some, Tensor(), zeros({2})); }, "a");
+  undefined(
+      "b undefined", [some] { where(some, zeros({2}), Tensor()); }, "b");
+  undefined(
+      "a undefined beside a number", [some] { where(some, Tensor(), 1); }, "a");
+  undefined(
+      "b undefined beside a number", [some] { where(some, 1, Tensor()); }, "b");
   return row;
 }
 
@@ -159,8 +230,16 @@ Row masked_fill_row() {
                                                          {"mask row", {7}, {2, 3, 7}},
                                                          {"mask column", {3, 1}, {2, 3, 7}},
                                                          {"mask 0-d", {}, {2, 3}},
+                                                         {"mask larger than x", {2, 3}, {3}},
+                                                         {"both ways", {3, 1}, {2, 1, 4}},
+                                                         {"mask larger than 0-d", {2, 3}, {}},
                                                          {"zero-size", {0, 3}, {0, 3}}}) {
     const Mask m = mask(shape);
+    row.samples.push_back(
+        {name + ", value a Tensor",
+         {sample_randn(sizes, 41), sample_randn({}, 43)},
+         [m](const Inputs& in) { return masked_fill(in[0], m, in[1]); },
+         everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? at[2] : at[1]; })});
     row.samples.push_back(
         {name,
          {sample_randn(sizes, 41)},
@@ -180,12 +259,23 @@ Row masked_fill_row() {
                      },
                      Bad::shape,
                      {"masked_fill:", "(2, 3)", "(2,)"}});
-  row.bad.push_back({"mask larger than x",
-                     [] {
-                       masked_fill(zeros({3}), Mask({{1, 0, 1}, {0, 1, 0}}), 0);
-                     },
+  const Mask some = {1, 0};
+  row.bad.push_back({"value not 0-d",
+                     [some] { masked_fill(zeros({2}), some, zeros({1})); },
                      Bad::shape,
-                     {"masked_fill:", "(3,)", "(2, 3)"}});
+                     {"masked_fill:", "value", "(1,)", "0-d", "where()"}});
+  row.bad.push_back({"dtype of value",
+                     [some] { masked_fill(zeros({2}), some, scalar(1, DType::float64)); },
+                     Bad::dtype,
+                     {"masked_fill:", "float32", "float64"}});
+  row.bad.push_back({"x undefined",
+                     [some] { masked_fill(Tensor(), some, 1); },
+                     Bad::value,
+                     {"masked_fill: x is undefined"}});
+  row.bad.push_back({"value undefined",
+                     [some] { masked_fill(zeros({2}), some, Tensor()); },
+                     Bad::value,
+                     {"masked_fill: value is undefined"}});
   return row;
 }
 

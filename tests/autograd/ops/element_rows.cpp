@@ -60,6 +60,13 @@ Row gather_row() {
                          {sample_randn({}, 1)},
                          [](const Inputs& in) { return gather(in[0], 0, some_indices({}, 1)); },
                          [](const Inputs& in) { return in[0]; }});
+  for (const Shape& shape : {Shape{0}, Shape{2, 0, 5}, Shape{0, 9}}) {
+    const Indices none = empty_array<std::int64_t>(shape);
+    row.samples.push_back({"no indices of shape " + to_string(shape),
+                           {sample_randn({3, 4}, 1)},
+                           [none](const Inputs& in) { return gather(in[0], 1, none); },
+                           [none](const Inputs&) { return from_list(none.shape(), {}); }});
+  }
   row.bad = {{"another rank",
               [] {
                 gather(zeros({4, 3}), 0, {0, 1});
@@ -114,6 +121,7 @@ Row scatter_add_row() {
   for (const IndexCase& c : element_cases())
     add(c.name, c, c.index.shape());
   add("src larger than the index", {"", {3, 4}, 1, {{3, 0}, {1, 1}}, 1}, {5, 3});
+  add("no indices of another rank", {"", {3, 4}, 1, some_indices({2, 0, 5}, 1), 1}, {2, 2});
   row.samples.push_back(
       {"to 0-d",
        {sample_randn({}, 1), sample_randn({}, 2)},

@@ -14,8 +14,23 @@ Row unary(const std::string& op, Unary f, double (*formula)(double), const Range
   add_unary(
       row, "", [f](const Inputs& in) { return f(in[0]); },
       [formula](const Numbers& at) { return formula(at[0]); }, range, special);
-  row.bad.push_back({"undefined", [f] { f(Tensor()); }, Bad::value, {"undefined"}});
+  row.bad.push_back(
+      {"undefined", [f] { f(Tensor()); }, Bad::value, {op + ":", "operand 1 of 1", "undefined"}});
   return row;
+}
+
+using Operator = Tensor (*)(const Tensor&, double);
+using OperatorOnTheRight = Tensor (*)(double, const Tensor&);
+
+void add_bad_numbers(Row& row, Operator f, OperatorOnTheRight g) {
+  row.bad.push_back({"undefined beside a number",
+                     [f] { f(Tensor(), 2); },
+                     Bad::value,
+                     {row.op + ":", "operand 1 of 2", "undefined"}});
+  row.bad.push_back({"a number beside undefined",
+                     [g] { g(2, Tensor()); },
+                     Bad::value,
+                     {row.op + ":", "operand 2 of 2", "undefined"}});
 }
 
 Row binary(const std::string& op, Binary f, double (*formula)(double, double), const Range& left,
@@ -26,8 +41,64 @@ Row binary(const std::string& op, Binary f, double (*formula)(double, double), c
   return row;
 }
 
+Row add_row() {
+  Row row = binary("add", add, [](double a, double b) { return a + b; }, {-2, 2}, {-2, 2});
+  const Binary f = [](const Tensor& a, const Tensor& b) { return add(a, b, -1.5); };
+  add_binary(row, "alpha, ", f, [](double a, double b) { return a - 1.5 * b; }, {-2, 2}, {-2, 2});
+  add_bad_binary(row, f);
+  add_bad_numbers(row, operator+, operator+);
+  return row;
+}
+
+Row sub_row() {
+  Row row = binary("sub", sub, [](double a, double b) { return a - b; }, {-2, 2}, {-2, 2});
+  const Binary f = [](const Tensor& a, const Tensor& b) { return sub(a, b, 0.5); };
+  add_binary(row, "alpha, ", f, [](double a, double b) { return a - 0.5 * b; }, {-2, 2}, {-2, 2});
+  add_bad_binary(row, f);
+  add_bad_numbers(row, operator-, operator-);
+  return row;
+}
+
+Row div_row() {
+  const Range right = {-2, 2, {0}, 0.4};
+  Row row = binary(
+      "div", div, [](double a, double b) { return a / b; }, {-2, 2}, right);
+  const Binary truncated = [](const Tensor& a, const Tensor& b) {
+    return div(a, b, RoundingMode::trunc);
+  };
+  const Binary floored = [](const Tensor& a, const Tensor& b) {
+    return div(a, b, RoundingMode::floor);
+  };
+  add_binary(
+      row, "trunc, ", truncated, [](double a, double b) { return std::trunc(a / b); }, {-7, 7},
+      right);
+  add_binary(
+      row, "floor, ", floored, [](double a, double b) { return std::floor(a / b); }, {-7, 7},
+      right);
+  const Tensor a = values({7, -7, 7, -7, 6, -0.5, 0, 1, 1, -1, 0, inf, 5, -5, nan, 1e30}),
+               b = values({2, 2, -2, -2, -2, 3, 5, 0.1, 0, 0, 0, 2, inf, inf, 1, -3});
+  const auto special = [&](const std::string& name, Binary f, const Numbers& expected) {
+    row.samples.push_back({name,
+                           {a, b},
+                           [f](const Inputs& in) { return f(in[0], in[1]); },
+                           [expected](const Inputs&) { return values(expected); },
+                           false});
+  };
+  // 1 / 0.1 rounds to 10, but 10 times the double 0.1 (and the float) is more than 1
+  const double tenths = 10, third = -1e30 / 3;
+  special("trunc, special values", truncated,
+          {3, -3, -3, 3, -3, 0, 0, tenths, inf, -inf, nan, inf, 0, 0, nan, third});
+  special("floor, special values", floored,
+          {3, -4, -4, 3, -3, -1, 0, tenths - 1, inf, -inf, nan, nan, 0, -1, nan, third});
+  add_bad_binary(row, truncated);
+  add_bad_binary(row, floored);
+  add_bad_numbers(row, operator/, operator/);
+  return row;
+}
+
 Row mul_row() {
   Row row = binary("mul", mul, [](double a, double b) { return a * b; }, {-2, 2}, {-2, 2});
+  add_bad_numbers(row, operator*, operator*);
   const Call square = [](const Inputs& in) { return mul(in[0], in[0]); };
   row.samples.push_back(
       {"of itself", {sample_randn({3, 4}, 8)}, square, everywhere([](const Numbers& at) {
@@ -97,10 +168,10 @@ std::vector<Row> elementwise_rows() {
   const Numbers wide = {0.0, -0.0, 1, -1, inf, -inf, nan, 1e-30, -1e-30, 30, -30};
   const Numbers positive = {0.0, 1, inf, nan, 1e-30, 1e30, -1};
   return {
-      binary("add", add, [](double a, double b) { return a + b; }, {-2, 2}, {-2, 2}),
-      binary("sub", sub, [](double a, double b) { return a - b; }, {-2, 2}, {-2, 2}),
+      add_row(),
+      sub_row(),
       mul_row(),
-      binary("div", div, [](double a, double b) { return a / b; }, {-2, 2}, {-2, 2, {0}, 0.4}),
+      div_row(),
       unary(
           "neg", neg, [](double x) { return -x; }, {-2, 2}, wide),
       pow_row(),

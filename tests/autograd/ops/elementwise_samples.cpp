@@ -123,7 +123,14 @@ void add_bad_binary(Row& row, Binary f) {
                      [f] { f(zeros({2}), zeros({2}, DType::float64)); },
                      Bad::dtype,
                      {row.op + ":", "float32", "float64", "to("}});
-  row.bad.push_back({"undefined", [f] { f(zeros({2}), Tensor()); }, Bad::value, {"undefined"}});
+  row.bad.push_back({"undefined on the right",
+                     [f] { f(zeros({2}), Tensor()); },
+                     Bad::value,
+                     {row.op + ":", "operand 2 of 2", "undefined"}});
+  row.bad.push_back({"undefined on the left",
+                     [f] { f(Tensor(), zeros({2})); },
+                     Bad::value,
+                     {row.op + ":", "operand 1 of 2", "undefined"}});
 }
 
 }  // namespace xgrad::testing

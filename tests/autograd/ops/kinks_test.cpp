@@ -38,6 +38,28 @@ TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
                  {0, 0.5, 1});
   check_gradient("minimum", around, [](const Tensor& x) { return minimum(zeros_like(x), x); },
                  {1, 0.5, 0});
+  // of clamp(x, min, max) for Tensors: to min if x < min < max, to max if x > max or min > max
+  const Tensor low = tensor({2, 2, 2, 0, 6, 3}, DType::float64),
+               high = tensor({2, 4, 4, 3, 4, 2}, DType::float64);
+  const auto same = [](const Tensor& a, const Tensor& like) { return to(a, like.dtype()); };
+  const Values between = {1, 1, 2, 3, 5, 2.5};
+  check_gradient("clamp in x", between,
+                 [&](const Tensor& x) { return clamp(x, same(low, x), same(high, x)); },
+                 {0, 0, 1, 1, 0, 0});
+  check_gradient(
+      "clamp in min", {2, 2, 2, 0, 6, 3},
+      [&](const Tensor& min) { return clamp(tensor(between, min.dtype()), min, same(high, min)); },
+      {0, 1, 0, 0, 0, 0});
+  check_gradient(
+      "clamp in max", {2, 4, 4, 3, 4, 2},
+      [&](const Tensor& max) { return clamp(tensor(between, max.dtype()), same(low, max), max); },
+      {0, 0, 0, 0, 1, 1});
+  for (const RoundingMode mode : {RoundingMode::trunc, RoundingMode::floor}) {
+    check_gradient("div rounded", around, [&](const Tensor& x) { return div(x, x + 5.0, mode); },
+                   {0, 0, 0});
+    check_gradient("div rounded, at a pole", {0, 4},
+                   [&](const Tensor& x) { return div(ones_like(x), x, mode); }, {0, 0});
+  }
   const Mask chosen = {true, false, true};
   check_gradient("where", around, [&](const Tensor& x) { return where(chosen, x, 7); }, {1, 0, 1});
   check_gradient("masked_fill", around,
@@ -78,6 +100,10 @@ TEST_CASE("gradients at kinks and poles: along dimensions", "[ops][kinks]") {
   check_gradient("norm inf", {2, -2, 1}, [](const Tensor& x) { return vector_norm(x, inf); },
                  {0.5, -0.5, 0});
   check_gradient("norm 0", {2, 0}, [](const Tensor& x) { return vector_norm(x, 0); }, {0, 0});
+  const auto nuclear = [](const Tensor& x) { return matrix_norm(x, MatrixNorm::nuc); };
+  check_gradient("nuclear norm of zeros", {{0, 0}, {0, 0}, {0, 0}}, nuclear,
+                 {{0, 0}, {0, 0}, {0, 0}});
+  check_gradient("nuclear norm, a singular value 0", {{0, 0}, {0, -3}}, nuclear, {{0, 0}, {0, -1}});
   check_gradient("logsumexp", {-inf, -inf}, [](const Tensor& x) { return logsumexp(x, {0}); },
                  {0, 0});
   check_gradient("softmax", {-inf, -inf}, [](const Tensor& x) { return softmax(x, 0); }, {0, 0});

@@ -47,7 +47,7 @@ Row slice_row() {
 }
 
 Row narrow_row() {
-  const auto part = [](std::int64_t dim, std::int64_t start, std::size_t length) {
+  const auto part = [](std::int64_t dim, std::int64_t start, std::int64_t length) {
     return [=](const Tensor& x) { return narrow(x, dim, start, length); };
   };
   return {"narrow",
@@ -71,6 +71,10 @@ Row narrow_row() {
                },
                {"narrow", "start 2", "length 2", "(3, 2)"}),
            bad("start", Bad::value, [] { narrow(zeros({3}), 0, -4, 1); }, {"narrow", "-4", "(3,)"}),
+           bad("negative length", Bad::value, [] { narrow(zeros({3}), 0, 2, -1); },
+               {"narrow", "length -1", "negative"}),
+           bad("negative length of the member", Bad::value, [] { zeros({3}).narrow(0, 2, -2); },
+               {"narrow", "length -2", "negative"}),
            bad("0-d", Bad::shape, [] { narrow(zeros({}), 0, 0, 0); }, {"narrow", "0-d"})}};
 }
 
@@ -293,7 +297,12 @@ Row cat_row() {
                [] {
                  cat({zeros({2, 3}), zeros({2})});
                },
-               {"cat", "(2, 3)", "(2,)"}),
+               {"cat", "(2, 3)", "(2,)", "2 and 1 dimensions"}),
+           bad("undefined", Bad::value,
+               [] {
+                 cat({zeros({2}), Tensor()});
+               },
+               {"cat: Tensor 1 is undefined"}),
            bad("dtypes", Bad::dtype,
                [] {
                  cat({zeros({2}), zeros({2}, DType::float64)});
@@ -328,6 +337,11 @@ Row stack_row() {
              return stack({x, x}, 3);
            }),
            bad("nothing", Bad::value, [] { stack({}); }, {"stack"}),
+           bad("undefined", Bad::value,
+               [] {
+                 stack({Tensor(), zeros({2})});
+               },
+               {"stack: Tensor 0 is undefined"}),
            bad("other shapes", Bad::shape,
                [] {
                  stack({zeros({2, 3}), zeros({3, 2})});

@@ -51,30 +51,32 @@ double squared_deviations(const Numbers& v) {
     s += (x - m) * (x - m);
   return s;
 }
-double biased(const Numbers& v) { return squared_deviations(v) / static_cast<double>(v.size()); }
-double unbiased(const Numbers& v) {
-  return v.empty() ? nan : squared_deviations(v) / (static_cast<double>(v.size()) - 1);
-}
 
-using Spread = Tensor (*)(const Tensor&, const Dims&, bool, bool);
+using Spread = Tensor (*)(const Tensor&, const Dims&, double, bool);
 
 Row spread_row(const std::string& op, Spread f, double (*finish)(double)) {
   Row row{op, {}, {}};
-  for (const bool corrected : {false, true}) {
+  for (const double correction : {0.0, 1.0, -1.5, 2.0}) {
     const Reduce reduce = [=](const Tensor& x, const Dims& dims, bool keep) {
-      return f(x, dims, corrected, keep);
+      return f(x, dims, correction, keep);
     };
-    const Fold fold = [=](const Numbers& v) { return finish(corrected ? unbiased(v) : biased(v)); };
-    const std::string prefix = corrected ? "unbiased, " : "biased, ";
+    const Fold fold = [=](const Numbers& v) {
+      return finish(squared_deviations(v) /
+                    std::max(0.0, static_cast<double>(v.size()) - correction));
+    };
+    const std::string prefix = "correction " + std::to_string(correction) + ", ";
     for (const Way& way : ways_to_reduce) {
-      // of one element the unbiased one is NaN, and the square root of the biased one has a kink
+      // Of no more elements than the correction it is NaN or infinite; of one, a square root has a
+      // kink.
       const Tensor x = normal(way.sizes);
-      const bool single = x.numel() > 0 && f(x, way.dims, false, false).numel() == x.numel();
+      const std::size_t rows = f(x, way.dims, 0, false).numel();
+      const bool few = x.numel() > 0 && static_cast<double>(x.numel()) <=
+                                            static_cast<double>(rows) * std::max(1.0, correction);
       row.samples.push_back(
-          reduction(prefix + way.name, x, way.dims, way.keepdim, reduce, fold, !single));
+          reduction(prefix + way.name, x, way.dims, way.keepdim, reduce, fold, !few));
     }
     const Reduce all = [=](const Tensor& x, const Dims&, bool) {
-      return f(x, {}, corrected, false);
+      return f(x, {}, correction, false);
     };
     row.samples.push_back(reduction(prefix + "total", normal({3, 5}), {}, false, all, fold));
     row.samples.push_back(reduction(prefix + "of nothing", zeros({2, 0}, DType::float64), {1},
@@ -83,8 +85,14 @@ Row spread_row(const std::string& op, Spread f, double (*finish)(double)) {
                                     sample_uniform({4, 50}, 1000, 1001, 4), {1}, false, reduce,
                                     fold, false));
   }
-  add_bad_dims(
-      row, [f](const Tensor& x, const Dims& dims, bool keep) { return f(x, dims, true, keep); });
+  // PyTorch's unbiased
+  for (const bool unbiased : {true, false})
+    row.samples.push_back(reduction(
+        unbiased ? "unbiased" : "biased", normal({3, 5}), {1}, false,
+        [=](const Tensor& x, const Dims& dims, bool keep) { return f(x, dims, unbiased, keep); },
+        [=](const Numbers& v) { return finish(squared_deviations(v) / (unbiased ? 4 : 5)); }));
+  add_bad_dims(row,
+               [f](const Tensor& x, const Dims& dims, bool keep) { return f(x, dims, 1, keep); });
   return row;
 }
 
@@ -123,7 +131,7 @@ Row sum_to_row() {
     Shape shape;
     Dims dims;  // those that are summed
   };
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {"the same shape", {2, 3}, {2, 3}, {}},
       {"a leading dimension", {4, 3}, {3}, {0}},
       {"a size of 1", {4, 3}, {4, 1}, {1}},
@@ -137,6 +145,11 @@ Row sum_to_row() {
       {"columns, large", {600, 100}, {600, 1}, {1}},
       {"all, large", {600, 100}, {}, {0, 1}},
   };
+  Shape many(70, 1);
+  many[0] = 2, many[66] = 3, many[69] = 4;
+  Shape kept(66, 1);
+  kept[65] = 4;  // dimensions 0 and 66 are summed
+  cases.push_back({"70 dimensions", many, kept, {0, 1, 2, 3, 66}});
   for (const Case& c : cases)
     row.samples.push_back(
         {c.name,
@@ -182,7 +195,8 @@ std::vector<Row> reduce_rows() {
           amax_row(),
           amin_row(),
           logsumexp_row(),
-          vector_norm_row()};
+          vector_norm_row(),
+          matrix_norm_row()};
 }
 
 }  // namespace xgrad::testing

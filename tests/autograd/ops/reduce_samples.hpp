@@ -44,5 +44,6 @@ Row amax_row();
 Row amin_row();
 Row logsumexp_row();
 Row vector_norm_row();
+Row matrix_norm_row();
 
 }  // namespace xgrad::testing

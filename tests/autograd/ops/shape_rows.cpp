@@ -29,6 +29,16 @@ std::vector<Bad> bad_reshapes(const std::string& op,
                 f(zeros({0, 3}), {-1, 0});
               },
               {op, "(0, 3)", "(-1, 0)", "any number"}),
+          bad("one element", Bad::shape,
+              [f] {
+                f(zeros({}), {2, 3});
+              },
+              {op, "1 element but", "()", "(2, 3)"}),
+          bad("one element and unknown", Bad::shape,
+              [f] {
+                f(zeros({1}), {2, -1});
+              },
+              {op, "the 1 element of x (1,)", "(2, -1)"}),
           bad("zero and unknown", Bad::shape,
               [f] {
                 f(zeros({2, 3}), {-1, 0});
@@ -74,8 +84,8 @@ Row flatten_row() {
 }
 
 Row squeeze_row() {
-  const auto at = [](std::int64_t dim) {
-    return [dim](const Tensor& x) { return squeeze(x, dim); };
+  const auto at = [](const Dims& dims) {
+    return [dims](const Tensor& x) { return squeeze(x, dims); };
   };
   const auto all = [](const Tensor& x) { return squeeze(x); };
   return {"squeeze",
@@ -83,8 +93,16 @@ Row squeeze_row() {
            in_order("to 0-d", {1, 1}, all, {}), in_order("0-d", {}, all, {}),
            in_order("one", {1, 3, 1}, at(0), {3, 1}), in_order("last", {1, 3, 1}, at(-1), {1, 3}),
            in_order("not of size 1", {2, 3}, at(1), {2, 3}), in_order("dim of 0-d", {}, at(-1), {}),
-           in_order("no elements", {1, 0}, all, {0})},
-          {out_of_range(at(2)), out_of_range(at(1), {})}};
+           in_order("no elements", {1, 0}, all, {0}),
+           in_order("several", {1, 3, 1, 1}, at({0, -1}), {3, 1}),
+           in_order("several, one not of size 1", {1, 3, 1}, at({1, 2, 0}), {3}),
+           in_order("no dims", {1, 3, 1}, at({}), {1, 3, 1})},
+          {out_of_range(at(2)), out_of_range(at(1), {}), out_of_range(at({0, 2})),
+           bad("twice", Bad::value,
+               [] {
+                 squeeze(zeros({1, 3, 1}), {2, -1});
+               },
+               {"squeeze", "dimension -1", "(2, -1)", "twice"})}};
 }
 
 Row unsqueeze_row() {

@@ -1,0 +1,133 @@
+// Elementwise ops that choose.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
+
+namespace xgrad {
+
+using enum Uses;
+
+// ---- by comparison ----
+
+namespace {
+
+// The share of the gradient that goes to the first operand if `first` holds: all, half at a tie,
+// none.
+template <class Condition, class T>
+T share(const Condition& first, const Condition& tie, const T& g) {
+  return where(first, g, where(tie, g * c(g, 0.5), c(g, 0)));
+}
+
+}  // namespace
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return elementwise(
+      "maximum", a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return elementwise(
+      "minimum", a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
+      partial<A, B>(
+          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
+}
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
+  check<ValueError>(min || max, "clamp: at least one of min and max must be given");
+  const double low = min.value_or(-infinity), high = max.value_or(infinity);
+  return elementwise(
+      "clamp", x, [low, high](const auto& a) { return minimum(maximum(a, c(a, low)), c(a, high)); },
+      partial<A>([low, high](const auto& g, const auto& a) {
+        return where((a >= c(a, low)) & (a <= c(a, high)), g, c(g, 0));
+      }));
+}
+
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
+  check<ValueError>(min.defined() || max.defined(),
+                    "clamp: at least one of min and max must be defined");
+  const Tensor& bound = min.defined() ? min : max;
+  const Tensor low = min.defined() ? min : scalar(-infinity, bound.dtype());
+  const Tensor high = max.defined() ? max : scalar(infinity, bound.dtype());
+  return elementwise<3>(
+      "clamp", {x, low, high},
+      [](const auto& a, const auto& l, const auto& h) { return minimum(maximum(a, l), h); },
+      partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
+        return where((a >= l) & (a <= h), g, c(g, 0));
+      }),
+      partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
+        return where((a < l) & (l < h), g, c(g, 0));
+      }),
+      partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
+        return where((a > h) | (h < l), g, c(g, 0));
+      }));
+}
+
+// ---- by a mask ----
+
+namespace {
+
+const Tensor& defined(const char* op, const char* name, const Tensor& x) {
+  check<ValueError>(x.defined(), "{}: {} is undefined", op, name);
+  return x;
+}
+
+Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b) {
+  detail::check_operands(op, std::array{a, b});
+  return record(
+      op, {a, b},
+      [op, mask](std::span<const Tensor> in) {
+        const Shape shape =
+            broadcast_shapes(broadcast_shapes(mask.shape(), in[0].shape(), op), in[1].shape(), op);
+        return dispatch(in[0].dtype(), [&]<class T>() {
+          auto y = empty_array<T>(shape);
+          kernels::choose<T>(shape, {mask.shape(), mask.data()}, {in[0].shape(), in[0].data<T>()},
+                             {in[1].shape(), in[1].data<T>()}, y.data());
+          return Tensor(std::move(y));
+        });
+      },
+      [mask](Sink& sink) {
+        const Tensor& g = sink.gradient();
+        const Tensor zero = scalar(0, g.dtype());
+        if (sink.needs(0))
+          sink.add(0, where(mask, g, zero));
+        if (sink.needs(1))
+          sink.add(1, where(mask, zero, g));
+      },
+      {.broadcasts = true});
+}
+
+}  // namespace
+
+Tensor where(const Mask& condition, const Tensor& a, const Tensor& b) {
+  return choose("where", condition, defined("where", "a", a), defined("where", "b", b));
+}
+Tensor where(const Mask& condition, const Tensor& a, double b) {
+  return where(condition, a, detail::number(b, a));
+}
+Tensor where(const Mask& condition, double a, const Tensor& b) {
+  return where(condition, detail::number(a, b), b);
+}
+
+Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
+  return masked_fill(x, mask, detail::number(value, x));
+}
+
+Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value) {
+  defined("masked_fill", "x", x);
+  if (defined("masked_fill", "value", value).dim() > 0)
+    fail<ShapeError>("masked_fill: value has shape {} but must be 0-d; where() takes any",
+                     to_string(value.shape()));
+  return choose("masked_fill", mask, value, x);
+}
+
+}  // namespace xgrad

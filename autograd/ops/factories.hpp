@@ -1,0 +1,62 @@
+#pragma once
+// Factories: Tensors and Indices that are made of numbers or drawn.  Part of the catalogue: include
+// ops.hpp.
+
+#include <cstdint>
+#include <type_traits>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+class Generator;
+
+// ---- constants (tensor.cpp): float32 unless told otherwise ----
+
+Tensor tensor(const Values& values,
+              DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
+Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
+Tensor ones(const Dims& sizes, DType dtype = DType::float32);
+Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);
+Tensor eye(std::size_t n, DType dtype = DType::float32);
+Tensor eye(std::size_t n, std::size_t m, DType dtype = DType::float32);
+/// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
+Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
+Tensor arange(double end);
+Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
+/// `steps` evenly spaced numbers from start to end, both included.
+Tensor linspace(double start, double end, std::size_t steps, DType dtype = DType::float32);
+Tensor zeros_like(const Tensor& x);
+Tensor ones_like(const Tensor& x);
+Tensor full_like(const Tensor& x, double value);
+Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor
+/// A Tensor on memory that belongs to it from now on and may be written in place, without a copy;
+/// whoever owns it is let go with the last window on it (torch.from_blob).  Elements are row-major.
+/// If another handle on the memory is kept, elements are copied before they are written.
+Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes);
+Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes);
+
+// ---- random (ops/random.cpp) ----
+
+/// Random Tensors, in PyTorch's order of draws; from default_generator() unless one is given
+/// (random.hpp).
+Tensor rand(const Dims& sizes, DType dtype = DType::float32);
+Tensor rand(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
+Tensor randn(const Dims& sizes, DType dtype = DType::float32);
+Tensor randn(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
+Tensor rand_like(const Tensor& x);
+Tensor randn_like(const Tensor& x);
+Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
+Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
+Indices randperm(std::size_t n);
+Indices randperm(std::size_t n, Generator& generator);
+/// 1 with probability p, else 0, for each element p (torch.bernoulli): uniforms of p's own type are
+/// compared with it.  ValueError unless all are in [0, 1].
+Tensor bernoulli(const Tensor& p);
+Tensor bernoulli(const Tensor& p, Generator& generator);
+/// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
+/// (B, V) -> (B, n), n above 0.  Without replacement an index comes at most once.  ValueError if a
+/// weight is negative or not finite, or fewer than n (with replacement: 1) of a row are positive.
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement = false);
+Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator);
+
+}  // namespace xgrad
