@@ -167,9 +167,7 @@ template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);
 
 // Gives each output its gradient, and goes.
-static void start(Sink::Run& run, const std::vector<Tensor>& outputs, const GradOptions& options,
-                  const char* caller) {
-  check_outputs(outputs, options.grad_outputs, caller);
+static void start(Sink::Run& run, const std::vector<Tensor>& outputs, const GradOptions& options) {
   const ModeGuard mode(
       {options.create_graph, options.create_graph ? Mode::current().observer : nullptr});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -187,6 +185,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<Tensor> results;
   if (inputs.empty())
     return results;
+  check_outputs(outputs, options.grad_outputs, "grad");
   Sink::Run run(options, outputs, inputs);
   const auto check_used = [&](std::size_t i, bool used) {
     if (!used && !options.allow_unused)
@@ -195,7 +194,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   };
   for (std::size_t i = 0; i < inputs.size(); ++i)  // before anything runs and is freed
     check_used(i, run.wants(inputs[i].impl().node));
-  start(run, outputs, options, "grad");
+  start(run, outputs, options);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     results.push_back(run.result(inputs[i]));
     check_used(i, results.back().defined());
@@ -204,8 +203,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
+  check_outputs(outputs, options.grad_outputs, "backward");
   Sink::Run run(options, outputs, {});
-  start(run, outputs, options, "backward");
+  start(run, outputs, options);
 }
 
 }  // namespace xgrad

@@ -3,10 +3,8 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <xgrad/autograd/array.hpp>
-// (kept apart from its neighbours so that the formatter does not sort it)
 #include <xtensor-blas/xblas.hpp>
-// (as above: each needs what the one before it declares)
+// (kept apart from its neighbours so that the formatter does not sort it: it needs the one before)
 #include <xtensor-blas/xlapack.hpp>
 // (as above)
 #include <xgrad/autograd/fail.hpp>

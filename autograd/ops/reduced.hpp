@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -12,14 +13,14 @@
 namespace xgrad {
 
 // For each dimension of a rank, whether a list names it.
-using Listed = xt::dynamic_shape<bool>;
+using Listed = std::vector<bool>;
 
 // Each may be named once: ValueError naming op.  A 0-d shape counts as one of a single dimension,
 // as in PyTorch.
 inline Listed listed_dims(const Dims& dims, std::size_t rank, const char* op) {
   Listed listed(std::max<std::size_t>(rank, 1), false);
   for (const std::int64_t dim : dims) {
-    bool& once = listed[normalize_dim(dim, rank, op)];
+    Listed::reference once = listed[normalize_dim(dim, rank, op)];
     if (once)
       fail<ValueError>("{}: dimension {} appears twice in the list ({})", op, dim,
                        fmt::join(dims, ", "));

@@ -39,6 +39,16 @@ struct NotFinite : Observer {
   void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 
+struct Model {
+  Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_() * 2;
+  static void visit(auto& self, auto&& v) { v("a", self.a), v("b", self.b); }
+};
+
+struct Holds {
+  Tensor gradient;
+  static void visit(auto& self, auto&& v) { v("gradient", self.gradient); }
+};
+
 }  // namespace
 
 TEST_CASE("an update that fails changes nothing", "[misuse]") {
@@ -266,7 +276,7 @@ TEST_CASE("a formula that starts a run on its own graph", "[misuse]") {
       [self, &depth, input = std::make_shared<Tensor>(x),
        kept = std::make_shared<int>(3)](Sink& sink) {
         if (depth++ == 0)
-          grad({sum(*self)}, {*input});
+          grad({*self}, {*input}, {.grad_outputs = {ones({2})}});
         sink.add(0, sink.gradient() * static_cast<double>(*kept));
       });
   sum(*self).backward();
@@ -284,10 +294,7 @@ TEST_CASE("a grad() that fails leaves the graph for another try", "[misuse]") {
 }
 
 TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
-  struct Model {
-    Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_() * 2;
-    static void visit(auto& self, auto&& v) { v("a", self.a), v("b", self.b); }
-  } model;
+  Model model;
   sum(model.a).backward();
   CHECK_THROWS_AS(nn::to(model, DType::float64), GraphError);
   CHECK(model.a.dtype() == DType::float32);
@@ -303,10 +310,7 @@ TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
   Tensor p = ones({2}).requires_grad_(), q = ones({2}).requires_grad_();
   const auto run = [&] { sum(p + q).backward(); };
   run();
-  struct Holds {
-    Tensor gradient;
-    static void visit(auto& self, auto&& v) { v("gradient", self.gradient); }
-  } holds{q.grad()};
+  Holds holds{q.grad()};
   nn::to(holds, DType::float64);
   CHECK_THROWS_AS(run(), Error);
   CHECK(numbers(p.grad()) == List{1, 1});
