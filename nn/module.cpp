@@ -109,7 +109,7 @@ static void report(std::string& problems, const char* what, const std::vector<st
     problems += fmt::format("\n  {}: {}", what, join(list));
 }
 
-// The name under which a member counts.
+// The name under which a member is saved.
 static std::string key_of(const Members& members, const Member& m) {
   return m.is_alias ? tied_target(members.aliases, m.name) : m.name;
 }
@@ -156,7 +156,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
     entries.push_back({name, tensor.shape(), tensor.dtype()});
   std::string problems = mismatches(members, entries);
 
-  // The values by the name under which a Tensor counts.
+  // Values by the name under which a Tensor is saved.
   std::map<std::string, const Member*> expected;
   for (const Member& m : members.tensors)
     expected.emplace(m.name, &m);
@@ -182,8 +182,8 @@ void load_state_dict(const Members& members, const StateDict& state) {
 
 // ---- converting and copying ----
 
-// Changes the Tensor behind all its handles.  Its leaf node is replaced: a graph from before still
-// holds the old one, whose gradients have the old dtype and now have nowhere to go.
+// Changes the Tensor that all its handles share, and gives it a new leaf node: an older graph keeps
+// the old node, and gradients of the old dtype that arrive there are dropped.
 static void convert(Tensor x, DType dtype) {
   if (x.dtype() == dtype)
     return;

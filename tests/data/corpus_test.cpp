@@ -10,6 +10,7 @@
 #include <xgrad/data/corpus/corpus.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 
 using namespace xgrad;
 using namespace xgrad::data;
@@ -21,12 +22,7 @@ RandomBits bits(std::uint32_t seed) {
 }
 
 std::string complaint(std::string_view source) {
-  try {
-    const Grammar grammar(source);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "(accepted)";
+  return message_of<ValueError>([source] { const Grammar grammar(source); });
 }
 
 double sum(const std::vector<double>& values) {
@@ -155,13 +151,13 @@ TEST_CASE("ambiguous grammars are rejected, and the rule is named", "[corpus]") 
        "rule x[p]"},
   };
   for (const auto& [source, rule] : planted)
-    CHECK_THAT(complaint(source), ContainsSubstring(rule) && !ContainsSubstring("accepted"));
+    CHECK_THAT(complaint(source), ContainsSubstring(rule) && !ContainsSubstring(nothing_thrown));
 
   // The same with two that are sure to differ, in either order of binding, is no mistake.
   CHECK(complaint("scene: <p=t> <q=t!p>: <x[p,q]>\nx[p,q]: <p> | <q>\ntable t: n\n  a\n  b") ==
-        "(accepted)");
+        nothing_thrown);
   CHECK(complaint("scene: <p=t>: <x[p]>\nx[p]: <p> | <q=t!p>\ntable t: n\n  a\n  b") ==
-        "(accepted)");
+        nothing_thrown);
 }
 
 TEST_CASE("slots that may be unbound, or bound twice, are rejected", "[corpus]") {
@@ -174,7 +170,7 @@ TEST_CASE("slots that may be unbound, or bound twice, are rejected", "[corpus]")
       {"scene: <q=t!p>\ntable t: n\n  a\n  b", "slot p"},
       {"scene: <p=t> <q=t!p> <r=t!p!q>\ntable t: n\n  a\n  b", "nothing left"},
       {"scene: <p=t> <q=u!p>\ntable t: n\n  a\n  b\ntable u: n\n  a\n  b", "different tables"},
-      {"scene: <x> <y>\nx{s}: <s=t>\ny: <s=u>\ntable t: n\n  a\ntable u: n\n  a", "(accepted)"},
+      {"scene: <x> <y>\nx{s}: <s=t>\ny: <s=u>\ntable t: n\n  a\ntable u: n\n  a", nothing_thrown},
       {"scene: <s=t> | b <s=u>\ntable t: n\n  a\ntable u: n\n  a", "also bound"},
   };
   for (const auto& [source, wanted] : planted)
@@ -204,7 +200,7 @@ TEST_CASE("mistakes in the notation are rejected, and the line is named", "[corp
   };
   for (const auto& [source, wanted] : planted)
     CHECK_THAT(complaint(source), ContainsSubstring(wanted));
-  CHECK(complaint("scene: a <x>\nx: b<x><x> | 2 c") == "(accepted)");
+  CHECK(complaint("scene: a <x>\nx: b<x><x> | 2 c") == nothing_thrown);
 }
 
 TEST_CASE("reading a text finds exactly the probability it was written with", "[corpus]") {

@@ -128,7 +128,7 @@ TEST_CASE("picture: text, aligned, upwards, and with characters that the font la
   const Area l = Area::of(turned, black);
   CHECK(l.count == 11);
   CHECK((l.left == 10 && l.right == 16 && l.bottom - l.top == 4));
-  CHECK(turned.at(10, l.bottom) == black);  // the stem lies below, its foot points up
+  CHECK(turned.at(10, l.bottom) == black);  // turned: the stem is at the bottom
   CHECK(turned.at(16, l.top) == black);
   CHECK(turned.at(10, l.top) == white);
   Canvas box(20, 20);
