@@ -103,7 +103,8 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
 
 namespace {
 
-// Logits to the weights of a draw, in place: softmax(logits / temperature), zero off the k largest.
+// Logits to the weights of a draw, in place: softmax(logits / temperature), zero except for the k
+// largest.
 void weigh(std::vector<float>& row, const GenerateOptions& options) {
   const auto temperature = static_cast<float>(options.temperature);
   for (float& v : row)

@@ -55,7 +55,7 @@ All everything(const char* caller, const Members& members, const TensorFunction&
   return all;
 }
 
-// Leaves that the outputs depend on and nobody has named.
+// Leaves that the outputs depend on but visit does not name.
 std::vector<Tensor> forgotten(const Members& members, const All& all) {
   const ModeGuard mode({true, nullptr});
   std::vector<Tensor> found;
@@ -68,7 +68,7 @@ std::vector<Tensor> forgotten(const Members& members, const All& all) {
   return found;
 }
 
-// What is visited has been found to be float64; so where dtypes clash, something is not visited.
+// All visited Tensors are float64, so a clash of dtypes comes from one that visit does not name.
 template <class F>
 auto hinting(const F& f) {
   try {

@@ -111,7 +111,7 @@ static void report(std::string& problems, const char* what, const std::vector<st
     problems += fmt::format("\n  {}: {}", what, join(list));
 }
 
-// The name under which a member counts.
+// The name under which a member is saved.
 static std::string key_of(const Members& members, const Member& m) {
   return m.is_alias ? tied_target(members.aliases, m.name) : m.name;
 }
@@ -158,7 +158,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
     entries.push_back({name, tensor.shape(), tensor.dtype()});
   std::string problems = mismatches(members, entries);
 
-  // The values by the name under which a Tensor counts.
+  // Values by the name under which a Tensor is saved.
   std::map<std::string, const Member*> expected;
   for (const Member& m : members.tensors)
     expected.emplace(m.name, &m);

@@ -35,8 +35,8 @@ std::string lines(const std::vector<ValueSummary>& inputs, const ValueSummary& o
 
 bool is_parameter(const Tensor& x) { return x.requires_grad() && x.is_leaf(); }
 
-// Whether the op makes these infinities of any inputs: then it was told to.  It is run on inputs of
-// 0.5 and of 1.5, which no op makes infinite by itself.
+// Whether the op gives these infinities for any inputs: then they are meant.  Tries inputs of 0.5
+// and of 1.5, which no op makes infinite unless it is told to.
 bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& output,
                     const Forward& forward) {
   for (const double value : {0.5, 1.5}) {
@@ -47,7 +47,7 @@ bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& o
     try {
       again = detail::elements(forward(others));
     } catch (const std::exception&) {
-      return false;  // it does not take these
+      return false;  // it refuses such inputs
     }
     for (std::size_t i = 0; i < output.size(); ++i)
       if (std::isinf(output[i]) && !(i < again.size() && again[i] == output[i]))
@@ -66,7 +66,7 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
   for (const Tensor& x : inputs)
     place.inputs.push_back(summarize(x));
   if (!place.output.all_finite()) {
-    // An infinity may stand: see the rules in the header.
+    // Whether an infinity is allowed: the rules are in the header.
     bool allowed = place.output.nan == 0 && output.numel() > 1;
     bool from_inputs = false;
     std::string cause;

@@ -28,7 +28,7 @@ namespace xgrad {
 /// (layer names), shapes and values (torch.autograd.detect_anomaly, which looks at gradients only
 /// and for NaN only).  A backward run that it ends has changed no grad().
 ///
-/// NaN is always an error.  An infinity is none where somebody put it on purpose, as attention does
+/// NaN is always an error.  An infinity is allowed where it was put on purpose, as attention does
 /// with the scores of positions that must not be seen:
 /// - an op that yields the same infinities whatever its inputs are (masked_fill, where, an op of
 ///   your own that writes -inf) has put them there;
@@ -36,8 +36,8 @@ namespace xgrad {
 /// It is an error in a parameter (a leaf that requires a gradient), in a value of one element (a
 /// loss), in a gradient, and wherever finite inputs make it.
 ///
-/// Looks at every element of every value, so a step takes longer; where none lives, nothing is
-/// paid.  Scopes that were entered before it are not named.  Ops of a backward run that is
+/// Looks at every element of every value, so a step takes longer; without a DetectAnomaly there is
+/// no cost.  Scopes that were entered before it are not named.  Ops of a backward run that is
 /// recorded (create_graph) count as forward.
 class DetectAnomaly final : public Observer {
  public:
@@ -51,7 +51,7 @@ class DetectAnomaly final : public Observer {
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
 
  private:
-  // Where and on what an op ran, for the day on which its gradient is not finite.
+  // Where and on what an op ran, to report if its gradient is not finite.
   struct Place {
     std::size_t number = 0;
     std::string scope;

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
@@ -93,16 +93,19 @@ class Alignment {
   // The order of m's dimensions in which m holds r's numbers, whatever r's shape.
   std::optional<std::vector<std::size_t>> order(const Intermediate& m,
                                                 const Intermediate& r) const {
-    if (!maybe_permuted(m, r) || m.shape().size() > most_dimensions)
+    std::vector<std::size_t> order(m.shape().size());
+    if (!maybe_permuted(m, r) || order.size() > most_dimensions)
       return std::nullopt;
-    for (const auto& order : detail::orders(m.shape().size()))
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    do
       if (detail::close(detail::permuted(m.numbers, m.shape(), order), r.numbers, tolerance(r)))
         return order;
+    while (std::ranges::next_permutation(order).found);
     return std::nullopt;
   }
 
-  // The first op that differs though all it was given agrees, among those on which the result
-  // depends by values that differ.  What only the way to an agreeing value needs is passed over.
+  // The first op whose value differs although its inputs agree.  Walks back from the result through
+  // values that differ; what lies behind a value that agrees does not matter.
   static std::optional<std::size_t> first_difference(const Run& run, Match least) {
     if (!run.last)
       return std::nullopt;
@@ -112,7 +115,7 @@ class Alignment {
     while (!open.empty()) {
       const std::size_t n = open.back();
       open.pop_back();
-      // The result differs, whatever else it may be equal to.
+      // The last op counts as different, even if its value equals that of another op.
       if (!seen.insert(n).second || (run.ops[n].match >= least && n != *run.last))
         continue;
       bool all_agree = true;
@@ -128,12 +131,12 @@ class Alignment {
   }
 
   std::string hint(std::size_t m, std::size_t r) const;
-  // The op of mine that holds r's numbers, or r an op of the reference that holds m's, by another
-  // order of the dimensions.
+  // If a permutation of dimensions is the difference: which op holds the numbers, and the
+  // permutation.
   std::string other_order(std::size_t m, std::size_t r) const;
 
  private:
-  static constexpr std::size_t most_dimensions = 5;  // 120 orders
+  static constexpr std::size_t most_dimensions = 5;  // 120 orders to try
 
   bool maybe_permuted(const Intermediate& m, const Intermediate& r) const {
     const double slack = 1e3 * tolerance(r) * std::max(1.0, static_cast<double>(r.numbers.size()));
@@ -157,11 +160,16 @@ class Alignment {
   CompareOptions options_;
 };
 
-std::string quoted(const Op& op, std::size_t n) {
-  return fmt::format("op {}, {}{}", n + 1, op.name, op.scope.empty() ? "" : " in " + op.scope);
+ComparedOp described(const Run& run, std::size_t n) {
+  const Op& op = run.ops[n];
+  return {n + 1, op.name, op.scope, op.value.tensor};
 }
 
-// Does one do first what the other does second?
+std::string name_of(const ComparedOp& op) {
+  return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
+}
+
+// Do both run the two ops, in different orders?
 std::string Alignment::swapped(std::size_t m, std::size_t r) const {
   const std::string &mine = mine_.ops[m].name, &theirs = reference_.ops[r].name;
   const auto comes_later = [](const Run& run, std::size_t from, const std::string& name) {
@@ -199,7 +207,7 @@ std::string Alignment::same_op(const Op& m, const Op& r) const {
   return {};
 }
 
-// What goes into my op goes, times a factor, into an op of that name in the reference.
+// My value, or an input of my op, is a multiple of the reference's.
 std::string Alignment::scaled(const Op& m, const Op& r) const {
   if (m.value.shape() == r.value.shape())
     if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
@@ -230,14 +238,15 @@ std::string Alignment::other_order(std::size_t m, std::size_t r) const {
       return fmt::format(
           "yours holds the same numbers in another order: those of your {}, {}, with its "
           "dimensions permuted by ({}), are the reference's",
-          quoted(mine_.ops[n], n), to_string(mine_.ops[n].value.shape()), fmt::join(*found, ", "));
+          name_of(described(mine_, n)), to_string(mine_.ops[n].value.shape()),
+          fmt::join(*found, ", "));
   const Op& own = mine_.ops[m];
   for (std::size_t n = 0; n < reference_.ops.size(); ++n)
     if (const auto found = order(reference_.ops[n].value, own.value); found && is_changed(*found))
       return fmt::format(
           "yours holds the same numbers in another order: those of the reference's {}, {}, with "
           "its dimensions permuted by ({})",
-          quoted(reference_.ops[n], n), to_string(reference_.ops[n].value.shape()),
+          name_of(described(reference_, n)), to_string(reference_.ops[n].value.shape()),
           fmt::join(*found, ", "));
   return {};
 }
@@ -267,15 +276,6 @@ std::string Alignment::hint(std::size_t m, std::size_t r) const {
   return {};
 }
 
-ComparedOp described(const Run& run, std::size_t n) {
-  const Op& op = run.ops[n];
-  return {n + 1, op.name, op.scope, op.value.tensor};
-}
-
-std::string name_of(const ComparedOp& op) {
-  return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
-}
-
 std::string difference(const Intermediate& mine, const Intermediate& reference) {
   if (mine.shape() != reference.shape())
     return fmt::format("the results differ: yours is {}, the reference's {}",
@@ -297,7 +297,8 @@ std::string difference(const Intermediate& mine, const Intermediate& reference) 
 
 // Finds the two places, and says how they differ.
 void locate(Comparison& found, const Run& mine, const Run& reference, const Alignment& alignment) {
-  // In whatever order the numbers stand; if that leaves the last op, the order is what differs.
+  // First whatever the order of dimensions.  If an earlier op differs in that order, the order is
+  // what is wrong.
   auto r = Alignment::first_difference(reference, Match::permuted);
   auto m = Alignment::first_difference(mine, Match::permuted);
   if (m && r) {
@@ -323,11 +324,10 @@ void locate(Comparison& found, const Run& mine, const Run& reference, const Alig
 
 Comparison compare(const Function& mine, const Function& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options) {
-  const Generator before = default_generator();
+  const detail::SameDraws draws;
   Run theirs(reference, inputs);
-  default_generator() = before;
+  draws.again();
   Run own(mine, inputs);
-  default_generator() = before;
 
   const Alignment alignment(own, theirs, options);
   Comparison found;

@@ -35,7 +35,7 @@ std::string read(const EpsSweep& sweep) {
         "rounding wins from eps {:.0e} on, far too early for float64: the function computes in "
         "float32 inside, or large values cancel",
         best.eps);
-  // A jump from disagreement to agreement between neighbours: eps^2 alone falls by 100.
+  // From disagreement to agreement in one step: eps^2 alone would fall by 100 only.
   for (std::size_t i = 0; i + 1 < points.size(); ++i)
     if (points[i].error > 1e-2 && points[i + 1].error < 1e-4 * points[i].error &&
         points[i].eps < 1e-2)
@@ -100,11 +100,10 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   for (int digits = 1; digits <= 10; ++digits) {
     EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
     for (std::size_t k = 0; k < u.size(); ++k) {
-      double numeric = 0, exact = 0;
+      double numeric = 0;
       for (const double d : directional(checked, checked.leaves()[k], u[k], v, point.eps, moved))
         numeric += d;
-      for (std::size_t i = 0; analytic[k].defined() && i < moved.size(); ++i)
-        exact += moved[i] == 0 ? 0 : moved[i] * analytic[k].data<double>()[i];
+      const double exact = analytic[k].defined() ? dot(analytic[k], moved) : 0;
       const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
       const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;
       if (!(error <= point.error)) {

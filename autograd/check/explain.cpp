@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <xgrad/autograd/check/op_check.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
 namespace {
@@ -22,21 +22,6 @@ std::string in_scope(const OpCheck& check) {
   return check.scope.empty() ? check.op : check.op + " in " + check.scope;
 }
 
-// ---- the whole ----
-
-// While one lives, each call of f draws the same numbers.
-class Redraw {
- public:
-  void operator()() const { default_generator() = before_; }
-  Redraw() = default;
-  Redraw(const Redraw&) = delete;
-  Redraw& operator=(const Redraw&) = delete;
-  ~Redraw() { default_generator() = before_; }
-
- private:
-  Generator before_ = default_generator();
-};
-
 // Who made a value: an op, counted from 1, or an input.
 struct Maker {
   std::size_t op = 0, input = 0;
@@ -47,7 +32,7 @@ struct Maker {
   }
 };
 
-// The first place where something that depends on an input is used as if it did not.
+// The first place where a value that depends on an input is used as a constant.
 std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inputs,
                 const Tensor& result) {
   struct Known {
@@ -58,7 +43,7 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad())
       known.push_back({inputs[i], {0, i, ""}});
-  // The same storage, as after detach(), or a copy of what it holds, as of data().
+  // The same storage (detach()), or equal numbers (a copy by data()).
   const auto maker_of = [&](const Tensor& x) -> const Maker* {
     for (const Known& k : known)
       if (k.value.impl().value == x.impl().value)
@@ -135,7 +120,7 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
 
 GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options) {
-  const Redraw redraw;
+  const detail::SameDraws draws;
   GradientExplanation found;
   Trace trace;
   const Tensor result = f(inputs);
@@ -148,7 +133,7 @@ GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor
         found.first_wrong = found.ops.size() - 1;
     }
     const Function same_draws = [&](const std::vector<Tensor>& in) {
-      redraw();
+      draws.again();
       return f(in);
     };
     const GradcheckOptions whole{

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <vector>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -15,19 +16,6 @@ namespace xgrad {
 namespace {
 
 using detail::elements;
-
-// Sets default_generator() back, whenever asked and in the end.
-class Redraw {
- public:
-  Redraw() = default;
-  Redraw(const Redraw&) = delete;
-  Redraw& operator=(const Redraw&) = delete;
-  ~Redraw() { default_generator() = before_; }
-  void operator()() const { default_generator() = before_; }
-
- private:
-  Generator before_ = default_generator();
-};
 
 // ---- causality ----
 
@@ -103,7 +91,7 @@ class Causality {
   };
 
   Tensor call(const Tensor& x) const {
-    redraw_();
+    draws_.again();
     return f_(x);
   }
 
@@ -179,7 +167,7 @@ class Causality {
   }
 
   const std::function<Tensor(const Tensor&)>& f_;
-  Redraw redraw_;
+  detail::SameDraws draws_;
   Tensor x_;
   Generator generator_;
   Tensor y_;
@@ -243,7 +231,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
   }();
   check<ValueError>(square > 0, "check_dropout_mean: what is expected is zero everywhere");
 
-  const Redraw restore;
+  const detail::SameDraws restore;
   manual_seed(options.seed);
   Generator generator(options.seed + 1);
   std::array<std::vector<double>, 3> directions{e, std::vector<double>(e.size(), 1),

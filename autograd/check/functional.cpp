@@ -1,7 +1,7 @@
 #include <xgrad/autograd/check/functional.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -10,8 +10,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// The same value at a new place of the graph, so that a Tensor that is given twice counts as two
-// inputs.
+// The same value with a node of its own, so that a Tensor that is given twice counts as two inputs.
 Tensor view_of(const Tensor& x) {
   return record(
       "view", {x}, [](std::span<const Tensor> in) { return in[0]; },
@@ -44,10 +43,10 @@ class Call {
   const Tensors& inputs() const { return xs_; }
   const Tensors& outputs() const { return ys_; }
   Tensors result() const { return finished(ys_); }
-  /// As the caller gets it.
+  /// With a graph only under create_graph.
   Tensors finished(Tensors xs) const { return create_graph_ ? xs : detached(std::move(xs)); }
 
-  /// v, if it fits `like`, which are called `what`.
+  /// v, after a check that it has the shapes and dtypes of `like`, which errors call `what`.
   Tensors vectors(const Tensors& v, const Tensors& like, const char* what) const {
     if (v.empty() && like.size() == 1 && like[0].numel() == 1)
       return {ones_like(like[0])};
@@ -87,17 +86,7 @@ class Call {
 // grad(), with zeros for what does not depend on an input, or on any.
 Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& v,
                   const GradOptions& options) {
-  GradOptions of_connected = options;
-  of_connected.allow_unused = true;
-  Tensors connected;
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].requires_grad()) {
-      connected.push_back(outputs[i]);
-      of_connected.grad_outputs.push_back(v[i]);
-    }
-  Tensors result(inputs.size());
-  if (!connected.empty())
-    result = grad(connected, inputs, of_connected);
+  Tensors result = detail::partial_gradients(outputs, inputs, v, options);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!result[i].defined())
       result[i] = zeros_like(inputs[i]);
@@ -109,22 +98,12 @@ Tensors gradient_of_single(const Call& call) {
   return gradients({y}, call.inputs(), {ones_like(y)}, {.create_graph = true});
 }
 
-// Zeros of y's shape with a 1 at one element.
-Tensor one_hot(const Tensor& y, std::size_t at) {
-  return dispatch(y.dtype(), [&]<class T>() {
-    auto v = empty_array<T>(y.shape());
-    std::fill(v.begin(), v.end(), T(0));
-    v.data()[at] = 1;
-    return Tensor(std::move(v));
-  });
-}
-
 // d y / d every input.
 Tensors rows(const Tensor& y, const Tensors& xs, bool create_graph) {
   std::vector<Tensors> rows_of(xs.size());
   for (std::size_t at = 0; at < y.numel(); ++at) {
-    const Tensors row =
-        gradients({y}, xs, {one_hot(y, at)}, {.create_graph = create_graph, .retain_graph = true});
+    const Tensors row = gradients({y}, xs, {detail::one_hot(y, at)},
+                                  {.create_graph = create_graph, .retain_graph = true});
     for (std::size_t j = 0; j < xs.size(); ++j)
       rows_of[j].push_back(row[j]);
   }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/engine.hpp>
@@ -18,12 +16,6 @@ using namespace detail;
 
 namespace {
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() &&
-         (a.numel() == 0 ||
-          std::memcmp(a.data<double>(), b.data<double>(), a.numel() * sizeof(double)) == 0);
-}
-
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // The first element in which two Tensors of one shape differ.
@@ -35,10 +27,10 @@ std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b) {
 }
 
 std::string at(const std::string& name, std::size_t flat, const Shape& shape) {
-  return fmt::format("{} at ({})", name, fmt::join(position(flat, shape), ", "));
+  return fmt::format("{} at {}", name, place(flat, shape));
 }
 
-// What ends a check before there is anything to compare.
+// Thrown: a check ends before there is anything to compare.
 struct Verdict {
   GradcheckReason reason;
   std::string explanation;
@@ -50,15 +42,14 @@ class Snapshot {
   Snapshot(const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].defined())
-        kept_.push_back({options.names.empty() ? fmt::format("input {}", i) : options.names[i],
-                         inputs[i], inputs[i].detach().clone()});
+        kept_.push_back({input_name(options, i), inputs[i], inputs[i].detach().clone()});
   }
 
   // Gives the inputs their values back and throws, if they have changed.
   void check_unchanged(const char* when) {
     std::string changed;
     for (auto& [name, x, before] : kept_)
-      if (x.shape() != before.shape() || !same_bits(x, before)) {
+      if (!same_bits(x, before)) {
         if (changed.empty()) {
           changed = name;
           if (const auto i = first_difference(before, x))
@@ -79,13 +70,6 @@ class Snapshot {
   };
   std::vector<Entry> kept_;
 };
-
-std::vector<Shape> shapes_of(const std::vector<Tensor>& xs) {
-  std::vector<Shape> shapes;
-  for (const Tensor& x : xs)
-    shapes.push_back(x.shape());
-  return shapes;
-}
 
 constexpr const char* repeat =
     "the function must give the same result every time (does it draw random numbers?)";
@@ -123,13 +107,15 @@ class Analytic {
       const std::size_t m = outputs_[i].numel();
       jacobian.emplace_back();
       reached.emplace_back(leaves.size(), false);
-      for (const CheckedLeaf& leaf : leaves)
-        jacobian[i].push_back(zeros(std::vector<std::size_t>{m, leaf.x.numel()}));
+      for (const CheckedLeaf& leaf : leaves) {
+        jacobian[i].push_back(empty_array<double>(Shape{m, leaf.x.numel()}));
+        std::fill_n(jacobian[i].back().data(), jacobian[i].back().size(), 0.0);
+      }
       for (std::size_t j = 0; j < m; ++j) {
-        const Tensor e = unit(shapes_[i], j);
+        const Tensor e = one_hot(outputs_[i], j);
         const auto first = rows(i, e);
-        // The same graph again once, to catch a formula that keeps what it should not; a new one
-        // for all.
+        // Once more through the same graph, to catch a formula that a run changes; and every row
+        // through the graph of another call.
         if (j == 0)
           compare(first, rows(i, e), i, j);
         compare(first, gradients({again_[i]}, f_.tensors(), {e}, {.retain_graph = true}), i, j);
@@ -143,14 +129,14 @@ class Analytic {
     }
   }
 
-  // In fast mode: the same products from the second graph.
+  // Fast mode: the second graph must give the same products.
   void check_again(const std::vector<Tensor>& v,
                    const std::vector<std::vector<Tensor>>& rows) const {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       compare(rows[i], gradients({again_[i]}, f_.tensors(), {v[i]}, {.retain_graph = true}), i, {});
   }
 
-  // A zero cotangent must give zero.  What is not finite shows in the Jacobian.
+  // A zero cotangent must give zero.  Values that are not finite are found in the Jacobian.
   void check_zero() const {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto zero = rows(i, zeros_like(outputs_[i]));
@@ -198,19 +184,7 @@ class Analytic {
   }
 
  private:
-  static Array<double> zeros(const std::vector<std::size_t>& sizes) {
-    auto a = empty_array<double>(Shape(sizes.begin(), sizes.end()));
-    std::fill_n(a.data(), a.size(), 0.0);
-    return a;
-  }
-
-  static Tensor unit(const Shape& shape, std::size_t j) {
-    auto e = zeros({shape.begin(), shape.end()});
-    e.data()[j] = 1;
-    return Tensor(std::move(e));
-  }
-
-  // j: the element of output i that the runs are about, if it is one.
+  // Two gradients of output i, or of its element j, must be equal.
   void compare(const std::vector<Tensor>& first, const std::vector<Tensor>& second, std::size_t i,
                std::optional<std::size_t> j) const {
     for (std::size_t k = 0; k < first.size(); ++k) {
@@ -221,8 +195,6 @@ class Analytic {
                                     f_.leaves()[k].name, repeat)};
         continue;
       }
-      if (same_bits(first[k], second[k]))
-        continue;
       if (const auto a = first_difference(first[k], second[k]))
         throw Verdict{
             GradcheckReason::nondeterministic,
@@ -238,129 +210,6 @@ class Analytic {
   std::vector<Tensor> outputs_, again_;
   std::vector<Shape> shapes_;
 };
-
-// ---- the numeric Jacobian ----
-
-// Of every output in one leaf.
-std::vector<Array<double>> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf& leaf,
-                                            const std::vector<Shape>& shapes, double eps) {
-  const std::size_t n = leaf.x.numel();
-  std::vector<Array<double>> result, columns;  // columns: transposed, written in order
-  for (const Shape& shape : shapes) {
-    result.push_back(empty_array<double>(Shape{numel(shape), n}));
-    columns.push_back(empty_array<double>(Shape{n, numel(shape)}));
-  }
-  Nudge nudge(leaf.x);
-  for (std::size_t a = 0; a < n; ++a) {
-    const double x = nudge.before(a), high = x + eps, low = x - eps;
-    const double step = std::isfinite(x) ? high - low : 2 * eps;  // a mask's -inf stays
-    nudge.set(a, high);
-    const std::vector<Tensor> above = f.values();
-    nudge.set(a, low);
-    const std::vector<Tensor> below = f.values();
-    nudge.set(a, x);
-    f.check_shapes(above, shapes);
-    f.check_shapes(below, shapes);
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const double *const p = above[i].data<double>(), *const q = below[i].data<double>();
-      double* const column = columns[i].data() + a * above[i].numel();
-      for (std::size_t j = 0; j < above[i].numel(); ++j)
-        column[j] = difference(p[j], q[j]) / step;
-    }
-  }
-  constexpr std::size_t tile = 16;
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const std::size_t m = numel(shapes[i]);
-    for (std::size_t a0 = 0; a0 < n; a0 += tile)
-      for (std::size_t j0 = 0; j0 < m; j0 += tile)
-        for (std::size_t j = j0; j < std::min(m, j0 + tile); ++j)
-          for (std::size_t a = a0; a < std::min(n, a0 + tile); ++a)
-            result[i].data()[j * n + a] = columns[i].data()[a * m + j];
-  }
-  return result;
-}
-
-// ---- comparing ----
-
-GradcheckPair pair_of(const CheckedFunction& f, std::size_t output, const Shape& shape,
-                      const CheckedLeaf& leaf) {
-  GradcheckPair pair;
-  pair.output = output;
-  pair.input = leaf.position;
-  pair.output_name = f.output_name(output);
-  pair.input_name = leaf.name;
-  pair.output_shape = shape;
-  pair.input_shape = leaf.x.shape();
-  return pair;
-}
-
-double relative(const GradcheckElement& e) {
-  return e.error / std::max(1.0, std::isfinite(e.numeric) ? std::abs(e.numeric) : 1.0);
-}
-
-void compare(GradcheckPair& pair, const GradcheckOptions& options) {
-  const double *const a = pair.analytic.data<double>(), *const n = pair.numeric.data<double>();
-  pair.elements = pair.analytic.numel();
-  std::size_t worst = 0;
-  double largest = -1;
-  for (std::size_t i = 0; i < pair.elements; ++i) {
-    const double error = std::abs(a[i] - n[i]);
-    const bool finite = std::isfinite(error) && std::isfinite(n[i]);
-    const bool agrees = finite && error <= options.atol + options.rtol * std::abs(n[i]);
-    const double size =
-        finite ? error / std::max(1.0, std::abs(n[i])) : std::numeric_limits<double>::infinity();
-    pair.worst_error = std::max(pair.worst_error, size);
-    // Of those that disagree, if there are any, the worst is told about.
-    const bool first_to_disagree = !agrees && pair.disagree == 0;
-    if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest)) {
-      worst = i;
-      largest = size;
-    }
-    pair.disagree += agrees ? 0 : 1;
-  }
-  if (pair.elements == 0)
-    return;
-  const double error = std::abs(a[worst] - n[worst]);
-  pair.worst.analytic = a[worst];
-  pair.worst.numeric = n[worst];
-  pair.worst.error = std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
-  if (pair.analytic.size(1) == numel(pair.input_shape) &&
-      pair.analytic.size(0) == numel(pair.output_shape)) {
-    pair.worst.output_index = position(worst / pair.analytic.size(1), pair.output_shape);
-    pair.worst.input_index = position(worst % pair.analytic.size(1), pair.input_shape);
-  }
-}
-
-void sum_up(GradcheckReport& report, const char* caller) {
-  const GradcheckPair* worst = nullptr;
-  for (const GradcheckPair& pair : report.pairs) {
-    report.checked += pair.elements;
-    report.disagree += pair.disagree;
-    report.worst_error = std::max(report.worst_error, pair.worst_error);
-    if (pair.disagree > 0 && (worst == nullptr || relative(pair.worst) > relative(worst->worst)))
-      worst = &pair;
-  }
-  if (worst != nullptr && report.reason == GradcheckReason::none) {
-    report.reason = worst->reason;
-    report.explanation = worst->explanation;
-  }
-  report.ok = report.reason == GradcheckReason::none;
-  if (report.ok) {
-    report.message =
-        fmt::format("{}: all {} {} agree; largest error {:.2g}", caller, report.checked,
-                    report.fast_mode ? "products" : "elements", report.worst_error);
-    return;
-  }
-  report.message = fmt::format("{}: ", caller);
-  if (worst != nullptr) {
-    const GradcheckElement& e = worst->worst;
-    report.message += fmt::format(
-        "d {} ({}) / d {} ({}): analytic {:.9g}, numeric {:.9g}; {} of {} elements disagree: ",
-        worst->output_name, fmt::join(e.output_index, ", "), worst->input_name,
-        fmt::join(e.input_index, ", "), e.analytic, e.numeric, report.disagree, report.checked);
-  }
-  report.message += report.explanation;
-}
 
 GradcheckReport report_for(const GradcheckOptions& options) {
   GradcheckReport report;
@@ -395,19 +244,17 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
       analytic.check_zero();
       analytic.check_linear(jacobian, generator);
     } catch (const Verdict& verdict) {
-      not_linear = verdict;  // what it does to the Jacobian is worth seeing
+      not_linear = verdict;  // reported after the Jacobian, which shows the effect
     }
   }  // the graphs are gone, so leaves change in place
   snapshot.check_unchanged("the backward");
   std::vector<GradcheckPair> pairs(shapes.size() * f.leaves().size());
   for (std::size_t k = 0; k < f.leaves().size(); ++k) {
-    auto numeric = numeric_jacobian(f, f.leaves()[k], shapes, options.eps);
+    const auto numeric = numeric_jacobian(f, f.leaves()[k], shapes, options.eps);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       GradcheckPair& pair = pairs[i * f.leaves().size() + k];
-      pair = pair_of(f, i, shapes[i], f.leaves()[k]);
-      pair.analytic = Tensor(std::move(jacobian[i][k]));
-      pair.numeric = Tensor(std::move(numeric[i]));
-      compare(pair, options);
+      pair = compared(f, i, shapes[i], f.leaves()[k], Tensor(std::move(jacobian[i][k])), numeric[i],
+                      options);
       if (pair.disagree > 0)
         explain(pair, reached[i][k], f, options);
     }
@@ -418,27 +265,6 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
     report.reason = not_linear->reason;
     report.explanation = not_linear->explanation;
   }
-}
-
-// A random vector of length 1; 0 where x is not finite, because that cannot be moved.
-Tensor random_direction(const Tensor& x, Generator& generator) {
-  auto u = empty_array<double>(x.shape());
-  double squares = 0;
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    u.data()[i] = std::isfinite(x.data<double>()[i]) ? generator.normal() : 0;
-    squares += u.data()[i] * u.data()[i];
-  }
-  if (squares > 0)
-    for (double& e : u)
-      e /= std::sqrt(squares);
-  return Tensor(std::move(u));
-}
-
-double dot(const Tensor& g, const std::vector<double>& u) {
-  double sum = 0;
-  for (std::size_t i = 0; i < u.size(); ++i)
-    sum += u[i] == 0 ? 0 : g.data<double>()[i] * u[i];  // 0 * NaN: was not moved, is not asked
-  return sum;
 }
 
 void run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snapshot,
@@ -466,12 +292,11 @@ void run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
     const auto numeric =
         directional(f, leaf, random_direction(leaf.x, generator), v, options.eps, moved);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      GradcheckPair& pair = pairs[i * f.leaves().size() + k];
-      pair = pair_of(f, i, shapes[i], leaf);
       reached[i][k] = rows[i][k].defined();
-      pair.analytic = full({1, 1}, reached[i][k] ? dot(rows[i][k], moved) : 0, DType::float64);
-      pair.numeric = full({1, 1}, numeric[i], DType::float64);
-      compare(pair, options);
+      const double analytic = reached[i][k] ? dot(rows[i][k], moved) : 0;
+      pairs[i * f.leaves().size() + k] =
+          compared(f, i, shapes[i], leaf, full({1, 1}, analytic, DType::float64),
+                   full({1, 1}, numeric[i], DType::float64), options);
     }
   }
   report.pairs = std::move(pairs);
@@ -500,7 +325,8 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
     try {
       run_modes(report, f, snapshot, options);
     } catch (...) {
-      snapshot.check_unchanged("the function, or its backward,");  // the cause of the rest, if so
+      snapshot.check_unchanged(
+          "the function, or its backward,");  // if it did, that is why the rest failed
       throw;
     }
   } catch (const Verdict& verdict) {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
+
+std::string input_name(const GradcheckOptions& options, std::size_t i) {
+  return options.names.empty() ? fmt::format("input {}", i) : options.names[i];
+}
 
 std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Tensor>& inputs,
                                         const GradcheckOptions& options) {
@@ -24,7 +27,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
     const Tensor& x = inputs[i];
     if (!x.defined())
       continue;
-    const std::string name = names.empty() ? fmt::format("input {}", i) : names[i];
+    const std::string name = input_name(options, i);
     if (x.dtype() != DType::float64)
       fail<DTypeError>(
           "{}: {} is {}, too coarse for finite differences: convert it with "
@@ -47,8 +50,10 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
   return leaves;
 }
 
-std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& cotangents, const GradOptions& options) {
+std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
+                                      const std::vector<Tensor>& inputs,
+                                      const std::vector<Tensor>& cotangents,
+                                      const GradOptions& options) {
   GradOptions some = options;
   some.allow_unused = true;
   some.grad_outputs.clear();
@@ -58,10 +63,13 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vec
       with_graph.push_back(outputs[i]);
       some.grad_outputs.push_back(cotangents[i]);
     }
-  if (with_graph.empty())
-    return std::vector<Tensor>(inputs.size());
+  return with_graph.empty() ? std::vector<Tensor>(inputs.size()) : grad(with_graph, inputs, some);
+}
+
+std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& cotangents, const GradOptions& options) {
   try {
-    return grad(with_graph, inputs, some);
+    return partial_gradients(outputs, inputs, cotangents, options);
   } catch (const ShapeError& error) {
     throw BackwardError(GradcheckReason::wrong_shape, error.what());
   } catch (const DTypeError& error) {
@@ -77,6 +85,43 @@ Tensor random_signed(const Shape& shape, Generator& generator) {
       e = -e;
   }
   return Tensor(std::move(v));
+}
+
+Tensor random_direction(const Tensor& x, Generator& generator) {
+  auto u = empty_array<double>(x.shape());
+  double squares = 0;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    u.data()[i] = std::isfinite(x.data<double>()[i]) ? generator.normal() : 0;
+    squares += u.data()[i] * u.data()[i];
+  }
+  if (squares > 0)
+    for (double& e : u)
+      e /= std::sqrt(squares);
+  return Tensor(std::move(u));
+}
+
+double dot(const Tensor& g, const std::vector<double>& u) {
+  double sum = 0;
+  for (std::size_t i = 0; i < u.size(); ++i)
+    sum += u[i] == 0 ? 0
+                     : g.data<double>()[i] * u[i];  // not 0 * NaN: what did not move does not count
+  return sum;
+}
+
+Tensor one_hot(const Tensor& y, std::size_t at) {
+  return dispatch(y.dtype(), [&]<class T>() {
+    auto v = empty_array<T>(y.shape());
+    std::fill_n(v.data(), v.size(), T(0));
+    v.data()[at] = 1;
+    return Tensor(std::move(v));
+  });
+}
+
+std::vector<Shape> shapes_of(const std::vector<Tensor>& xs) {
+  std::vector<Shape> shapes;
+  for (const Tensor& x : xs)
+    shapes.push_back(x.shape());
+  return shapes;
 }
 
 // ---- moving a leaf ----
@@ -153,10 +198,7 @@ static bool works_without_graph(const TensorFunction& f, const std::vector<Tenso
     const NoGrad no_grad;
     const auto without = f(inputs);
     return std::ranges::equal(with, without, [](const Tensor& a, const Tensor& b) {
-      return a.defined() && b.defined() && a.shape() == b.shape() && a.dtype() == b.dtype() &&
-             a.dtype() == DType::float64 &&
-             (a.numel() == 0 ||
-              std::memcmp(a.data<double>(), b.data<double>(), a.numel() * sizeof(double)) == 0);
+      return a.defined() && b.defined() && same_bits(a, b);
     });
   } catch (const GraphError&) {
     return false;
@@ -179,6 +221,36 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
   return {caller, call, std::move(leaves), {}};
 }
 
+std::vector<Tensor> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf& leaf,
+                                     const std::vector<Shape>& shapes, double eps) {
+  const std::size_t n = leaf.x.numel();
+  std::vector<Array<double>> columns;  // the Jacobian transposed, which is written in order
+  for (const Shape& shape : shapes)
+    columns.push_back(empty_array<double>(Shape{n, numel(shape)}));
+  Nudge nudge(leaf.x);
+  for (std::size_t a = 0; a < n; ++a) {
+    const double x = nudge.before(a), high = x + eps, low = x - eps;
+    const double step = std::isfinite(x) ? high - low : 2 * eps;  // a mask's -inf stays
+    nudge.set(a, high);
+    const std::vector<Tensor> above = f.values();
+    nudge.set(a, low);
+    const std::vector<Tensor> below = f.values();
+    nudge.set(a, x);
+    f.check_shapes(above, shapes);
+    f.check_shapes(below, shapes);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const double *const p = above[i].data<double>(), *const q = below[i].data<double>();
+      double* const column = columns[i].data() + a * above[i].numel();
+      for (std::size_t j = 0; j < above[i].numel(); ++j)
+        column[j] = difference(p[j], q[j]) / step;
+    }
+  }
+  std::vector<Tensor> result;
+  for (Array<double>& transposed : columns)
+    result.push_back(transpose(Tensor(std::move(transposed)), 0, 1));
+  return result;
+}
+
 std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,
                                 const std::vector<Tensor>& v, double h,
                                 std::vector<double>& moved) {
@@ -191,11 +263,8 @@ std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& lea
   for (std::size_t i = 0; i < n; ++i)
     moved[i] = difference(moved[i], leaf.x.data<double>()[i]) / (2 * h);
   const std::vector<Tensor> below = f.values();
-  std::vector<Shape> shapes;
-  for (const Tensor& cotangent : v)
-    shapes.push_back(cotangent.shape());
-  f.check_shapes(above, shapes);
-  f.check_shapes(below, shapes);
+  f.check_shapes(above, shapes_of(v));
+  f.check_shapes(below, shapes_of(v));
   std::vector<double> result;
   for (std::size_t k = 0; k < v.size(); ++k) {
     double sum = 0;  // outputs are subtracted before they are summed: the sum's rounding errors

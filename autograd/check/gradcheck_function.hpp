@@ -1,5 +1,5 @@
 #pragma once
-// The function that gradcheck looks at: called again and again, at the point and beside it.  Not
+// The function under check, as gradcheck calls it: at the inputs' values and at points nearby.  Not
 // for users.
 
 #include <functional>
@@ -25,18 +25,33 @@ struct BackwardError : Error {
   GradcheckReason reason;
 };
 
+/// "input 1", or the name in the options.
+std::string input_name(const GradcheckOptions& options, std::size_t i);
+
 /// The inputs that require a gradient; throws as gradcheck() does.
 std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Tensor>& inputs,
                                         const GradcheckOptions& options);
 
-/// d sum(outputs * cotangents) / d inputs; undefined where no graph leads to an input.
+/// d sum(outputs * cotangents) / d inputs by grad(); undefined where no graph leads to an input.
+std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
+                                      const std::vector<Tensor>& inputs,
+                                      const std::vector<Tensor>& cotangents,
+                                      const GradOptions& options);
+/// The same; an error of shapes or dtypes becomes a BackwardError.
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& cotangents, const GradOptions& options);
 
-/// Magnitudes in [0.5, 1.5), so that no element counts for nothing, with random signs.
+/// Magnitudes in [0.5, 1.5), so that every element matters, with random signs.
 Tensor random_signed(const Shape& shape, Generator& generator);
+/// A random vector of length 1; 0 where x is not finite, because that cannot be moved.
+Tensor random_direction(const Tensor& x, Generator& generator);
+/// sum(g * u) over the elements where u is not 0.
+double dot(const Tensor& g, const std::vector<double>& u);
+/// Zeros like y, with a 1 at one element.
+Tensor one_hot(const Tensor& y, std::size_t at);
+std::vector<Shape> shapes_of(const std::vector<Tensor>& xs);
 
-/// Sets elements of a leaf, and sets the whole back in the end, whatever happens.
+/// Changes elements of a leaf; the destructor restores them all.
 class Nudge {
  public:
   explicit Nudge(const Tensor& x);
@@ -82,10 +97,10 @@ class CheckedFunction {
   std::vector<Tensor> with_graph() const { return checked(call_(true)); }
   std::vector<Tensor> values() const;  ///< without graphs
 
-  /// ShapeError unless the shapes are what they were at the point.
+  /// ShapeError unless the outputs have these shapes.
   void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
 
-  /// Of d outputs[output][j] / d leaf[at], with step h.
+  /// Difference quotients of d outputs[output][j] / d leaf[at], with step h.
   Differences differences(const CheckedLeaf& leaf, std::size_t at, std::size_t output,
                           std::size_t j, double h) const;
 
@@ -99,7 +114,7 @@ class CheckedFunction {
   std::vector<std::string> output_names_;
 };
 
-/// f at the inputs, checked leaves among them.
+/// f as a function of these inputs, some of which are checked leaves.
 CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options);
@@ -107,10 +122,22 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
 /// a - b, where equal infinities (masked elements) differ by 0.
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }
 
+/// d outputs / d leaf by central differences: of each output, of one of these shapes,
+/// (elements of the output, elements of the leaf).
+std::vector<Tensor> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf& leaf,
+                                     const std::vector<Shape>& shapes, double eps);
+
 /// v . (d outputs / d leaf) . u by central differences with step h, for each output; `moved` gets
-/// the direction that was really taken, rounding included.
+/// the direction that the leaf really moved in: u with rounding errors.
 std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,
                                 const std::vector<Tensor>& v, double h, std::vector<double>& moved);
+
+/// The two Jacobians of one output in one leaf, compared element by element.
+GradcheckPair compared(const CheckedFunction& f, std::size_t output, const Shape& shape,
+                       const CheckedLeaf& leaf, const Tensor& analytic, const Tensor& numeric,
+                       const GradcheckOptions& options);
+/// Fills in what the report says of all pairs together.
+void sum_up(GradcheckReport& report, const char* caller);
 
 /// Why a pair disagrees.  `reached`: whether the output's graph leads to the input.
 void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,

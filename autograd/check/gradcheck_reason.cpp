@@ -1,11 +1,14 @@
-// Why a Jacobian disagrees: each reason has a test on the numbers, or on the function beside the
-// point.
+// Why a Jacobian disagrees.  Each reason has a test: of the pattern of the numbers, or of the
+// function at points nearby.
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -14,15 +17,22 @@
 namespace xgrad::detail {
 namespace {
 
+using Reason = GradcheckReason;
+
 struct Finding {
-  GradcheckReason reason;
+  Reason reason;
   std::string text;
 };
 using Maybe = std::optional<Finding>;
 
+template <class... Args>
+Finding finding(Reason reason, fmt::format_string<Args...> text, Args&&... args) {
+  return {reason, fmt::format(text, std::forward<Args>(args)...)};
+}
+
 constexpr std::size_t most_named = 4;  // elements in a list
 
-// What in the shapes has the size that a factor, its inverse or their squares name.
+// What in the shapes has size c, 1 / c, c^2 or 1 / c^2.
 std::string counts_like(double c, const GradcheckPair& pair) {
   std::vector<std::string> found;
   const auto compare = [&](const std::string& what, std::size_t size) {
@@ -63,6 +73,8 @@ class Numbers {
   double a(std::size_t i) const { return a_[i]; }
   double b(std::size_t i) const { return b_[i]; }
   const std::vector<std::size_t>& wrong() const { return wrong_; }
+  std::span<const double> analytic() const { return {a_, m_ * n_}; }
+  std::span<const double> numeric() const { return {b_, m_ * n_}; }
   bool close(double a, double b) const {
     return std::isfinite(a) && std::isfinite(b) &&
            std::abs(a - b) <= options_.atol + options_.rtol * std::abs(b);
@@ -83,35 +95,30 @@ class Numbers {
     std::size_t elements;
   };
   std::optional<Ratio> ratio(bool everywhere) const {
+    std::vector<std::size_t> over = wrong_;
+    if (everywhere) {
+      over.resize(m_ * n_);
+      std::iota(over.begin(), over.end(), std::size_t{0});
+    }
     double ab = 0, bb = 0;
     std::size_t significant = 0;
-    const auto each = [&](const auto& f) {
-      if (everywhere)
-        for (std::size_t i = 0; i < m_ * n_; ++i)
-          f(i);
-      else
-        std::ranges::for_each(wrong_, f);
-    };
-    each([&](std::size_t i) {
+    for (const std::size_t i : over) {
       ab += a_[i] * b_[i];
       bb += b_[i] * b_[i];
       significant += std::abs(b_[i]) > 100 * options_.atol ? 1 : 0;
-    });
+    }
     if (bb == 0 || significant == 0 || ab == 0)
       return {};
     const double c = ab / bb;
-    bool constant = true;
-    each([&](std::size_t i) {
-      constant =
-          constant && std::abs(a_[i] - c * b_[i]) <= options_.atol * std::max(1.0, std::abs(c)) +
-                                                         options_.rtol * std::abs(c * b_[i]);
-    });
-    if (!constant)
+    if (!std::ranges::all_of(over, [&](std::size_t i) {
+          return std::abs(a_[i] - c * b_[i]) <=
+                 options_.atol * std::max(1.0, std::abs(c)) + options_.rtol * std::abs(c * b_[i]);
+        }))
       return {};
     return Ratio{c, significant};
   }
 
-  // "3 of 12 columns, elements (0, 1), ... of input 0, and 4 of 4 rows"
+  // Which columns and which rows have wrong elements: "3 of 12 elements of input 0: (0, 1), ..."
   std::string pattern() const {
     std::vector<bool> rows(m_), columns(n_);
     bool diagonal = m_ == n_;
@@ -135,7 +142,7 @@ class Numbers {
     std::size_t named = 0;
     for (std::size_t i = 0; i < marked.size() && named < most_named; ++i)
       if (marked[i])
-        text += fmt::format("{}({})", named++ > 0 ? ", " : "", fmt::join(position(i, shape), ", "));
+        text += (named++ > 0 ? ", " : "") + place(i, shape);
     return fmt::format("{} of {} elements of {}: {}{}", count, marked.size(), name, text,
                        count > named ? ", ..." : "");
   }
@@ -147,13 +154,17 @@ class Numbers {
   std::vector<std::size_t> wrong_;
 };
 
-// ---- the function beside the point ----
+// ---- the function at points nearby ----
 
 class Beside {
  public:
   Beside(const GradcheckPair& pair, const Numbers& numbers, const CheckedFunction& f,
          const GradcheckOptions& options)
-      : pair_(pair), numbers_(numbers), f_(f), options_(options), leaf_(find(pair, f)) {}
+      : pair_(pair),
+        numbers_(numbers),
+        f_(f),
+        options_(options),
+        leaf_(*std::ranges::find(f.leaves(), pair.input, &CheckedLeaf::position)) {}
 
   Differences at(std::size_t i, double h) const {
     return f_.differences(leaf_, i % numbers_.n(), pair_.output, i / numbers_.n(), h);
@@ -161,7 +172,7 @@ class Beside {
   double x(std::size_t i) const { return leaf_.x.data<double>()[i % numbers_.n()]; }
   double error(std::size_t i, double h) const { return std::abs(numbers_.a(i) - at(i, h).central); }
 
-  // Differences that get better as eps grows drown in rounding errors.
+  // If a larger eps gives better differences, rounding errors are what is wrong.
   Maybe rounding(std::size_t i) const {
     const double here = error(i, options_.eps);
     double best = here, best_eps = options_.eps;
@@ -174,46 +185,39 @@ class Beside {
       return {};
     double scale = std::abs(x(i));
     for (const Tensor& y : f_.values())
-      for (std::size_t j = 0; j < y.numel(); ++j)
-        if (std::isfinite(y.data<double>()[j]))
-          scale = std::max(scale, std::abs(y.data<double>()[j]));
+      scale = std::max(scale, scale_of(elements(y)));
     const std::string cast = float32_op();
     const std::string curve = fmt::format(
         "the error falls from {:.2g} at eps {:.0e} to {:.2g} at eps {:.0e}, as rounding errors do",
         here, options_.eps, best, best_eps);
     if (cast.empty() && here * 2 * options_.eps < 1e-11 * scale)
-      return Finding{GradcheckReason::rounding,
-                     fmt::format("float64 rounding: {}: values as large as {:.2g} cancel: scale "
-                                 "the function, or take a larger eps",
-                                 curve, scale)};
-    return Finding{
-        GradcheckReason::float32_rounding,
-        fmt::format(
-            "float32 rounding: {}: {}: compute in the inputs' dtype", curve,
-            cast.empty() ? "the function rounds to float32 inside, or cancels as much" : cast)};
+      return finding(Reason::rounding,
+                     "float64 rounding: {}: values as large as {:.2g} cancel: scale the function, "
+                     "or take a larger eps",
+                     curve, scale);
+    return finding(
+        Reason::float32_rounding, "float32 rounding: {}: {}: compute in the inputs' dtype", curve,
+        cast.empty() ? "the function rounds to float32 inside, or cancels as much" : cast);
   }
 
-  // Differences that get better with eps^2.
+  // If the error falls with eps^2, the function bends within eps.
   Maybe truncation(std::size_t i) const {
     const double e1 = error(i, options_.eps), e2 = error(i, options_.eps / 2),
                  e4 = error(i, options_.eps / 4);
     const auto quarter = [](double r) { return r > 0.15 && r < 0.4; };
     if (!quarter(e2 / e1) || !quarter(e4 / e2))
       return {};
-    return Finding{GradcheckReason::truncation,
-                   fmt::format("the function bends within eps: the error falls from {:.2g} at eps "
-                               "{:.0e} to {:.2g} at a quarter of it: take a smaller eps",
-                               e1, options_.eps, e4)};
+    return finding(Reason::truncation,
+                   "the function bends within eps: the error falls from {:.2g} at eps {:.0e} to "
+                   "{:.2g} at a quarter of it: take a smaller eps",
+                   e1, options_.eps, e4);
   }
 
-  // The differences to both sides of an element do not agree, and a smaller step makes them agree
-  // with the analytic derivative; or never does, and the analytic one lies between them.
+  // The slopes to the left and to the right differ; and smaller steps agree with the analytic
+  // derivative, or it lies between the two slopes.
   Maybe kink() const {
-    std::size_t looked = 0;
-    std::string where, told;
-    for (const std::size_t i : numbers_.wrong()) {
-      if (++looked > 16)
-        break;
+    std::string told;
+    for (const std::size_t i : numbers_.wrong() | std::views::take(16)) {
       const Differences d = at(i, options_.eps);
       const double low = std::min(d.forward, d.backward), high = std::max(d.forward, d.backward);
       if (!(high - low >
@@ -226,38 +230,27 @@ class Beside {
       const double slack = 1e-3 * (high - low);
       if (resolved == 0 && (numbers_.a(i) < low - slack || numbers_.a(i) > high + slack))
         return {};
-      if (told.empty()) {
-        where = fmt::format("d {} ({}) / d {} ({})", pair_.output_name,
-                            fmt::join(position(i / numbers_.n(), pair_.output_shape), ", "),
-                            pair_.input_name,
-                            fmt::join(position(i % numbers_.n(), pair_.input_shape), ", "));
+      if (told.empty())
         told = fmt::format(
-            "{:.6g} to the left and {:.6g} to the right of {:.9g}; the analytic {:.6g} {}",
-            d.backward, d.forward, x(i), numbers_.a(i),
+            "d {} {} / d {} {} is {:.6g} to the left and {:.6g} to the right of {:.9g}; the "
+            "analytic {:.6g} {}",
+            pair_.output_name, place(i / numbers_.n(), pair_.output_shape), pair_.input_name,
+            place(i % numbers_.n(), pair_.input_shape), d.backward, d.forward, x(i), numbers_.a(i),
             resolved > 0 ? fmt::format("agrees with differences of eps {:.0e}", resolved)
                          : "is between them, as good as any if the kink is at the point");
-      }
     }
-    if (told.empty())
-      return {};
-    return Finding{
-        GradcheckReason::kink,
-        fmt::format("a kink within eps: {} is {}: move the input away from the kink", where, told)};
+    return finding(Reason::kink, "a kink within eps: {}: move the input away from the kink", told);
   }
 
  private:
-  static const CheckedLeaf& find(const GradcheckPair& pair, const CheckedFunction& f) {
-    return *std::ranges::find(f.leaves(), pair.input, &CheckedLeaf::position);
-  }
-
-  // With a step this small rounding allows no more.
+  // Within what rounding leaves of the difference with so small a step.
   bool agrees_loosely(std::size_t i, const Differences& d, double h) const {
     const double rounding = 1e-14 * std::max(1.0, std::abs(x(i))) / h;
     return std::abs(d.central - numbers_.a(i)) <=
            options_.atol + rounding + 10 * options_.rtol * std::abs(numbers_.a(i));
   }
 
-  // The first op that makes float32 values, if ops do it and no loop of the user's.
+  // The first op that makes float32 values, if an op does and not the caller's own loop.
   std::string float32_op() const {
     const Trace trace;
     f_.values();
@@ -275,64 +268,50 @@ class Beside {
   const CheckedLeaf& leaf_;
 };
 
-// ---- the tests ----
-
 Maybe not_finite(const Numbers& numbers, const CheckedFunction& f, const GradcheckPair& pair) {
-  bool analytic = true, numeric = true;
-  for (std::size_t i = 0; i < numbers.m() * numbers.n(); ++i) {
-    analytic = analytic && std::isfinite(numbers.a(i));
-    numeric = numeric && std::isfinite(numbers.b(i));
-  }
-  if (analytic && numeric)
+  const auto is_finite = [](double v) { return std::isfinite(v); };
+  const bool numeric = std::ranges::all_of(numbers.numeric(), is_finite);
+  if (numeric && std::ranges::all_of(numbers.analytic(), is_finite))
     return {};
   const Tensor y = f.values().at(pair.output);
   for (std::size_t j = 0; j < y.numel(); ++j)
     if (const double value = y.data<double>()[j]; !std::isfinite(value) && !numeric)
-      return Finding{
-          GradcheckReason::not_finite,
-          fmt::format("{} is {} at ({}): the function has no derivative there", pair.output_name,
-                      value, fmt::join(position(j, pair.output_shape), ", "))};
+      return finding(Reason::not_finite, "{} is {} at {}: the function has no derivative there",
+                     pair.output_name, value, place(j, pair.output_shape));
   if (!numeric)
-    return Finding{GradcheckReason::not_finite,
+    return finding(Reason::not_finite,
                    "the function is finite at the point but not within eps of it: move the input "
-                   "into its domain"};
-  return Finding{GradcheckReason::not_finite,
+                   "into its domain");
+  return finding(Reason::not_finite,
                  "the function is finite, its analytic gradient is not: a formula divides by zero, "
-                 "or multiplies zero by infinity"};
+                 "or multiplies zero by infinity");
 }
 
 Maybe absent(const Numbers& numbers, const GradcheckPair& pair, bool reached) {
   if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
     return {};
   if (!reached)
-    return Finding{GradcheckReason::absent,
-                   fmt::format("no gradient: the graph of {} does not lead to {}, though its value "
-                               "depends on it: is there a detach(), a NoGrad, or a Tensor made "
-                               "from another's numbers?",
-                               pair.output_name, pair.input_name)};
-  const bool all = [&] {
-    for (std::size_t i = 0; i < numbers.m() * numbers.n(); ++i)
-      if (numbers.a(i) != 0)
-        return false;
-    return true;
-  }();
-  if (all)
-    return Finding{GradcheckReason::absent,
-                   fmt::format("the gradient of {} is zero everywhere: a backward formula adds "
-                               "nothing for it, or a path to it is detached",
-                               pair.input_name)};
-  return Finding{GradcheckReason::absent,
-                 fmt::format("the gradient is zero where it should not be: {}", numbers.pattern())};
+    return finding(Reason::absent,
+                   "no gradient: the graph of {} does not lead to {}, though its value depends on "
+                   "it: is there a detach(), a NoGrad, or a Tensor made from another's numbers?",
+                   pair.output_name, pair.input_name);
+  if (std::ranges::all_of(numbers.analytic(), [](double a) { return a == 0; }))
+    return finding(Reason::absent,
+                   "the gradient of {} is zero everywhere: a backward formula adds nothing for it, "
+                   "or a path to it is detached",
+                   pair.input_name);
+  return finding(Reason::absent, "the gradient is zero where it should not be: {}",
+                 numbers.pattern());
 }
 
 Maybe spurious(const Numbers& numbers, const GradcheckOptions& options) {
   const auto flat = [&](std::size_t i) { return std::abs(numbers.b(i)) <= options.atol; };
   if (!std::ranges::all_of(numbers.wrong(), flat))
     return {};
-  return Finding{GradcheckReason::spurious,
-                 fmt::format("a gradient where the function does not change: it does not use these "
-                             "elements, or goes in steps (a round, a comparison): {}",
-                             numbers.pattern())};
+  return finding(Reason::spurious,
+                 "a gradient where the function does not change: it does not use these elements, "
+                 "or goes in steps (a round, a comparison): {}",
+                 numbers.pattern());
 }
 
 Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere) {
@@ -343,8 +322,7 @@ Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere)
       everywhere ? "" : fmt::format(" in those that disagree ({})", numbers.pattern());
   if (std::abs(r->c + 1) < 1e-3)
     return everywhere || r->elements > 1
-               ? Maybe(Finding{GradcheckReason::wrong_sign,
-                               fmt::format("wrong sign: analytic = -numeric{}", where)})
+               ? Maybe(finding(Reason::wrong_sign, "wrong sign: analytic = -numeric{}", where))
                : std::nullopt;
   const std::string name = number_name(r->c);
   if (r->elements < 2 && (name.empty() || !everywhere))
@@ -353,12 +331,11 @@ Maybe factor(const Numbers& numbers, const GradcheckPair& pair, bool everywhere)
   std::string named;
   if (!name.empty() && name != number)
     named = name.starts_with(number + " = ") ? "; " + name : fmt::format("; {} = {}", number, name);
-  return Finding{GradcheckReason::wrong_factor,
-                 fmt::format("a missing factor: analytic = {} × numeric{}{}{}: multiply the "
-                             "gradient by {}",
-                             number, where, named, counts_like(r->c, pair),
-                             inverse.empty() ? fmt::format("{:.6g}", 1 / r->c)
-                                             : inverse.substr(0, inverse.find(' ')))};
+  return finding(
+      Reason::wrong_factor,
+      "a missing factor: analytic = {} × numeric{}{}{}: multiply the gradient by {}", number, where,
+      named, counts_like(r->c, pair),
+      inverse.empty() ? fmt::format("{:.6g}", 1 / r->c) : inverse.substr(0, inverse.find(' ')));
 }
 
 // Where element `flat` of a shape goes if its last two dimensions are taken for swapped: memory
@@ -373,21 +350,21 @@ Maybe transposed(const Numbers& numbers, const GradcheckPair& pair) {
   const std::size_t m = numbers.m(), n = numbers.n();
   if (pair.input_shape.size() >= 2 &&
       numbers.permuted([&](std::size_t i) { return i / n * n + swapped(i % n, pair.input_shape); }))
-    return Finding{GradcheckReason::transposed,
-                   fmt::format("the gradient of {} {} is transposed in its last two dimensions: "
-                               "transpose(-2, -1)",
-                               pair.input_name, to_string(pair.input_shape))};
+    return finding(
+        Reason::transposed,
+        "the gradient of {} {} is transposed in its last two dimensions: transpose(-2, -1)",
+        pair.input_name, to_string(pair.input_shape));
   if (pair.output_shape.size() >= 2 && numbers.permuted([&](std::size_t i) {
         return swapped(i / n, pair.output_shape) * n + i % n;
       }))
-    return Finding{GradcheckReason::transposed,
-                   fmt::format("the backward takes the cotangent of {} {} transposed in its last "
-                               "two dimensions",
-                               pair.output_name, to_string(pair.output_shape))};
+    return finding(
+        Reason::transposed,
+        "the backward takes the cotangent of {} {} transposed in its last two dimensions",
+        pair.output_name, to_string(pair.output_shape));
   if (m == n && numbers.permuted([&](std::size_t i) { return i % n * n + i / n; }))
-    return Finding{GradcheckReason::transposed,
-                   "the Jacobian is transposed: the backward computes J v where it should compute "
-                   "Jᵀ v"};
+    return finding(
+        Reason::transposed,
+        "the Jacobian is transposed: the backward computes J v where it should compute Jᵀ v");
   return {};
 }
 
@@ -397,11 +374,10 @@ void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
              const GradcheckOptions& options) {
   const Numbers numbers(pair, options);
   const Beside beside(pair, numbers, f, options);
-  std::size_t worst = numbers.wrong().front();
-  for (const std::size_t i : numbers.wrong())
-    if (std::abs(numbers.a(i) - numbers.b(i)) > std::abs(numbers.a(worst) - numbers.b(worst)))
-      worst = i;
-  // The surest first, and those that would pass for another before that one.
+  const std::size_t worst = *std::ranges::max_element(
+      numbers.wrong(), {}, [&](std::size_t i) { return std::abs(numbers.a(i) - numbers.b(i)); });
+  // The surest reasons first, and a special case (no gradient at all) before the general one (a
+  // wrong factor).
   Maybe found = not_finite(numbers, f, pair);
   const auto otherwise = [&found](const auto& test) {
     if (!found)
@@ -417,7 +393,7 @@ void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
   otherwise([&] { return spurious(numbers, options); });
   otherwise([&] { return factor(numbers, pair, false); });
   if (!found)
-    found = Finding{GradcheckReason::unknown, "no pattern that is known: " + numbers.pattern()};
+    found = Finding{Reason::unknown, "no pattern that is known: " + numbers.pattern()};
   pair.reason = found->reason;
   pair.explanation = found->text;
 }

@@ -1,10 +1,10 @@
-// A GradcheckReport as text and as numbers to draw.
+// What a GradcheckReport holds, as numbers, as text and as a map.
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <cmath>
-#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
@@ -49,6 +49,79 @@ const char* to_string(GradcheckReason reason) {
       break;
   }
   return "unknown";
+}
+
+GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, const Shape& shape,
+                               const CheckedLeaf& leaf, const Tensor& analytic,
+                               const Tensor& numeric, const GradcheckOptions& options) {
+  GradcheckPair pair;
+  pair.output = output;
+  pair.input = leaf.position;
+  pair.output_name = f.output_name(output);
+  pair.input_name = leaf.name;
+  pair.output_shape = shape;
+  pair.input_shape = leaf.x.shape();
+  pair.analytic = analytic;
+  pair.numeric = numeric;
+  const double *const a = pair.analytic.data<double>(), *const n = pair.numeric.data<double>();
+  pair.elements = pair.analytic.numel();
+  std::size_t worst = 0;
+  double largest = -1;
+  for (std::size_t i = 0; i < pair.elements; ++i) {
+    const double error = std::abs(a[i] - n[i]);
+    const bool finite = std::isfinite(error) && std::isfinite(n[i]);
+    const bool agrees = finite && error <= options.atol + options.rtol * std::abs(n[i]);
+    const double size = finite ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
+    pair.worst_error = std::max(pair.worst_error, size);
+    // The worst element that disagrees is reported; if all agree, the worst of all.
+    const bool first_to_disagree = !agrees && pair.disagree == 0;
+    if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest)) {
+      worst = i;
+      largest = size;
+    }
+    pair.disagree += agrees ? 0 : 1;
+  }
+  if (pair.elements == 0)
+    return pair;
+  const double error = std::abs(a[worst] - n[worst]);
+  pair.worst.analytic = a[worst];
+  pair.worst.numeric = n[worst];
+  pair.worst.error = std::isfinite(error) ? error : INFINITY;
+  if (pair.analytic.size(1) == numel(pair.input_shape) &&
+      pair.analytic.size(0) == numel(pair.output_shape)) {
+    pair.worst.output_index = position(worst / pair.analytic.size(1), pair.output_shape);
+    pair.worst.input_index = position(worst % pair.analytic.size(1), pair.input_shape);
+  }
+  return pair;
+}
+
+void detail::sum_up(GradcheckReport& report, const char* caller) {
+  for (const GradcheckPair& pair : report.pairs) {
+    report.checked += pair.elements;
+    report.disagree += pair.disagree;
+    report.worst_error = std::max(report.worst_error, pair.worst_error);
+  }
+  const GradcheckPair* const worst = report.disagree > 0 ? &report.worst() : nullptr;
+  if (worst != nullptr && report.reason == GradcheckReason::none) {
+    report.reason = worst->reason;
+    report.explanation = worst->explanation;
+  }
+  report.ok = report.reason == GradcheckReason::none;
+  if (report.ok) {
+    report.message =
+        fmt::format("{}: all {} {} agree; largest error {:.2g}", caller, report.checked,
+                    report.fast_mode ? "products" : "elements", report.worst_error);
+    return;
+  }
+  report.message = fmt::format("{}: ", caller);
+  if (worst != nullptr) {
+    const GradcheckElement& e = worst->worst;
+    report.message += fmt::format(
+        "d {} ({}) / d {} ({}): analytic {:.9g}, numeric {:.9g}; {} of {} elements disagree: ",
+        worst->output_name, fmt::join(e.output_index, ", "), worst->input_name,
+        fmt::join(e.input_index, ", "), e.analytic, e.numeric, report.disagree, report.checked);
+  }
+  report.message += report.explanation;
 }
 
 const GradcheckPair& GradcheckReport::pair(std::size_t output, std::size_t input) const {

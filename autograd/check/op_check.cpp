@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/check/own_backward.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -19,34 +20,16 @@ using detail::IsolatedOp;
 using Event = Trace::Event;
 using Verdict = OpCheck::Verdict;
 
-// Magnitudes in [0.5, 1.5), so that nothing is weighted away, with random signs.
-std::vector<double> random_weights(std::size_t n, Generator& generator) {
-  std::vector<double> v(n);
-  for (double& e : v) {
-    e = 0.5 + generator.uniform_double();
-    if (generator.uniform_double() < 0.5)
-      e = -e;
-  }
-  return v;
-}
-
-Tensor as_tensor(const std::vector<double>& values, const Shape& shape) {
-  auto a = empty_array<double>(shape);
-  std::ranges::copy(values, a.data());
-  return Tensor(std::move(a));
-}
-
-// sum(v * (a - b)); equal infinities, of masked scores, differ by 0.
+// sum(v * (a - b)).
 double weighted_difference(const std::vector<double>& v, const std::vector<double>& a,
                            const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t j = 0; j < v.size(); ++j)
-    if (a.at(j) != b.at(j))
-      sum += v[j] * (a[j] - b[j]);
+    sum += v[j] * detail::difference(a.at(j), b.at(j));
   return sum;
 }
 
-// The numbers of an op, at the place where it ran, for one cotangent v.
+// Derivatives of an op by differences, at the inputs it ran on, for one cotangent v.
 class Differences {
  public:
   Differences(const IsolatedOp& op, const Tensor& v, double eps)
@@ -102,12 +85,12 @@ class Differences {
     auto a = op_.forward(forth);
     const auto b = op_.forward(back);
     for (std::size_t j = 0; j < a.size(); ++j)
-      a[j] = a[j] == b[j] ? 0 : (a[j] - b[j]) / (2 * eps_);
+      a[j] = detail::difference(a[j], b[j]) / (2 * eps_);
     return a;
   }
 
  private:
-  static constexpr double wide = 1e-4;  // where differences of differences lose least
+  static constexpr double wide = 1e-4;  // a good step for second differences
 
   std::vector<std::vector<double>> still() const {
     return std::vector<std::vector<double>>(op_.sources());
@@ -159,7 +142,7 @@ std::vector<double> or_zeros(const Tensor& gradient, std::size_t n) {
   return gradient.defined() ? elements(gradient) : std::vector<double>(n);
 }
 
-// All elements, or as many as may be, spread evenly.
+// All positions, or `most` of them, spread evenly.
 std::vector<std::size_t> chosen(std::size_t n, std::size_t most) {
   std::vector<std::size_t> at;
   const std::size_t count = std::min(n, most);
@@ -183,7 +166,7 @@ class OpChecker {
         options_(options),
         generator_(options.seed),
         op_(event),
-        v_(as_tensor(random_weights(event.output.numel(), generator_), event.output.shape())),
+        v_(detail::random_signed(event.output.shape(), generator_)),
         numeric_(op_, v_, options.eps) {}
 
   void run() {
@@ -240,8 +223,8 @@ class OpChecker {
       const std::size_t before = check_.disagree;
       for (const std::size_t at : chosen(numel(shape), options_.max_elements)) {
         const auto d = numeric_.first(k, at);
-        // At a kink (relu at 0) the derivatives from both sides differ, and all between them will
-        // do.
+        // At a kink (relu at 0) the derivatives from both sides differ; any value between them is
+        // right.
         const auto [low, high] = std::minmax(d.left, d.right);
         const bool kink = high - low > options_.atol + options_.rtol * std::abs(d.central);
         check_.kinks += kink ? 1 : 0;
@@ -296,9 +279,10 @@ class OpChecker {
     const auto gradients = op_.gradients(v, true).of_sources;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Tensor& source = op_.source(k);
-      u.push_back(random_weights(source.numel(), generator_));
+      const Tensor weights = detail::random_signed(source.shape(), generator_);
+      u.push_back(elements(weights));
       if (gradients[k].defined()) {
-        const Tensor part = sum(gradients[k] * as_tensor(u.back(), source.shape()));
+        const Tensor part = sum(gradients[k] * weights);
         number = number.defined() ? number + part : part;
       }
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Holding one recorded op's backward against its forward: explain_gradient() does it with each.
+// Compares one recorded op's backward with differences of its forward, for explain_gradient().
 
 #include <cstddef>
 #include <xgrad/autograd/check/explain.hpp>
@@ -7,7 +7,7 @@
 
 namespace xgrad::detail {
 
-/// Differentiates the op of this event at the values that it was given, by its own backward in both
+/// Differentiates the op of this event at the inputs it ran on, by its own backward in both
 /// readings and by differences of its forward.
 OpCheck check_op(const Trace::Event& event, std::size_t number, const ExplainOptions& options);
 

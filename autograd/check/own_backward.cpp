@@ -15,8 +15,8 @@ namespace {
 
 struct Done {};
 
-// The first formula of a run is that of the output, and what has been gathered when it ends is its
-// own work alone.  At the next formula the run is broken off: an exception leaves nothing behind.
+// A backward run starts with the formula of the output.  This keeps the gradients that the formula
+// gives, and ends the run by an exception before the next formula.
 struct Catcher final : Observer {
   const Node* node;
   std::vector<Tensor> by_input;
@@ -71,7 +71,7 @@ IsolatedOp::Gradients IsolatedOp::gradients(const Tensor& cotangent, bool create
   Gradients result;
   Catcher catcher(event_.output.impl().node.get(), event_.inputs.size());
   {
-    // The last hook has the last word, so that those before it are undone.
+    // The last hook undoes what earlier hooks changed.
     const HookGuard last(event_.output, [&](const Tensor& g) {
       result.hooked = elements(g) != elements(cotangent);
       return cotangent;
@@ -86,7 +86,7 @@ IsolatedOp::Gradients IsolatedOp::gradients(const Tensor& cotangent, bool create
     } catch (const Done&) {
     } catch (const std::exception&) {
       if (!catcher.caught())
-        throw;  // of this op's own formula; else of one that came after it
+        throw;  // this op's own formula failed, not a later one
     }
   }
   for (const auto& inputs : sources_)
@@ -99,7 +99,7 @@ std::vector<Tensor> IsolatedOp::second_gradients(const Tensor& number,
   std::vector<Tensor> result(sources() + 1);
   if (!number.defined() || !number.requires_grad())
     return result;
-  // What arrives at a source is kept, and stops there: one source may be made of another.
+  // The gradient of a source is kept and not passed on: one source may be made of another.
   std::vector<std::unique_ptr<HookGuard>> hooks;
   std::vector<Tensor> targets;
   const auto keep = [&](std::size_t k, const Tensor& x) {
@@ -116,7 +116,7 @@ std::vector<Tensor> IsolatedOp::second_gradients(const Tensor& number,
   return result;
 }
 
-// The forward, with these for the sources.
+// The forward with these values in place of the sources.
 Tensor IsolatedOp::run(const std::vector<Tensor>& values) const {
   std::vector<Tensor> inputs = event_.inputs;
   for (std::size_t k = 0; k < sources(); ++k)

@@ -1,6 +1,6 @@
 #pragma once
-// One recorded op, cut out of its graph: its forward at other places, and its own backward alone.
-// explain.cpp holds one against the other.
+// One recorded op without the rest of its graph: its forward at other inputs, and its own backward
+// alone. op_check.cpp compares the two.
 
 #include <cstddef>
 #include <vector>
@@ -13,7 +13,7 @@ class IsolatedOp {
   /// The op of an event that has a graph.
   explicit IsolatedOp(const Trace::Event& event);
 
-  /// The Tensors that the op can be differentiated by, each once: of mul(x, x) there is one.
+  /// The inputs that require a gradient, each counted once: mul(x, x) has one.
   std::size_t sources() const { return sources_.size(); }
   const Tensor& source(std::size_t k) const { return event_.inputs[sources_[k][0]]; }
   std::size_t input(std::size_t k) const { return sources_[k][0]; }  ///< its place among the inputs
@@ -29,13 +29,11 @@ class IsolatedOp {
   /// not along paths through earlier ops.  Undefined where there is none.
   std::vector<Tensor> second_gradients(const Tensor& number, const Tensor& cotangent) const;
 
-  /// The output's elements with each source moved by this much: one vector for each source, empty
-  /// where it stays.
+  /// The output's elements after adding to each source: one vector for each source, empty for none.
   std::vector<double> forward(const std::vector<std::vector<double>>& moves) const;
 
-  /// An op of its own that is this one as a function of its sources: the same forward, and the
-  /// backward at the place where it ran.  Infinities that the output had there are given as 0, so
-  /// that differences can be taken.
+  /// This op as a new op of its sources: the same forward, and the backward at the values it ran
+  /// on.  Where its output was infinite it is 0, so that differences can be taken.
   Tensor replay(const std::vector<Tensor>& sources) const;
 
  private:

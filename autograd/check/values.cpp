@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
@@ -113,7 +114,7 @@ std::string number_name(double c) {
                          Named{std::numbers::ln10, "ln 10"}})
     if (is(n.value))
       return fmt::format("{}{}", sign, n.name);
-  // one over, or a multiple of, a count: a mean taken for a sum
+  // a count or 1 / count: a mean in place of a sum
   for (const double count : {std::round(size), std::round(1 / size)})
     if (count > most && count < 1e7 && is(count))
       return fmt::format("{}{}", sign, count);
@@ -144,14 +145,12 @@ std::vector<double> permuted(std::span<const double> a, const Shape& shape,
   return result;
 }
 
-std::vector<std::vector<std::size_t>> orders(std::size_t rank) {
-  std::vector<std::size_t> order(rank);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<std::vector<std::size_t>> all;
-  do
-    all.push_back(order);
-  while (std::ranges::next_permutation(order).found);
-  return all;
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype())
+    return false;
+  return dispatch(a.dtype(), [&]<class T>() {
+    return a.numel() == 0 || std::memcmp(a.data<T>(), b.data<T>(), a.numel() * sizeof(T)) == 0;
+  });
 }
 
 std::optional<double> ratio(std::span<const double> a, std::span<const double> b, double rtol) {
@@ -227,7 +226,8 @@ std::string relation(std::span<const double> a, std::span<const double> b, const
     return {};
   const std::size_t rank = shape.size();
   if (rank >= 2 && shape[rank - 1] == shape[rank - 2]) {
-    std::vector<std::size_t> order = orders(rank)[0];
+    std::vector<std::size_t> order(rank);
+    std::iota(order.begin(), order.end(), std::size_t{0});
     std::swap(order[rank - 1], order[rank - 2]);
     if (close(a, permuted(b, shape, order), tolerance))
       return "is the other transposed";

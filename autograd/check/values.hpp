@@ -35,6 +35,8 @@ std::vector<std::size_t> position(std::size_t flat, const Shape& shape);
 std::string place(std::size_t flat, const Shape& shape);
 /// The largest magnitude among the finite elements.
 double scale_of(std::span<const double> a);
+/// The same shape, dtype and bits.
+bool same_bits(const Tensor& a, const Tensor& b);
 /// |a - b| <= tolerance for all elements; equal infinities, and two NaN, agree.
 bool close(std::span<const double> a, std::span<const double> b, double tolerance);
 /// "1/8 = 1/√64", "√8", "√(2/π)": the name of a number that a formula may have lost or gained;
@@ -45,8 +47,6 @@ std::string factor(double ratio);
 /// a's dimensions in this order.
 std::vector<double> permuted(std::span<const double> a, const Shape& shape,
                              const std::vector<std::size_t>& order);
-/// All orders in which this many dimensions can stand, the given one first.
-std::vector<std::vector<std::size_t>> orders(std::size_t rank);
 /// The c with a = c b, up to rtol of the largest element; none if there is none, or it is 1.
 std::optional<double> ratio(std::span<const double> a, std::span<const double> b,
                             double rtol = 1e-4);

@@ -6,20 +6,15 @@
 #include <xgrad/autograd/custom_op.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
 
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
-
-std::vector<double> numbers(const Tensor& x) {
-  return {x.data<double>(), x.data<double>() + x.numel()};
-}
-
 using Numbers = std::vector<double>;
 
-// x, with a backward that throws or gives what it is told to.
+// x, with this backward.
 Tensor with_backward(const char* name, const Tensor& x, std::function<void(Sink&)> backward) {
   return record(
       name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
@@ -139,7 +134,7 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   sum(y * other + z * 3.0 + x).backward();
   CHECK(numbers(x.grad()) == Numbers{10 + 6 + 1, 14 + 6 + 1});
   CHECK(betas == std::vector<double>{1, 1});  // the sum's own gradient came first
-  // a gradient in other hands is not written to
+  // a gradient that a handle keeps is not written to
   betas.clear();
   const Tensor h = x * 1.0;
   const Tensor v = tensor({100, 200}, DType::float64);
@@ -291,7 +286,7 @@ TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
   CHECK(unneeded.expired());
   CHECK_FALSE(needed.expired());
   y.backward();
-  CHECK(needed.expired());  // each closure goes as soon as it has run
+  CHECK(needed.expired());  // each closure is freed as soon as it has run
 }
 
 TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {

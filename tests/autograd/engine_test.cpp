@@ -7,16 +7,11 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
-
-std::vector<double> numbers(const Tensor& x) {
-  return {x.data<double>(), x.data<double>() + x.numel()};
-}
 
 using Numbers = std::vector<double>;
 
@@ -140,7 +135,7 @@ TEST_CASE("a grad that has a graph", "[engine]") {
   const Tensor first = x.grad();
   CHECK(numbers(grad({sum(first * first)}, {x}, {.retain_graph = true})[0]) ==
         Numbers{2 * 3 * 6, 2 * 12 * 12});
-  // more is added to it, and the sum has a graph, too; who holds the first keeps the first
+  // more is added to it, and the sum has a graph, too; a handle on the first keeps its value
   sum(x * x).backward({.create_graph = true});
   CHECK(numbers(x.grad()) == Numbers{5, 16});
   CHECK(numbers(first) == Numbers{3, 12});
@@ -167,7 +162,7 @@ TEST_CASE("retain_graph, and the error of a freed graph", "[engine]") {
   CHECK_THROWS_WITH(grad({y}, {x}), ContainsSubstring("retain_graph"));
   CHECK_THROWS_AS(grad({y}, {x}, {.allow_unused = true}), GraphError);
   CHECK(numbers(x.grad()) == Numbers{4, 8});
-  // a freed part that is not in the way does no harm
+  // a freed part that is not needed does no harm
   const Tensor h = x * 3.0, w = leaf({1, 1});
   sum(h * h).backward();
   CHECK(numbers(grad({sum(h * w)}, {w})[0]) == Numbers{3, 6});

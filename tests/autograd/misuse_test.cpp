@@ -6,17 +6,13 @@
 #include <xgrad/xgrad.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
 
 using List = std::vector<double>;
-
-List numbers(const Tensor& x) {
-  const Tensor wide = x.to(DType::float64);
-  return {wide.data<double>(), wide.data<double>() + wide.numel()};
-}
 
 // Makes each array that update() hands out another size, then throws if told to.
 struct Grow {

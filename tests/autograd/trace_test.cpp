@@ -36,7 +36,7 @@ TEST_CASE("a trace records ops with their scopes", "[trace]") {
     const Scope block("h", 0);
     const Tensor y = -layer(x + before);
     {
-      const NoGrad no_grad;  // seen all the same
+      const NoGrad no_grad;  // recorded all the same
       layer(y);
     }
   }

@@ -6,17 +6,13 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
 
 using List = std::vector<double>;
-
-List numbers(const Tensor& x) {
-  const Tensor wide = x.to(DType::float64);
-  return {wide.data<double>(), wide.data<double>() + wide.numel()};
-}
 
 const float* place(const Tensor& x) { return x.data<float>(); }
 

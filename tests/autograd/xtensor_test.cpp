@@ -20,6 +20,7 @@
 #endif
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -27,11 +28,6 @@ namespace {
 
 using List = std::vector<double>;
 constexpr auto column_major = xt::layout_type::column_major;
-
-List numbers(const Tensor& x) {
-  const Tensor wide = x.to(DType::float64);
-  return {wide.data<double>(), wide.data<double>() + wide.numel()};
-}
 
 }  // namespace
 

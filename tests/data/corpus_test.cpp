@@ -9,6 +9,7 @@
 #include <xgrad/data/corpus/corpus.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 
 using namespace xgrad;
 using namespace xgrad::data;

@@ -8,6 +8,7 @@
 #include <xgrad/data/text.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
@@ -19,17 +20,6 @@ std::vector<std::int64_t> count_to(std::size_t n) {
   std::vector<std::int64_t> ids(n);
   std::iota(ids.begin(), ids.end(), 0);
   return ids;
-}
-
-/// The message of the E that f throws.
-template <class E, class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "(nothing was thrown)";
 }
 
 }  // namespace
@@ -60,11 +50,12 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
   TemporaryFolder folder;
   const std::string path = folder / "text.txt";
 
-  CHECK_THAT(message<FileError>([&] { read_text(folder / "absent.txt"); }),
+  CHECK_THAT(message_of<FileError>([&] { read_text(folder / "absent.txt"); }),
              ContainsSubstring("absent.txt") && ContainsSubstring("no such file"));
-  CHECK_THAT(message<FileError>([&] { read_text(folder / "."); }), ContainsSubstring("directory"));
+  CHECK_THAT(message_of<FileError>([&] { read_text(folder / "."); }),
+             ContainsSubstring("directory"));
   write_bytes(path, "");
-  CHECK_THAT(message<FileError>([&] { read_text(path); }),
+  CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
              ContainsSubstring(path) && ContainsSubstring("empty"));
 
   // A lone continuation byte, a cut-off character, an overlong '/', a surrogate, a byte that never
@@ -75,9 +66,9 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
   };
   for (const auto& [bytes, shown] : bad) {
     write_bytes(path, bytes);
-    CHECK_THAT(message<FileError>([&] { read_text(path); }),
+    CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
                ContainsSubstring(path) && ContainsSubstring("byte 2") && ContainsSubstring(shown));
-    CHECK_THAT(message<ValueError>([&] { decode_utf8(bytes, "the prompt"); }),
+    CHECK_THAT(message_of<ValueError>([&] { decode_utf8(bytes, "the prompt"); }),
                StartsWith("the prompt") && ContainsSubstring("byte 2") && ContainsSubstring(shown));
   }
 }
@@ -108,22 +99,22 @@ TEST_CASE("ids follow the order of code points", "[data]") {
 
 TEST_CASE("unknown characters are named, each once", "[data]") {
   const Characters characters = Characters::of(U"abc");
-  const std::string few = message<ValueError>([&] { characters.encode(U"a\u00E9x\tx\u00E9"); });
+  const std::string few = message_of<ValueError>([&] { characters.encode(U"a\u00E9x\tx\u00E9"); });
   CHECK_THAT(few, ContainsSubstring("lacks '\xC3\xA9' (U+00E9), 'x' (U+0078), U+0009"));
   CHECK(few.ends_with("U+0009"));
   std::u32string ideographs;
   for (char32_t c = 0x4E00; c < 0x4E00 + 103; ++c)
     ideographs += c;
-  const std::string many = message<ValueError>([&] { characters.encode(ideographs); });
+  const std::string many = message_of<ValueError>([&] { characters.encode(ideographs); });
   CHECK_THAT(many, ContainsSubstring("(U+4E63) and 3 more") && !ContainsSubstring("U+4E64"));
 }
 
 TEST_CASE("a bad list and bad ids are rejected", "[data]") {
-  CHECK_THAT(message<ValueError>([] { Characters::from_list(U"ba"); }),
+  CHECK_THAT(message_of<ValueError>([] { Characters::from_list(U"ba"); }),
              ContainsSubstring("sorted"));
   CHECK_THROWS_AS(Characters::from_list(U"aab"), ValueError);
   const Characters characters = Characters::of(U"abc");
-  CHECK_THAT(message<ValueError>([&] {
+  CHECK_THAT(message_of<ValueError>([&] {
                characters.decode(std::vector<std::int64_t>{0, 3});
              }),
              ContainsSubstring("id 3 at position 1") && ContainsSubstring("3 characters"));
@@ -168,10 +159,11 @@ TEST_CASE("a text of one block and one character is enough", "[data]") {
   CHECK(block_count(count_to(16), 8) == 1);
   CHECK(block_count(count_to(17), 8) == 2);
 
-  const std::string said = message<ValueError>([&] { random_batch(count_to(8), 8, 2, generator); });
+  const std::string said =
+      message_of<ValueError>([&] { random_batch(count_to(8), 8, 2, generator); });
   CHECK_THAT(said, ContainsSubstring("training") && ContainsSubstring("has 8 characters") &&
                        ContainsSubstring("block of 8"));
-  CHECK_THAT(message<ValueError>([] { block_count(count_to(3), 8); }),
+  CHECK_THAT(message_of<ValueError>([] { block_count(count_to(3), 8); }),
              ContainsSubstring("validation"));
   CHECK_THROWS_AS(random_batch({}, 8, 2, generator), ValueError);
   CHECK_THROWS_AS(random_batch(count_to(9), 8, 0, generator), ValueError);

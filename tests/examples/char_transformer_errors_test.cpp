@@ -9,18 +9,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-void check_refused(const TemporaryFolder& folder, const Arguments& arguments, int code,
-                   const std::vector<std::string>& fragments) {
-  const Result result = run(folder, arguments);
-  std::string line;
-  for (const std::string& word : arguments)
-    line += word + " ";
-  INFO(line << "\n" << result.out << result.err);
-  CHECK(result.code == code);
-  for (const std::string& fragment : fragments)
-    CHECK_THAT(result.err, ContainsSubstring(fragment));
-}
-
 }  // namespace
 
 TEST_CASE("char_transformer: a command line that cannot be followed") {

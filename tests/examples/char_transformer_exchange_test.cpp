@@ -12,14 +12,11 @@
 
 #include "examples/char_transformer_run.hpp"
 #include "helpers/paths.hpp"
+#include "helpers/safetensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-std::string golden(const std::string& name) {
-  return source_dir + "/tests/golden/weights/" + name + ".safetensors";
-}
 
 /// A text with the eleven characters of the golden models.
 std::string eleven_characters() {
@@ -31,11 +28,7 @@ std::string eleven_characters() {
 
 void check_refused(const TemporaryFolder& folder, const Arguments& arguments,
                    const std::vector<std::string>& fragments) {
-  const Result result = run(folder, arguments);
-  INFO(result.out << result.err);
-  CHECK(result.code == 1);
-  for (const std::string& fragment : fragments)
-    CHECK_THAT(result.err, ContainsSubstring(fragment));
+  check_refused(folder, arguments, 1, fragments);
   CHECK_FALSE(std::filesystem::exists(folder / "new.safetensors"));
 }
 
@@ -87,11 +80,11 @@ TEST_CASE("char_transformer: a model that is exported and imported is the same")
 TEST_CASE("char_transformer: PyTorch's state dicts are imported", "[golden]") {
   const TemporaryFolder folder;
   write_bytes(folder / "text", eleven_characters());
-  const io::TensorFile outputs = io::load_safetensors(golden("outputs"));
+  const io::TensorFile outputs = io::load_safetensors(golden_weights("outputs"));
   for (const std::string name : {"gpt_f64", "gpt_f16", "gpt_bf16", "gpt"}) {
     INFO(name);
     const Result result =
-        run_well(folder, {"import", "--state", golden(name), "--out", name + ".safetensors",
+        run_well(folder, {"import", "--state", golden_weights(name), "--out", name + ".safetensors",
                           "--data", "text", "--n-head", "2"});
     const std::string dtype = name == "gpt_f64" ? "F64" : name == "gpt_f16" ? "F16" : "BF16";
     if (name == "gpt")

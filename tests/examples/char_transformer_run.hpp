@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
@@ -65,6 +66,18 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   REQUIRE(result.code == 0);
   CHECK(result.err == "");
   return result;
+}
+
+/// A run that fails with this code, and what its error says.
+inline void check_refused(const TemporaryFolder& folder, const Arguments& arguments, int code,
+                          const std::vector<std::string>& fragments) {
+  const Result result = run(folder, arguments);
+  std::string line;
+  for (const std::string& word : arguments)
+    line += word + " ";
+  INFO(line << "\n" << result.out << result.err);
+  CHECK(result.code == code);
+  check_contains(result.err, fragments);
 }
 
 inline std::string tiny_text() {

@@ -106,7 +106,7 @@ void print_golden_summary(const std::string& title, const std::vector<Comparison
     std::string where;
   };
   constexpr const char* units[] = {", to the bit", ", ulp", ", absolute", ""};
-  std::vector<std::string> order;  // of lines, as they come
+  std::vector<std::string> order;  // of lines, in the order of the comparisons
   std::map<std::string, Line> lines;
   std::set<std::string> cases;
   for (const Comparison& c : comparisons) {

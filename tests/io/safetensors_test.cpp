@@ -7,6 +7,8 @@
 #include <xgrad/io/safetensors.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
+#include "helpers/safetensors.hpp"
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
@@ -15,14 +17,6 @@ using io::save_safetensors;
 using io::TensorFile;
 
 namespace {
-
-/// The bytes of a file with this header, whatever it says, and these data.
-std::string file_of(const std::string& header, const std::string& data = {}) {
-  const std::uint64_t length = header.size();
-  std::string bytes(sizeof(length), '\0');
-  std::memcpy(bytes.data(), &length, sizeof(length));
-  return bytes + header + data;
-}
 
 /// The message with which bytes are refused; "" if they are not.
 std::string refusal(const std::string& bytes) {
@@ -42,8 +36,7 @@ void check_refused(const std::string& bytes, const std::vector<std::string>& fra
   const std::string message = refusal(bytes);
   INFO(message);
   CHECK_FALSE(message.empty());
-  for (const std::string& fragment : fragments)
-    CHECK_THAT(message, ContainsSubstring(fragment));
+  check_contains(message, fragments);
 }
 
 Array<float> floats(const Shape& shape, const std::vector<float>& values) {

@@ -14,20 +14,18 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/errors.hpp"
 #include "helpers/paths.hpp"
+#include "helpers/safetensors.hpp"
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
 
 namespace {
 
-std::string golden(const std::string& name) {
-  return source_dir + "/tests/golden/weights/" + name + ".safetensors";
-}
-
-/// What PyTorch was given, or gave.
+/// PyTorch's inputs and outputs.
 const io::TensorFile& outputs() {
-  static const io::TensorFile file = io::load_safetensors(golden("outputs"));
+  static const io::TensorFile file = io::load_safetensors(golden_weights("outputs"));
   return file;
 }
 
@@ -62,11 +60,6 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// The bytes of a file with this header and these data.
-std::string file_of(const std::string& header, const std::string& data) {
-  return bytes_of(std::vector<std::uint64_t>{header.size()}) + header + data;
-}
-
 /// A file with one tensor "x" of one dimension.
 void write_one(const std::string& path, const std::string& dtype, std::size_t size,
                const std::string& data) {
@@ -90,15 +83,9 @@ nn::GPT small_gpt(std::size_t n_layer, bool bias) {
 template <nn::Layer M>
 void check_not_loaded(M& model, const std::string& path, const std::vector<std::string>& parts) {
   const std::vector<double> before = values_of(nn::state_dict(model));
-  try {
-    io::load(model, path);
-    FAIL("it was loaded");
-  } catch (const FileError& error) {
-    INFO(error.what());
-    CHECK_THAT(error.what(), StartsWith(path + ": "));
-    for (const std::string& part : parts)
-      CHECK_THAT(error.what(), ContainsSubstring(part));
-  }
+  const std::string message = message_of<FileError>([&] { io::load(model, path); });
+  CHECK_THAT(message, StartsWith(path + ": "));
+  check_contains(message, parts);
   CHECK(values_of(nn::state_dict(model)) == before);
 }
 
@@ -107,34 +94,34 @@ void check_not_loaded(M& model, const std::string& path, const std::vector<std::
 TEST_CASE("weights: layers give PyTorch's outputs with PyTorch's state dicts", "[golden]") {
   const auto& [tensors, ids, metadata] = outputs();
   nn::Linear linear(6, 4);
-  CHECK(io::load(linear, golden("linear")) == "");
+  CHECK(io::load(linear, golden_weights("linear")) == "");
   check_close(linear(tensors.at("linear.in0")), tensors.at("linear.out0"));
 
   nn::Embedding embedding(7, 5);
-  io::load(embedding, golden("embedding"));
+  io::load(embedding, golden_weights("embedding"));
   check_close(embedding(ids.at("embedding.in0")), tensors.at("embedding.out0"));
 
   nn::LayerNorm norm(10);
-  io::load(norm, golden("layer_norm"));
+  io::load(norm, golden_weights("layer_norm"));
   check_close(norm(tensors.at("layer_norm.in0")), tensors.at("layer_norm.out0"));
 
   nn::MultiHeadAttention attention(12, 3);
   nn::eval(attention);
-  io::load(attention, golden("multi_head_attention"));
+  io::load(attention, golden_weights("multi_head_attention"));
   const auto in = [&](int i) { return tensors.at("multi_head_attention.in" + std::to_string(i)); };
   const auto [y, weights] = attention(in(0), in(1), in(2));
   check_close(y, tensors.at("multi_head_attention.out0"));
   check_close(weights, tensors.at("multi_head_attention.out1"));
 
   nn::GPT gpt = small_gpt(2, true);
-  io::load(gpt, golden("gpt"));
+  io::load(gpt, golden_weights("gpt"));
   check_close(gpt(ids.at("gpt.in0")), tensors.at("gpt.out0"));
   // Wider: the same values, exactly.
   nn::to(gpt, DType::float64);
   const std::vector<double> values = values_of(nn::state_dict(gpt));
   nn::GPT wide = small_gpt(2, true);
   nn::to(wide, DType::float64);
-  CHECK(io::load(wide, golden("gpt")) == "F32 -> float64 (28 tensors)");
+  CHECK(io::load(wide, golden_weights("gpt")) == "F32 -> float64 (28 tensors)");
   CHECK(values_of(nn::state_dict(wide)) == values);
   check_close(wide(ids.at("gpt.in0")), tensors.at("gpt.out0"));
 }
@@ -146,7 +133,7 @@ TEST_CASE("weights: F64, F16 and BF16 become float32, and the conversion is stat
                                     {"gpt_bf16", "BF16"}}) {
     INFO(name);
     nn::GPT model = small_gpt(1, false);
-    CHECK(io::load(model, golden(name)) == dtype + " -> float32 (9 tensors)");
+    CHECK(io::load(model, golden_weights(name)) == dtype + " -> float32 (9 tensors)");
     CHECK(values_of({{"", model.wpe.weight}}) == values_of({{"", tensors.at(name + ".wpe")}}));
     check_close(model(ids.at("gpt.in0")), tensors.at(name + ".out0"));
   }
@@ -221,7 +208,7 @@ TEST_CASE("weights: one error lists all that is wrong with a file, and nothing i
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   nn::GPT model = small_gpt(2, true);
-  io::TensorFile file = io::load_safetensors(golden("gpt"));
+  io::TensorFile file = io::load_safetensors(golden_weights("gpt"));
   file.tensors.erase("transformer.h.1.ln_1.bias");
   file.tensors.erase("transformer.ln_f.weight");
   file.tensors["transformer.h.2.ln_1.bias"] = zeros({16});
@@ -260,12 +247,12 @@ TEST_CASE("weights: a tied weight under either name, or under both") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   nn::GPT expected = small_gpt(2, true);
-  io::load(expected, golden("gpt"));
+  io::load(expected, golden_weights("gpt"));
   const std::vector<double> values = values_of(nn::state_dict(expected));
 
   io::save(expected, path);
   CHECK_FALSE(io::SafetensorsFile(path).contains("lm_head.weight"));
-  io::TensorFile file = io::load_safetensors(golden("gpt"));
+  io::TensorFile file = io::load_safetensors(golden_weights("gpt"));
   CHECK(file.tensors.count("lm_head.weight") == 0);
   file.tensors["lm_head.weight"] = file.tensors.at("transformer.wte.weight").clone();
   io::save_safetensors(path, file);

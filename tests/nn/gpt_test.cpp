@@ -14,6 +14,7 @@
 #include <xgrad/optim/clip.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -64,8 +65,6 @@ nn::GPT seeded(std::uint64_t seed, nn::GPTConfig c = config) {
   manual_seed(seed);
   return nn::GPT(c);
 }
-
-double total(const Tensor& x) { return x.detach().to(DType::float64).sum().item(); }
 
 std::vector<std::vector<std::int64_t>> rows(const Indices& x) {
   std::vector<std::vector<std::int64_t>> list;

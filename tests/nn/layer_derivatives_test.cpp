@@ -1,5 +1,5 @@
 // First and second derivatives of every layer, in its inputs and in all of its parameters.  Each
-// layer's numbers are in nn_test.cpp and golden_layers_test.cpp.
+// layer's numbers are in layers_test.cpp, attention_test.cpp and golden/layers_test.cpp.
 
 #include <filesystem>
 #include <fstream>

@@ -16,6 +16,7 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/errors.hpp"
 
 using namespace xgrad;
 
@@ -111,15 +112,6 @@ std::vector<std::string> names(const nn::StateDict& state) {
   return list;
 }
 
-std::string message(const auto& f) {
-  try {
-    f();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 Tensor find(const nn::StateDict& state, const std::string& name) {
   for (const auto& [n, tensor] : state)
     if (n == name)
@@ -197,7 +189,7 @@ TEST_CASE("Loading lists all that does not fit and changes nothing", "[module]")
     if (name == "h.0.fc.bias")
       tensor = zeros({3}, DType::float64);
   }
-  const std::string text = message([&] { nn::load_state_dict(model, state); });
+  const std::string text = message_of<ValueError>([&] { nn::load_state_dict(model, state); });
   CHECK_THAT(text, ContainsSubstring("missing: in.bias"));
   CHECK_THAT(text, ContainsSubstring("unexpected: h.2.fc.weight"));
   CHECK_THAT(text, ContainsSubstring("given twice: scale"));
@@ -223,7 +215,7 @@ TEST_CASE("A declared tie counts and is saved once", "[module][tie]") {
   }
   SECTION("under both names, but different") {
     state.emplace_back("decoder.weight", full({3, 3}, 3));
-    const std::string text = message([&] { nn::load_state_dict(model, state); });
+    const std::string text = message_of<ValueError>([&] { nn::load_state_dict(model, state); });
     CHECK_THAT(text, ContainsSubstring("encoder.weight and decoder.weight"));
     CHECK(model.decoder.weight.data<float>()[8] != 2);
   }
@@ -247,20 +239,21 @@ TEST_CASE("A whole layer may be tied", "[module][tie]") {
 TEST_CASE("Names that clash and ties that are wrong are errors", "[module][tie]") {
   Tied model;
   model.declared = false;
-  std::string text = message([&] { nn::parameters(model); });
+  std::string text = message_of<ValueError>([&] { nn::parameters(model); });
   CHECK_THAT(text, ContainsSubstring("'encoder.weight' and 'decoder.weight' are the same Tensor"));
   CHECK_THAT(text, ContainsSubstring("tied_to(\"encoder.weight\")"));
 
   model.declared = true;
   model.decoder.weight = model.decoder.weight.detach();
-  CHECK_THAT(message([&] { nn::parameters(model); }), ContainsSubstring("different Tensors"));
+  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(model); }),
+             ContainsSubstring("different Tensors"));
 
   Tied misspelt;
   misspelt.target = "encodr.weight";
-  CHECK_THAT(message([&] { nn::parameters(misspelt); }),
+  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(misspelt); }),
              ContainsSubstring("'encodr.weight', which is no defined Tensor"));
 
-  CHECK_THAT(message([] { nn::state_dict(Clash()); }),
+  CHECK_THAT(message_of<ValueError>([] { nn::state_dict(Clash()); }),
              ContainsSubstring("two Tensors have the name 'w'"));
 }
 

@@ -1,168 +1,17 @@
 #include "random_graph/properties.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <set>
-#include <sstream>
 #include <thread>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/optim/sgd.hpp>
 
+#include "helpers/tensors.hpp"
+#include "random_graph/attack.hpp"
+
 namespace xgrad::testing {
 namespace {
-
-constexpr double tolerance = 1e-12;  // of the largest magnitude, or of 1
-
-struct Violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void demand(bool condition, const std::string& what) {
-  if (!condition)
-    throw Violation(what);
-}
-
-std::string name_of(std::size_t at) { return "r" + std::to_string(at); }
-
-// Weak pointers to all nodes of the graphs behind some Tensors.
-class Watch {
- public:
-  void graphs_of(const std::vector<Tensor>& ys) {
-    std::vector<std::shared_ptr<Node>> found;
-    std::set<const Node*> seen{nullptr};
-    const auto discover = [&](const std::shared_ptr<Node>& node) {
-      if (seen.insert(node.get()).second)
-        found.push_back(node);
-    };
-    for (const Tensor& y : ys)
-      if (y.defined()) {
-        discover(y.impl().node);
-        values_.push_back(y.impl().value);
-      }
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const std::shared_ptr<Node> node = found[i];  // found grows
-      std::ranges::for_each(node->inputs, discover);
-      nodes_.push_back(node);
-    }
-  }
-  std::size_t nodes() const { return nodes_.size(); }
-  std::size_t alive() const {
-    const auto is_alive = [](const auto& pointer) { return !pointer.expired(); };
-    return static_cast<std::size_t>(std::ranges::count_if(nodes_, is_alive) +
-                                    std::ranges::count_if(values_, is_alive));
-  }
-
- private:
-  std::vector<std::weak_ptr<Node>> nodes_;
-  std::vector<std::weak_ptr<const Value>> values_;
-};
-
-}  // namespace
-
-struct Attack {
-  const Program& program;
-  Random random;
-  Watch watch = {};
-  double worst_error = 0;
-
-  // A gradient, or none where none should have arrived.
-  void compare(const Tensor& x, const Numbers& expected, bool arrives, const std::string& what) {
-    demand(x.defined() == arrives, what + (arrives ? " is undefined" : " should be undefined"));
-    if (arrives)
-      compare(x, expected, what);
-  }
-  void compare(const Tensor& x, const Numbers& expected, const std::string& what) {
-    demand(x.numel() == expected.size(), what + " has shape " + xgrad::to_string(x.shape()));
-    double scale = 1, error = 0;
-    for (const double e : expected)
-      scale = std::max(scale, std::abs(e));
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const double off = std::abs(x.data<double>()[i] - expected[i]);
-      error = std::isfinite(off) ? std::max(error, off / scale) : INFINITY;
-    }
-    std::ostringstream text;
-    text << what << " is off by " << error;
-    demand(error <= tolerance, text.str());
-    worst_error = std::max(worst_error, error);
-  }
-};
-
-namespace {
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined())
-    return a.defined() == b.defined();
-  return a.shape() == b.shape() &&
-         std::memcmp(a.data<double>(), b.data<double>(), a.numel() * sizeof(double)) == 0;
-}
-
-// The gradients of leaves as they are now: copies, which later runs do not touch.
-std::vector<Tensor> gradients_of(const std::vector<Tensor>& leaves) {
-  std::vector<Tensor> result;
-  for (const Tensor& x : leaves)
-    result.push_back(x.grad().defined() ? clone(x.grad().detach()) : Tensor());
-  return result;
-}
-
-void demand_same(const std::vector<Tensor>& now, const std::vector<Tensor>& before,
-                 const std::string& what) {
-  for (std::size_t i = 0; i < now.size(); ++i)
-    demand(same_bits(now[i], before[i]), what + ": gradient of " + name_of(i));
-}
-
-void demand_mode() {
-  demand(Mode::current().grad_enabled && Mode::current().observer == nullptr,
-         "the mode is not what it was");
-}
-
-Numbers times(double factor, Numbers xs) {
-  for (double& x : xs)
-    x *= factor;
-  return xs;
-}
-
-// The roots of a run, and their cotangents.
-struct Roots {
-  std::vector<Tensor> ys, vs;
-  Roots(const Program& program, const std::vector<Tensor>& registers) {
-    for (const Root& root : program.roots) {
-      ys.push_back(registers[root.at]);
-      auto v = empty_array<double>(ys.back().shape());
-      std::copy(root.cotangent.begin(), root.cotangent.end(), v.begin());
-      vs.push_back(Tensor(std::move(v)));
-    }
-  }
-  void backward(GradOptions options = {}) const {
-    options.grad_outputs = vs;
-    xgrad::backward(ys, options);
-  }
-  std::vector<Tensor> grad(const std::vector<Tensor>& inputs, GradOptions options = {}) const {
-    options.grad_outputs = vs;
-    options.allow_unused = true;
-    return xgrad::grad(ys, inputs, options);
-  }
-};
-
-// The gradient of every input, by plain loops; empty for those that get none.
-std::vector<Numbers> expected_gradients(const Program& program) {
-  const auto arrives = reached(program);
-  std::vector<Numbers> result(program.inputs.size());
-  for (std::size_t i = 0; i < result.size(); ++i)
-    if (arrives[i])
-      result[i] = reference_gradient(program, i);
-  return result;
-}
-
-void compare_all(Attack& a, const std::vector<Tensor>& gradients,
-                 const std::vector<Numbers>& expected, double factor, const std::string& what) {
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    a.compare(gradients[i], times(factor, expected[i]), !expected[i].empty(),
-              what + ": gradient of " + name_of(i));
-}
 
 template <class T, class F>
 std::vector<T> chosen(const std::vector<T>& from, const F& f) {
@@ -171,23 +20,14 @@ std::vector<T> chosen(const std::vector<T>& from, const F& f) {
   return result;
 }
 
-// The results of steps that a gradient arrives at; never empty.
-std::vector<std::size_t> reached_steps(const Program& program) {
-  const auto arrives = reached(program);
-  std::vector<std::size_t> result;
-  for (std::size_t at = program.inputs.size(); at < arrives.size(); ++at)
-    if (arrives[at])
-      result.push_back(at);
-  return result;
+std::vector<Tensor> leaves_of(const std::vector<Tensor>& inputs) {
+  return chosen(inputs, [](const Tensor& x) { return x.requires_grad(); });
 }
-
-// ---- the properties
 
 void right_gradients(Attack& a) {
   const Program& p = a.program;
-  const auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
+  const Graph graph = a.run(tensors(p));
+  const auto &inputs = graph.inputs, &registers = graph.registers;
   const auto planes = reference_values(p);
   for (std::size_t at = 0; at < registers.size(); ++at) {
     demand(registers[at].shape() == planes[at].shape, "shape of " + name_of(at));
@@ -197,16 +37,14 @@ void right_gradients(Attack& a) {
   }
   const auto arrives = reached(p);
   std::vector<std::size_t> kept;
-  for (const std::size_t at : reached_steps(p))
+  for (const std::size_t at : a.reached_steps())
     if (a.random.chance(0.3)) {
       Tensor y = registers[at];
       y.retain_grad();
       kept.push_back(at);
     }
-  const auto expected = expected_gradients(p);
-  const Roots roots(p, registers);
-  roots.backward({.retain_graph = true});
-  compare_all(a, gradients_of(inputs), expected, 1, "backward()");
+  graph.backward({.retain_graph = true});
+  a.compare_all(inputs, a.expected_gradients(), 1, "backward()");
   for (const std::size_t at : kept)
     a.compare(registers[at].grad(), reference_gradient(p, at), "grad of " + name_of(at));
 
@@ -219,7 +57,7 @@ void right_gradients(Attack& a) {
       wanted.push_back(at);
       xs.push_back(registers[at]);
     }
-  const auto g = roots.grad(xs);
+  const auto g = graph.grad(xs);
   for (std::size_t k = 0; k < wanted.size(); ++k)
     a.compare(g[k], arrives[wanted[k]] ? reference_gradient(p, wanted[k]) : Numbers{},
               arrives[wanted[k]], "grad(): " + name_of(wanted[k]));
@@ -229,79 +67,61 @@ void right_gradients(Attack& a) {
 void updates_between(Attack& a) {
   const Program& p = a.program;
   auto inputs = tensors(p);
-  const auto first = run(p, inputs), second = run(p, inputs);
-  a.watch.graphs_of(first);
-  a.watch.graphs_of(second);
-  const auto expected = expected_gradients(p);
-  Roots(p, first).backward();
-  compare_all(a, gradients_of(inputs), expected, 1, "before the update");
-  optim::SGD optimizer(chosen(inputs, [](const Tensor& x) { return x.requires_grad(); }),
-                       {.lr = 0.1, .momentum = 0.9});
+  const Graph first = a.run(inputs), second = a.run(inputs);
+  const auto expected = a.expected_gradients();
+  first.backward();
+  a.compare_all(inputs, expected, 1, "before the update");
+  optim::SGD optimizer(leaves_of(inputs), {.lr = 0.1, .momentum = 0.9});
   optimizer.step();
   for (Tensor& x : inputs)
     if (!x.requires_grad())
       x.update([](auto& array) { array += 0.3f; });
   for (Tensor& x : inputs)
     x.zero_grad();
-  Roots(p, second).backward();
-  compare_all(a, gradients_of(inputs), expected, 1, "after the update");
+  second.backward();
+  a.compare_all(inputs, expected, 1, "after the update");
 
   Program updated = p;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const double* const now = inputs[i].data<double>();
-    updated.inputs[i].values.assign(now, now + inputs[i].numel());
+    updated.inputs[i].values = numbers(inputs[i]);
     inputs[i].zero_grad();
   }
-  Roots(p, run(p, inputs)).backward();
-  compare_all(a, gradients_of(inputs), expected_gradients(updated), 1, "of the new values");
+  a.run(inputs).backward();
+  a.compare_all(inputs, Attack{updated, a.random}.expected_gradients(), 1, "of the new values");
 }
 
 void repeated_backward(Attack& a) {
-  const Program& p = a.program;
-  const auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
-  const auto expected = expected_gradients(p);
-  const Roots roots(p, registers);
+  const Graph graph = a.run(tensors(a.program));
+  const auto expected = a.expected_gradients();
   const auto retained = 1 + a.random.below(3);
   for (std::size_t k = 1; k <= retained; ++k) {
-    roots.backward({.retain_graph = true});
-    compare_all(a, gradients_of(inputs), expected, static_cast<double>(k), "retained");
+    graph.backward({.retain_graph = true});
+    a.compare_all(graph.inputs, expected, static_cast<double>(k), "retained");
   }
-  roots.backward();
-  const auto before = gradients_of(inputs);
-  compare_all(a, before, expected, static_cast<double>(retained + 1), "the last");
-  bool thrown = false;
-  try {
-    roots.backward({.retain_graph = true});
-  } catch (const GraphError&) {
-    thrown = true;
-  }
-  demand(thrown, "backward through a freed graph does not throw");
-  demand_same(gradients_of(inputs), before, "a backward that threw changed");
+  graph.backward();
+  const auto before = gradients_of(graph.inputs);
+  a.compare_all(graph.inputs, expected, static_cast<double>(retained + 1), "the last");
+  demand(throws<GraphError>([&] { graph.backward({.retain_graph = true}); }),
+         "backward through a freed graph does not throw");
+  demand_same(gradients_of(graph.inputs), before, "a backward that threw changed");
   demand_mode();
 }
 
 void constant_parts(Attack& a) {
   const Program& p = a.program;
-  const auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
+  const Graph graph = a.run(tensors(p));
   const auto may = differentiable(p);
-  for (std::size_t at = 0; at < registers.size(); ++at)
-    demand(registers[at].requires_grad() == may[at], "requires_grad of " + name_of(at));
-  Roots(p, registers).backward({.retain_graph = true});
-  compare_all(a, gradients_of(inputs), expected_gradients(p), 1, "with constant parts");
-  // the same where the constants are given as such, by their values
-  auto again = tensors(p);
-  const auto values = registers;
-  const auto replaced = run(p, again, [&](std::size_t at, const Tensor& y) {
+  for (std::size_t at = 0; at < may.size(); ++at)
+    demand(graph.registers[at].requires_grad() == may[at], "requires_grad of " + name_of(at));
+  graph.backward({.retain_graph = true});
+  a.compare_all(graph.inputs, a.expected_gradients(), 1, "with constant parts");
+  // The same program, with the values of its constant steps put in as constants.
+  const Graph replaced = a.run(tensors(p), [&](std::size_t at, const Tensor& y) {
     const Step& step = p.steps[at - p.inputs.size()];
-    return step.flow == Flow::differentiable ? y : clone(values[at].detach());
+    return step.flow == Flow::differentiable ? y : clone(graph.registers[at].detach());
   });
-  a.watch.graphs_of(replaced);
-  Roots(p, replaced).backward();
-  demand_same(gradients_of(again), gradients_of(inputs), "given as values");
+  replaced.backward();
+  demand_same(gradients_of(replaced.inputs), gradients_of(graph.inputs), "given as values");
 }
 
 // An exception from a formula or from a hook, of a result or of a leaf.
@@ -310,14 +130,14 @@ void exceptions(Attack& a) {
   const auto inputs = tensors(p);
   const auto arrives = reached(p);
   const bool from_hook = a.random.chance(0.4);
-  auto places = reached_steps(p);
+  auto places = a.reached_steps();
   for (std::size_t at = 0; from_hook && at < inputs.size(); ++at)
     if (arrives[at])
       places.push_back(at);
   const std::size_t thrower = places[a.random.below(places.size())];
   struct Thrown {};
   bool armed = true;
-  const auto registers = run(p, inputs, [&](std::size_t at, const Tensor& y) {
+  const Graph graph = a.run(inputs, [&](std::size_t at, const Tensor& y) {
     if (at != thrower || from_hook)
       return y;
     return record(
@@ -328,22 +148,20 @@ void exceptions(Attack& a) {
             throw Thrown();
         });
   });
-  a.watch.graphs_of(registers);
   std::vector<Tensor> filled = inputs;  // and results that keep their gradients
-  for (const std::size_t at : reached_steps(p))
+  for (const std::size_t at : a.reached_steps())
     if (a.random.chance(0.5)) {
-      filled.push_back(registers[at]);
+      filled.push_back(graph.registers[at]);
       filled.back().retain_grad();
     }
-  const Roots roots(p, registers);
-  const auto expected = expected_gradients(p);
+  const auto expected = a.expected_gradients();
   const bool has_gradients = a.random.chance(0.5);
   if (has_gradients) {
     armed = false;
-    roots.backward({.retain_graph = true});
+    graph.backward({.retain_graph = true});
     armed = true;
   }
-  if (Tensor y = registers[thrower]; from_hook)
+  if (Tensor y = graph.registers[thrower]; from_hook)
     y.register_hook([&armed](const Tensor&) {
       if (armed)
         throw Thrown();
@@ -351,58 +169,44 @@ void exceptions(Attack& a) {
     });
   const auto demand_thrown = [&](const std::function<void()>& call) {
     const auto before = gradients_of(filled);
-    bool thrown = false;
-    try {
-      call();
-    } catch (const Thrown&) {
-      thrown = true;
-    }
-    demand(thrown, "the exception does not arrive");
+    demand(throws<Thrown>(call), "the exception does not arrive");
     demand_same(gradients_of(filled), before, "a backward that threw changed");
     demand_mode();
   };
-  demand_thrown([&] { roots.backward({.retain_graph = true}); });
+  demand_thrown([&] { graph.backward({.retain_graph = true}); });
   std::vector<std::size_t> behind = {thrower};
   if (!from_hook)
     behind = p.steps[thrower - p.inputs.size()].in;
   for (const std::size_t at : behind)
     if (arrives[at])
-      demand_thrown([&] { roots.grad({registers[at]}, {.retain_graph = true}); });
+      demand_thrown([&] { graph.grad({graph.registers[at]}, {.retain_graph = true}); });
   armed = false;
-  roots.backward({.retain_graph = true});
-  compare_all(a, gradients_of(inputs), expected, has_gradients ? 2 : 1, "tried again");
+  graph.backward({.retain_graph = true});
+  a.compare_all(inputs, expected, has_gradients ? 2 : 1, "tried again");
 
   // without retain_graph a part of the graph is gone: an error, or a right gradient if none of it
   // is needed
   armed = true;
-  demand_thrown([&] { roots.backward(); });
+  demand_thrown([&] { graph.backward(); });
   armed = false;
   const auto before = gradients_of(filled);
-  bool freed = false;
-  try {
-    roots.backward();
-  } catch (const GraphError&) {
-    freed = true;
-  }
-  if (freed)
+  if (throws<GraphError>([&] { graph.backward(); }))
     demand_same(gradients_of(filled), before, "a backward through a freed part changed");
   else
-    compare_all(a, gradients_of(inputs), expected, has_gradients ? 3 : 2, "tried again");
+    a.compare_all(inputs, expected, has_gradients ? 3 : 2, "tried again");
   demand_mode();
 }
 
 void roots_and_unused(Attack& a) {
   const Program& p = a.program;
   auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
+  const Graph graph = a.run(inputs);
   const auto arrives = reached(p);
-  const auto expected = expected_gradients(p);
-  const Roots roots(p, registers);
+  std::vector<Tensor> ys = graph.roots, vs = graph.cotangents;
   // one after the other they add up to all together
-  for (std::size_t k = 0; k < roots.ys.size(); ++k)
-    xgrad::backward({roots.ys[k]}, {.grad_outputs = {roots.vs[k]}, .retain_graph = true});
-  compare_all(a, gradients_of(inputs), expected, 1, "one root after the other");
+  for (std::size_t k = 0; k < ys.size(); ++k)
+    xgrad::backward({ys[k]}, {.grad_outputs = {vs[k]}, .retain_graph = true});
+  a.compare_all(inputs, a.expected_gradients(), 1, "one root after the other");
   // without allow_unused, an input that is not reached is an error
   const auto before = gradients_of(inputs);
   Tensor stranger = ones({2}, DType::float64).requires_grad_();
@@ -410,86 +214,67 @@ void roots_and_unused(Attack& a) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad())
       continue;
-    bool thrown = false;
-    try {
-      xgrad::grad(roots.ys, {inputs[i]}, {.grad_outputs = roots.vs, .retain_graph = true});
-    } catch (const GraphError&) {
-      thrown = true;
-    }
+    const bool thrown = throws<GraphError>(
+        [&] { xgrad::grad(ys, {inputs[i]}, {.grad_outputs = vs, .retain_graph = true}); });
     demand(thrown == (i >= p.inputs.size() || !arrives[i]), "allow_unused for " + name_of(i));
   }
-  demand(!roots.grad({stranger}, {.retain_graph = true})[0].defined(), "a gradient from nowhere");
+  demand(!graph.grad({stranger}, {.retain_graph = true})[0].defined(), "a gradient from nowhere");
   inputs.pop_back();
   // a root without a graph is an error, wherever it stands
-  std::vector<Tensor> ys = roots.ys, vs = roots.vs;
   const auto place = static_cast<std::ptrdiff_t>(a.random.below(ys.size() + 1));
   ys.insert(ys.begin() + place, ones({2}, DType::float64));
   vs.insert(vs.begin() + place, ones({2}, DType::float64));
-  bool thrown = false;
-  try {
-    xgrad::backward(ys, {.grad_outputs = vs});
-  } catch (const GraphError&) {
-    thrown = true;
-  }
-  demand(thrown, "a constant root does not throw");
+  demand(throws<GraphError>([&] { xgrad::backward(ys, {.grad_outputs = vs}); }),
+         "a constant root does not throw");
   demand_same(gradients_of(inputs), before, "grad(), or a backward that threw, changed");
 }
 
 void second_order(Attack& a) {
   const Program& p = a.program;
-  const auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
-  const Roots roots(p, registers);
-  std::vector<Tensor> leaves, gs, ws;
-  std::vector<Numbers> direction;
-  for (const Tensor& x : inputs) {
-    direction.emplace_back(x.numel());
-    if (x.requires_grad())
-      leaves.push_back(x);
-  }
+  const Graph graph = a.run(tensors(p));
+  const auto leaves = leaves_of(graph.inputs);
   std::vector<Tensor> first;
   if (a.random.chance(0.5)) {
-    first = roots.grad(leaves, {.create_graph = true});
+    first = graph.grad(leaves, {.create_graph = true});
   } else {
-    roots.backward({.create_graph = true});
+    graph.backward({.create_graph = true});
     for (const Tensor& x : leaves)
       first.push_back(x.grad());
   }
   a.watch.graphs_of(first);
-  std::size_t k = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].requires_grad())
+  std::vector<Numbers> direction;
+  std::vector<std::size_t> at;  // of each leaf
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    direction.emplace_back(graph.inputs[i].numel());
+    if (!p.inputs[i].requires_grad)
       continue;
-    auto w = empty_array<double>(inputs[i].shape());
-    for (std::size_t e = 0; e < w.size(); ++e)
-      w.data()[e] = direction[i][e] = a.random.uniform(-1, 1);
-    if (first[k].defined()) {
-      a.compare(first[k], reference_gradient(p, i), "gradient under create_graph");
-      if (first[k].requires_grad()) {
-        gs.push_back(first[k]);
-        ws.push_back(Tensor(std::move(w)));
-      }
+    at.push_back(i);
+    for (double& d : direction[i])
+      d = a.random.uniform(-1, 1);
+  }
+  std::vector<Tensor> gs, ws;
+  for (std::size_t k = 0; k < leaves.size(); ++k) {
+    if (!first[k].defined())
+      continue;
+    a.compare(first[k], reference_gradient(p, at[k]), "gradient under create_graph");
+    if (first[k].requires_grad()) {
+      gs.push_back(first[k]);
+      ws.push_back(tensor_of(first[k].shape(), direction[at[k]]));
     }
-    ++k;
   }
   std::vector<Tensor> second(leaves.size());
   if (!gs.empty())
     second = xgrad::grad(gs, leaves, {.grad_outputs = ws, .allow_unused = true});
-  k = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].requires_grad()) {
-      const Tensor& h = second[k++];
-      a.compare(h.defined() ? h : zeros_like(inputs[i]), reference_second(p, i, direction),
-                "second derivative in " + name_of(i));
-    }
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    a.compare(second[k].defined() ? second[k] : zeros_like(leaves[k]),
+              reference_second(p, at[k], direction), "second derivative in " + name_of(at[k]));
 }
 
 void threads(Attack& a) {
   const Program& p = a.program;
   const auto inputs = tensors(p);
-  const auto expected = expected_gradients(p);
-  // every step on a thread of its own choice
+  const auto expected = a.expected_gradients();
+  // A few steps here, a few on another thread.
   std::vector<Tensor> registers = inputs;
   for (std::size_t at = 0; at < p.steps.size();) {
     const std::size_t end = std::min(p.steps.size(), at + 1 + a.random.below(6));
@@ -503,52 +288,45 @@ void threads(Attack& a) {
       work();
   }
   a.watch.graphs_of(registers);
-  const Roots roots(p, registers);
-  roots.backward({.retain_graph = true});
-  compare_all(a, gradients_of(inputs), expected, 1, "built in turns");
+  const Graph graph(p, inputs, registers);
+  graph.backward({.retain_graph = true});
+  a.compare_all(inputs, expected, 1, "built in turns");
 
   // two graphs at the same time on the same leaves, joined
   std::vector<Tensor> left, right;
   std::thread thread([&] { left = run(p, inputs); });
   right = run(p, inputs);
   thread.join();
-  std::vector<Tensor> ys, vs;
+  Tensor sum_of_all = zeros({}, DType::float64);
   for (const auto* side : {&left, &right}) {
     a.watch.graphs_of(*side);
-    const Roots of_side(p, *side);
-    ys.insert(ys.end(), of_side.ys.begin(), of_side.ys.end());
-    vs.insert(vs.end(), of_side.vs.begin(), of_side.vs.end());
-  }
-  Tensor sum_of_all;
-  for (std::size_t k = 0; k < ys.size(); ++k) {
-    const Tensor term = sum(ys[k] * vs[k]);
-    sum_of_all = k == 0 ? term : sum_of_all + term;
+    const Graph of_side(p, inputs, *side);
+    for (std::size_t k = 0; k < of_side.roots.size(); ++k)
+      sum_of_all += sum(of_side.roots[k] * of_side.cotangents[k]);
   }
   sum_of_all.backward();
-  compare_all(a, gradients_of(inputs), expected, 3, "built at the same time");
+  a.compare_all(inputs, expected, 3, "built at the same time");
 
   // two threads differentiate the same graph
-  const auto leaves = chosen(inputs, [](const Tensor& x) { return x.requires_grad(); });
+  const auto leaves = leaves_of(inputs);
   std::vector<Tensor> here, there;
-  std::thread other([&] { there = roots.grad(leaves, {.retain_graph = true}); });
-  here = roots.grad(leaves, {.retain_graph = true});
+  std::thread other([&] { there = graph.grad(leaves, {.retain_graph = true}); });
+  here = graph.grad(leaves, {.retain_graph = true});
   other.join();
   demand_same(here, there, "two threads");
-  roots.backward();  // frees each node after its only turn: a second one would throw
-  compare_all(a, gradients_of(inputs), expected, 4, "built in turns, freed");
+  graph.backward();  // frees each node after its only turn: a second one would throw
+  a.compare_all(inputs, expected, 4, "built in turns, freed");
 }
 
 void hooks(Attack& a) {
   Program p = a.program;
-  const auto inputs = tensors(p);
-  const auto registers = run(p, inputs);
-  a.watch.graphs_of(registers);
+  const Graph graph = a.run(tensors(p));
   struct Call {
     std::size_t times = 0;
     Tensor gradient;
   };
   std::map<std::size_t, Call> calls;
-  const auto steps = reached_steps(p);
+  const auto steps = a.reached_steps();
   for (std::size_t k = 1 + a.random.below(3); k > 0; --k) {
     const std::size_t at = steps[a.random.below(steps.size())];
     Step& step = p.steps[at - p.inputs.size()];
@@ -557,7 +335,7 @@ void hooks(Attack& a) {
     Call& call = calls[at];
     const double scale = a.random.chance(0.3) ? 1 : a.random.uniform(-2, 2);
     step.gradient_scale = scale;
-    Tensor y = registers[at];
+    Tensor y = graph.registers[at];
     y.retain_grad();
     y.remove_hook(y.register_hook([](const Tensor& g) { return g * 1000.0; }));
     y.register_hook([&call, scale](const Tensor& g) {
@@ -566,14 +344,14 @@ void hooks(Attack& a) {
       return scale == 1 ? Tensor() : g * scale;
     });
   }
-  Roots(p, registers).backward();
-  compare_all(a, gradients_of(inputs), expected_gradients(p), 1, "with hooks");
+  graph.backward();
+  a.compare_all(graph.inputs, Attack{p, a.random}.expected_gradients(), 1, "with hooks");
   for (const auto& [at, call] : calls) {
     demand(call.times == 1, "hook of " + name_of(at) + " was not called once");
     const Numbers after = reference_gradient(p, at);
     const double scale = p.steps[at - p.inputs.size()].gradient_scale;
     a.compare(call.gradient, times(1 / scale, after), "what the hook of " + name_of(at) + " got");
-    a.compare(registers[at].grad(), after, "grad of " + name_of(at));
+    a.compare(graph.registers[at].grad(), after, "grad of " + name_of(at));
   }
 }
 

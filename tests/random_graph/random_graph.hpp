@@ -29,66 +29,28 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-enum class Op {
-  // of one operand, elementwise
-  neg,
-  tanh,
-  sin,
-  cos,
-  sigmoid,
-  erf,
-  gelu,
-  gelu_tanh,
-  silu,
-  relu,
-  abs,
-  clamp,
-  masked_fill,
-  affine,
-  exp_minus_square,
-  log_one_plus_square,
-  sqrt_one_plus_square,
-  rsqrt_one_plus_square,
-  pow_one_plus_square,
-  clone,
-  view,
-  // of two, which broadcast
-  add,
-  sub,
-  mul,
-  div_one_plus_square,
-  maximum,
-  minimum,
-  where,
-  // along dimensions
-  sum,
-  mean,
-  var,
-  logsumexp,
-  vector_norm,
-  amax,
-  prod,
-  softmax,
-  log_softmax,
-  cumsum,
-  layer_norm,
-  // moving elements
-  reshape,
-  permute,
-  flip,
-  expand,
-  slice,
-  select,
-  index_select,
-  tril,
-  split,
-  cat,
-  stack,
-  // products
-  matmul,
-  linear,
-  count
-};
+// The ops of a program, and what their names are in to_string().
+// clang-format off
+#define XGRAD_RANDOM_GRAPH_OPS(X) \
+  /* of one operand, elementwise */ \
+  X(neg) X(tanh) X(sin) X(cos) X(sigmoid) X(erf) X(gelu) X(gelu_tanh) X(silu) X(relu) X(abs) \
+  X(clamp) X(masked_fill) X(affine) X(exp_minus_square) X(log_one_plus_square) \
+  X(sqrt_one_plus_square) X(rsqrt_one_plus_square) X(pow_one_plus_square) X(clone) X(view) \
+  /* of two, which broadcast */ \
+  X(add) X(sub) X(mul) X(div_one_plus_square) X(maximum) X(minimum) X(where) \
+  /* along dimensions */ \
+  X(sum) X(mean) X(var) X(logsumexp) X(vector_norm) X(amax) X(prod) X(softmax) X(log_softmax) \
+  X(cumsum) X(layer_norm) \
+  /* moving elements */ \
+  X(reshape) X(permute) X(flip) X(expand) X(slice) X(select) X(index_select) X(tril) X(split) \
+  X(cat) X(stack) \
+  /* products */ \
+  X(matmul) X(linear)
+// clang-format on
+
+#define X(name) name,
+enum class Op { XGRAD_RANDOM_GRAPH_OPS(X) count };
+#undef X
 const char* to_string(Op op);
 
 /// How gradients go through a step.
@@ -146,8 +108,9 @@ std::string to_string(const Program& program);
 std::vector<bool> differentiable(const Program& program);
 std::vector<bool> reached(const Program& program);
 
-// ---- with Tensors (random_graph_run.cpp) ----
+// ---- with Tensors (run.cpp) ----
 
+Tensor tensor_of(const Shape& shape, const std::vector<double>& values);
 /// The inputs; those with requires_grad as leaves.
 std::vector<Tensor> tensors(const Program& program);
 /// All registers.  What `after` returns for the result of a step takes its place.
@@ -157,7 +120,7 @@ std::vector<Tensor> run(const Program& program, const std::vector<Tensor>& input
 /// One step, given all registers before it.
 Tensor run_step(const Step& step, const std::vector<Tensor>& registers);
 
-// ---- by plain loops (random_graph_reference.cpp) ----
+// ---- by plain loops (reference.cpp) ----
 
 using Numbers = std::vector<double>;
 /// The shape and the values of all registers.

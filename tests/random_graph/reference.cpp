@@ -1,295 +1,14 @@
-// The slow, independent reading of a random program: loops over vectors of dual numbers.
+// Runs a random program by plain loops over dual numbers: slow, and independent of Tensors.
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
-#include <utility>
 
+#include "random_graph/cells.hpp"
 #include "random_graph/random_graph.hpp"
 
 namespace xgrad::testing {
 namespace {
-
-// A number and its derivative in one direction.  Of dual numbers, it has two directions and their
-// mixed second derivative.
-template <class T>
-struct Dual {
-  T value = 0, slope = 0;
-  Dual() = default;
-  Dual(double v) : value(v) {}
-  Dual(T v, T s) : value(v), slope(s) {}
-};
-template <class T>
-Dual<T> operator-(const Dual<T>& a) {
-  return {-a.value, -a.slope};
-}
-template <class T>
-Dual<T> operator+(const Dual<T>& a, const Dual<T>& b) {
-  return {a.value + b.value, a.slope + b.slope};
-}
-template <class T>
-Dual<T> operator-(const Dual<T>& a, const Dual<T>& b) {
-  return {a.value - b.value, a.slope - b.slope};
-}
-template <class T>
-Dual<T> operator*(const Dual<T>& a, const Dual<T>& b) {
-  return {a.value * b.value, a.value * b.slope + a.slope * b.value};
-}
-template <class T>
-Dual<T> operator/(const Dual<T>& a, const Dual<T>& b) {
-  const T q = a.value / b.value;
-  return {q, (a.slope - q * b.slope) / b.value};
-}
-using std::cos;
-using std::erf;
-using std::exp;
-using std::log;
-using std::sin;
-using std::sqrt;
-using std::tanh;
-template <class T>
-Dual<T> exp(const Dual<T>& a) {
-  const T e = exp(a.value);
-  return {e, e * a.slope};
-}
-template <class T>
-Dual<T> log(const Dual<T>& a) {
-  return {log(a.value), a.slope / a.value};
-}
-template <class T>
-Dual<T> sqrt(const Dual<T>& a) {
-  const T root = sqrt(a.value);
-  return {root, a.slope / (T(2.0) * root)};
-}
-template <class T>
-Dual<T> sin(const Dual<T>& a) {
-  return {sin(a.value), cos(a.value) * a.slope};
-}
-template <class T>
-Dual<T> cos(const Dual<T>& a) {
-  return {cos(a.value), -sin(a.value) * a.slope};
-}
-template <class T>
-Dual<T> tanh(const Dual<T>& a) {
-  const T t = tanh(a.value);
-  return {t, (T(1.0) - t * t) * a.slope};
-}
-template <class T>
-Dual<T> erf(const Dual<T>& a) {
-  return {erf(a.value), T(2 / std::sqrt(std::numbers::pi)) * exp(-(a.value * a.value)) * a.slope};
-}
-
-double primal(double x) { return x; }
-template <class T>
-double primal(const Dual<T>& x) {
-  return primal(x.value);
-}
-double with_slope_scaled(double x, double) { return x; }
-template <class T>
-Dual<T> with_slope_scaled(const Dual<T>& x, double c) {
-  return {with_slope_scaled(x.value, c), T(c) * x.slope};
-}
-
-// ---- arrays
-
-using Position = std::vector<std::size_t>;
-
-template <class T>
-struct Cells {
-  Shape shape;
-  std::vector<T> at;
-};
-
-std::size_t count(const Shape& shape) {
-  std::size_t n = 1;
-  for (const std::size_t size : shape)
-    n *= size;
-  return n;
-}
-
-Position position(std::size_t flat, const Shape& shape) {
-  Position p(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-    p[d] = flat % shape[d];
-  return p;
-}
-
-std::size_t flat(const Position& p, const Shape& shape) {
-  std::size_t at = 0;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    at = at * shape[d] + p[d];
-  return at;
-}
-
-// Where a position of a broadcast result comes from: aligned at the last dimension, size 1 repeats.
-std::size_t broadcast_from(const Position& p, const Shape& operand) {
-  Position q(p.end() - static_cast<std::ptrdiff_t>(operand.size()), p.end());
-  for (std::size_t d = 0; d < q.size(); ++d)
-    if (operand[d] == 1)
-      q[d] = 0;
-  return flat(q, operand);
-}
-
-Shape common_shape(const Shape& a, const Shape& b) {
-  Shape out(std::max(a.size(), b.size()), 1);
-  for (const Shape* s : {&a, &b})
-    for (std::size_t d = 1; d <= s->size(); ++d)
-      if ((*s)[s->size() - d] != 1)
-        out[out.size() - d] = (*s)[s->size() - d];
-  return out;
-}
-
-template <class T, class F>
-Cells<T> each(const Cells<T>& x, const F& f) {
-  Cells<T> y = x;
-  std::transform(x.at.begin(), x.at.end(), y.at.begin(), f);
-  return y;
-}
-
-template <class T, class F>
-Cells<T> each_pair(const Cells<T>& a, const Cells<T>& b, const F& f) {
-  Cells<T> y{common_shape(a.shape, b.shape), {}};
-  for (std::size_t i = 0; i < count(y.shape); ++i) {
-    const Position p = position(i, y.shape);
-    y.at.push_back(f(a.at[broadcast_from(p, a.shape)], b.at[broadcast_from(p, b.shape)], i));
-  }
-  return y;
-}
-
-// y[p] = x[from(p)]
-template <class T, class F>
-Cells<T> moved(const Cells<T>& x, const Shape& shape, const F& from) {
-  Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < count(shape); ++i)
-    y.at.push_back(x.at[flat(from(position(i, shape)), x.shape)]);
-  return y;
-}
-
-std::size_t dimension(std::int64_t dim, std::size_t rank) {
-  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim);
-}
-
-std::vector<bool> named(const std::vector<std::int64_t>& dims, std::size_t rank) {
-  std::vector<bool> is(rank, dims.empty());
-  for (const std::int64_t dim : dims)
-    is[dimension(dim, rank)] = true;
-  return is;
-}
-
-// x cut into groups along these dimensions, in row-major order within a group: for each group the
-// flat positions of its elements.
-std::vector<Position> groups(const Shape& shape, const std::vector<bool>& along) {
-  Shape kept = shape;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (along[d])
-      kept[d] = 1;
-  std::vector<Position> result(count(kept));
-  for (std::size_t i = 0; i < count(shape); ++i)
-    result[broadcast_from(position(i, shape), kept)].push_back(i);
-  return result;
-}
-
-Shape without(const Shape& shape, const std::vector<bool>& along, bool keepdim) {
-  Shape out;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (!along[d] || keepdim)
-      out.push_back(along[d] ? 1 : shape[d]);
-  return out;
-}
-
-// Every group becomes one element.
-template <class T, class F>
-Cells<T> reduced(const Cells<T>& x, const Step& step, const F& f) {
-  const auto along = named(step.numbers, x.shape.size());
-  Cells<T> y{without(x.shape, along, step.keepdim), {}};
-  for (const Position& group : groups(x.shape, along)) {
-    std::vector<T> elements;
-    for (const std::size_t i : group)
-      elements.push_back(x.at[i]);
-    y.at.push_back(f(elements));
-  }
-  return y;
-}
-
-// Every group along the step's dimension becomes as many elements.
-template <class T, class F>
-Cells<T> rowwise(const Cells<T>& x, const Step& step, const F& f) {
-  Cells<T> y = x;
-  for (const Position& group : groups(x.shape, named({step.numbers[0]}, x.shape.size()))) {
-    std::vector<T> row;
-    for (const std::size_t i : group)
-      row.push_back(x.at[i]);
-    row = f(row);
-    for (std::size_t k = 0; k < group.size(); ++k)
-      y.at[group[k]] = row[k];
-  }
-  return y;
-}
-
-template <class T>
-T total(const std::vector<T>& xs) {
-  return std::accumulate(xs.begin(), xs.end(), T(0.0));
-}
-template <class T>
-T average(const std::vector<T>& xs) {
-  return total(xs) / T(static_cast<double>(xs.size()));
-}
-template <class T>
-T squares_about(const std::vector<T>& xs, const T& centre) {
-  T sum = 0.0;
-  for (const T& x : xs)
-    sum = sum + (x - centre) * (x - centre);
-  return sum;
-}
-template <class T>
-T sum_of_exp(const std::vector<T>& xs) {
-  T sum = 0.0;
-  for (const T& x : xs)
-    sum = sum + exp(x);
-  return sum;
-}
-
-// Xs one after the other along dim.
-template <class T>
-Cells<T> joined(const std::vector<const Cells<T>*>& xs, std::size_t dim) {
-  Shape shape = xs[0]->shape;
-  shape[dim] = 0;
-  for (const auto* x : xs)
-    shape[dim] += x->shape[dim];
-  Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < count(shape); ++i) {
-    Position p = position(i, shape);
-    std::size_t k = 0;
-    for (; p[dim] >= xs[k]->shape[dim]; ++k)
-      p[dim] -= xs[k]->shape[dim];
-    y.at.push_back(xs[k]->at[flat(p, xs[k]->shape)]);
-  }
-  return y;
-}
-
-// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches.
-template <class T>
-Cells<T> product(const Cells<T>& a, const Cells<T>& b) {
-  const auto batch = [](const Shape& s) { return Shape(s.begin(), s.end() - 2); };
-  Shape shape = common_shape(batch(a.shape), batch(b.shape));
-  shape.push_back(a.shape[a.shape.size() - 2]);
-  shape.push_back(b.shape.back());
-  Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < count(shape); ++i) {
-    Position left = position(i, shape), right = left;
-    T sum = 0.0;
-    for (std::size_t k = 0; k < a.shape.back(); ++k) {
-      left.back() = k;
-      right[right.size() - 2] = k;
-      sum = sum + a.at[broadcast_from(left, a.shape)] * b.at[broadcast_from(right, b.shape)];
-    }
-    y.at.push_back(sum);
-  }
-  return y;
-}
-
-// ---- programs
 
 template <class T>
 Cells<T> evaluate(const Step& step, const std::vector<Cells<T>>& registers) {
@@ -526,7 +245,7 @@ Cells<T> evaluate(const Step& step, const std::vector<Cells<T>>& registers) {
   return {};
 }
 
-// What a step's result is to those that use it.
+// Applies the step's flow and its hook to the result.
 template <class T>
 void adjust(const Step& step, Cells<T>& y) {
   for (T& a : y.at) {
@@ -585,12 +304,12 @@ Plane reference_step(const Step& step, const std::vector<Plane>& registers) {
 
 Numbers reference_gradient(const Program& program, std::size_t at) {
   using T = Dual<double>;
-  Numbers gradient(count(program.shape(at)));
+  Numbers gradient(numel(program.shape(at)));
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const auto seed = [&](std::size_t made, std::vector<T>& cells) {
       if (made != at)
         return;
-      // a result's gradient is what its hook makes of it
+      // the gradient of a result is taken after its hook
       const bool is_input = at < program.inputs.size();
       cells[i].slope = is_input ? 1 : program.steps[at - program.inputs.size()].gradient_scale;
     };
@@ -602,7 +321,7 @@ Numbers reference_gradient(const Program& program, std::size_t at) {
 Numbers reference_second(const Program& program, std::size_t input,
                          const std::vector<Numbers>& direction) {
   using T = Dual<Dual<double>>;
-  Numbers result(count(program.shape(input)));
+  Numbers result(numel(program.shape(input)));
   for (std::size_t i = 0; i < result.size(); ++i) {
     const auto seed = [&](std::size_t made, std::vector<T>& cells) {
       if (made < program.inputs.size())

@@ -1,4 +1,4 @@
-// The reading of a random program with Tensors.
+// Runs a random program with Tensors.
 
 #include <algorithm>
 #include <xgrad/autograd/mode.hpp>
@@ -13,12 +13,6 @@ Mask mask_of(const std::vector<bool>& values, const Shape& shape) {
   auto a = empty_array<bool>(shape);
   std::copy(values.begin(), values.end(), a.begin());
   return Mask(std::move(a));
-}
-
-Tensor tensor_of(const Shape& shape, const Numbers& values) {
-  auto a = empty_array<double>(shape);
-  std::copy(values.begin(), values.end(), a.begin());
-  return Tensor(std::move(a));
 }
 
 Tensor apply(const Step& step, const std::vector<Tensor>& registers) {
@@ -152,6 +146,12 @@ Tensor apply(const Step& step, const std::vector<Tensor>& registers) {
 }
 
 }  // namespace
+
+Tensor tensor_of(const Shape& shape, const Numbers& values) {
+  auto a = empty_array<double>(shape);
+  std::copy(values.begin(), values.end(), a.begin());
+  return Tensor(std::move(a));
+}
 
 std::vector<Tensor> tensors(const Program& program) {
   std::vector<Tensor> inputs;

@@ -1,4 +1,4 @@
-// Planted bugs in the backward of an op of somebody's attention, and the op is named.
+// Each bug in the backward of an op of an attention layer: explain_gradient() names the op.
 
 #include <cmath>
 #include <limits>
@@ -9,6 +9,7 @@
 #include <xgrad/nn/masks.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;
@@ -17,11 +18,6 @@ using Verdict = OpCheck::Verdict;
 namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
-
-Tensor random_leaf(const Dims& sizes, std::uint64_t seed) {
-  Generator generator(seed);
-  return randn(sizes, generator, DType::float64).requires_grad_();
-}
 
 // What may be wrong with it.
 struct Bugs {
@@ -109,15 +105,14 @@ Tensor attention(const Inputs& in, const Bugs& bugs) {
 }
 
 Inputs attention_inputs() {
-  return {random_leaf({2, 3, 6}, 1), random_leaf({18, 6}, 2), random_leaf({6}, 3)};
+  return {normal({2, 3, 6}, 1).requires_grad_(), normal({18, 6}, 2).requires_grad_(),
+          normal({6}, 3).requires_grad_()};
 }
 
 GradientExplanation explain(const Bugs& bugs, const ExplainOptions& options = {}) {
   return explain_gradient([&](const Inputs& in) { return attention(in, bugs); }, attention_inputs(),
                           options);
 }
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
 
 }  // namespace
 
@@ -172,7 +167,7 @@ TEST_CASE("explain_gradient: of two wrong ops the first is named", "[explain]") 
 }
 
 TEST_CASE("explain_gradient: inputs of every kind", "[explain]") {
-  const Tensor x = random_leaf({2, 3}, 1), c = tensor({1, 2, 3}, DType::float64);
+  const Tensor x = normal({2, 3}, 1).requires_grad_(), c = tensor({1, 2, 3}, DType::float64);
   const auto right = [](const auto& f, const Inputs& in) {
     const auto found = explain_gradient(f, in, {.second_order = true});
     INFO(to_string(found));
@@ -211,7 +206,7 @@ TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[exp
 TEST_CASE("explain_gradient: a reading of its own under create_graph, and second derivatives",
           "[explain]") {
   const Tensor x = leaf({1, -2});
-  // takes its input for a constant; under create_graph, if told to, with a wrong factor
+  // treats its input as a constant; under create_graph, if asked to, with a wrong factor
   const auto cube = [](bool recorded_wrong) {
     return [=](const Inputs& in) {
       return record(
@@ -330,7 +325,7 @@ TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
 
 TEST_CASE("explain_gradient: a large op is checked at some of its elements", "[explain]") {
   const auto found = explain_gradient([](const Inputs& in) { return exp(in[0]); },
-                                      {random_leaf({7, 10}, 1)}, {.max_elements = 20});
+                                      {normal({7, 10}, 1).requires_grad_()}, {.max_elements = 20});
   CHECK(found);
   CHECK(found.ops[0].checked == 20);
 }

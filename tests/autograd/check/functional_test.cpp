@@ -8,6 +8,7 @@
 #include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;
@@ -15,11 +16,6 @@ using Inputs = std::vector<Tensor>;
 namespace {
 
 Tensor f64(const Values& values) { return tensor(values, DType::float64); }
-
-Tensor draw(const Dims& sizes, std::uint64_t seed) {
-  Generator generator(seed);
-  return randn(sizes, generator, DType::float64);
-}
 
 Tensor diagonal(const Tensor& x) { return eye(x.numel(), x.dtype()) * reshape(x, {-1}); }
 
@@ -30,7 +26,7 @@ Tensor cubes(const Tensor& x) { return sum(x * x * x); }
 }  // namespace
 
 TEST_CASE("a linear map: J is its matrix", "[functional]") {
-  const Tensor W = draw({3, 4}, 1), x = draw({4}, 2), u = draw({3}, 3), v = draw({4}, 4);
+  const Tensor W = normal({3, 4}, 1), x = normal({4}, 2), u = normal({3}, 3), v = normal({4}, 4);
   const auto f = [&W](const Tensor& in) { return matmul(W, in); };
   CHECK(close(jacobian(f, x), W));
   const auto [y, uJ] = vjp(f, x, u);
@@ -42,7 +38,7 @@ TEST_CASE("a linear map: J is its matrix", "[functional]") {
 }
 
 TEST_CASE("softmax: J = diag(p) - p pᵀ, logsumexp: the same is H", "[functional]") {
-  const Tensor x = draw({5}, 1), v = draw({5}, 2), p = softmax(x, 0);
+  const Tensor x = normal({5}, 1), v = normal({5}, 2), p = softmax(x, 0);
   const Tensor expected = diagonal(p) - outer(p, p);
   const auto probabilities = [](const Tensor& in) { return softmax(in, 0); };
   const auto f = [](const Tensor& in) { return logsumexp(in, {0}); };
@@ -56,7 +52,7 @@ TEST_CASE("softmax: J = diag(p) - p pᵀ, logsumexp: the same is H", "[functiona
 }
 
 TEST_CASE("a quadratic form: H = A + Aᵀ, and one step of Newton's method", "[functional]") {
-  const Tensor A = draw({4, 4}, 1), b = draw({4}, 2), x = draw({4}, 3), v = draw({4}, 4);
+  const Tensor A = normal({4, 4}, 1), b = normal({4}, 2), x = normal({4}, 3), v = normal({4}, 4);
   const auto f = [&](const Tensor& in) { return dot(in, matmul(A, in)) + dot(b, in); };
   const Tensor H = A + A.t();
   CHECK(close(hessian(f, x), H));
@@ -77,7 +73,7 @@ TEST_CASE("Rosenbrock's valley", "[functional]") {
 }
 
 TEST_CASE("shapes of J and H are those of output and input, joined", "[functional]") {
-  const Tensor x = draw({2, 3}, 1);
+  const Tensor x = normal({2, 3}, 1);
   const auto rows = [](const Tensor& in) { return sum(in * in, {0}); };
   const Tensor J = jacobian(rows, x);
   REQUIRE(J.shape() == Shape{3, 2, 3});
@@ -104,7 +100,7 @@ TEST_CASE("shapes of J and H are those of output and input, joined", "[functiona
 }
 
 TEST_CASE("several inputs and outputs", "[functional]") {
-  const Tensor a = draw({3}, 1), b = draw({3}, 2), u = draw({3}, 3), w = draw({3}, 4);
+  const Tensor a = normal({3}, 1), b = normal({3}, 2), u = normal({3}, 3), w = normal({3}, 4);
   const auto f = [](const Inputs& in) {
     return std::vector<Tensor>{in[0] * in[0] * in[1], sum(in[1])};
   };
@@ -146,7 +142,7 @@ TEST_CASE("several inputs and outputs", "[functional]") {
 }
 
 TEST_CASE("v may be left out where it is a single number", "[functional]") {
-  const Tensor x = draw({3}, 1), t = scalar(0.5, DType::float64);
+  const Tensor x = normal({3}, 1), t = scalar(0.5, DType::float64);
   CHECK(close(vjp(cubes, x).second, 3.0 * x * x));
   CHECK(close(jvp([&x](const Tensor& in) { return x * in * in; }, t).second, x));
   CHECK(hvp(cubes, t).second.item() == Approx(3));
@@ -156,7 +152,7 @@ TEST_CASE("v may be left out where it is a single number", "[functional]") {
 }
 
 TEST_CASE("what does not depend on an input has derivative zero", "[functional]") {
-  const Tensor x = draw({2}, 1), v = draw({2}, 2), other = draw({2}, 3).requires_grad_();
+  const Tensor x = normal({2}, 1), v = normal({2}, 2), other = normal({2}, 3).requires_grad_();
   const auto constant = [](const Tensor&) { return scalar(3, DType::float64); };
   const auto of_another = [&other](const Tensor&) { return sum(other * other); };
   const auto linear = [](const Tensor& in) { return sum(in * 2.0); };
@@ -179,7 +175,7 @@ TEST_CASE("what does not depend on an input has derivative zero", "[functional]"
 }
 
 TEST_CASE("create_graph: the results can be differentiated again", "[functional]") {
-  const Tensor x = draw({3}, 1).requires_grad_(), v = draw({3}, 2).requires_grad_();
+  const Tensor x = normal({3}, 1).requires_grad_(), v = normal({3}, 2).requires_grad_();
   const auto f = [](const Tensor& in) { return sum(pow(in, 4)); };
   const auto d = [&x](const Tensor& y) { return grad({sum(y)}, {x}, {.retain_graph = true})[0]; };
   CHECK(close(d(jacobian(f, x, true)), 12.0 * x * x));
@@ -194,7 +190,7 @@ TEST_CASE("create_graph: the results can be differentiated again", "[functional]
   const Tensor u = scalar(2, DType::float64).requires_grad_();
   CHECK(close(grad({sum(vjp(f, x, u, true).second)}, {u})[0], sum(4.0 * x * x * x)));
   // of what else the function uses: d sum(6 w x) / d w
-  const Tensor w = draw({3}, 3).requires_grad_();
+  const Tensor w = normal({3}, 3).requires_grad_();
   const auto g = [&w](const Tensor& in) { return sum(w * in * in * in); };
   CHECK(close(grad({sum(hessian(g, x, true))}, {w})[0], 6.0 * x));
   // of the result of an op, through to its leaf
@@ -209,8 +205,8 @@ TEST_CASE("create_graph: the results can be differentiated again", "[functional]
 }
 
 TEST_CASE("nothing but the results is changed", "[functional]") {
-  const Tensor x = draw({3}, 1).requires_grad_(), v = draw({3}, 2).requires_grad_();
-  const Tensor w = draw({3}, 3).requires_grad_();
+  const Tensor x = normal({3}, 1).requires_grad_(), v = normal({3}, 2).requires_grad_();
+  const Tensor w = normal({3}, 3).requires_grad_();
   const auto f = [&w](const Tensor& in) { return sum(w * in * in * in); };
   for (const Tensor& result : {jacobian(f, x), hessian(f, x), vjp(f, x).first, vjp(f, x).second,
                                jvp(f, x, v).second, hvp(f, x, v).first, hvp(f, x, v).second})
@@ -242,7 +238,7 @@ TEST_CASE("derivatives of functions in float32", "[functional]") {
 }
 
 TEST_CASE("bad calls of jacobian, hessian and their products", "[functional]") {
-  const Tensor x = draw({3}, 1);
+  const Tensor x = normal({3}, 1);
   const auto square = [](const Tensor& in) { return in * in; };
   const auto pair = [](const Inputs& in) { return std::vector<Tensor>{sum(in[0]), sum(in[0])}; };
   const auto nothing = [](const Inputs&) { return std::vector<Tensor>{}; };

@@ -1,4 +1,4 @@
-// Each reason that gradcheck can find, planted.
+// Each reason that gradcheck can give: a mistake of that kind, and the report.
 
 #include <cmath>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;
@@ -15,12 +16,7 @@ using Reason = GradcheckReason;
 
 namespace {
 
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
-
-Tensor random_leaf(const Dims& sizes) {
-  Generator generator(7);
-  return randn(sizes, generator, DType::float64).requires_grad_();
-}
+Tensor random_leaf(const Dims& sizes) { return normal(sizes, 7).requires_grad_(); }
 
 // y = forward(x), with the gradient that `backward` makes of the cotangent and x.
 template <class F, class B>
@@ -173,7 +169,7 @@ TEST_CASE("reason: float32 rounding", "[gradcheck]") {
       [](const Inputs& in) { return to(exp(to(in[0] * 2.0, DType::float32)), DType::float64); }, x,
       Reason::float32_rounding);
   CHECK_THAT(report.explanation, ContainsSubstring("op 'to' makes a float32 Tensor of shape (4,)"));
-  // a loop of the user's, then more of float64
+  // a user's own loop in float32, and then float64 again
   const auto hidden = op(
       [](const Tensor& v) {
         XArray<double> y = v.array<double>();
@@ -233,7 +229,7 @@ TEST_CASE("reason: nondeterminism", "[gradcheck]") {
   };
   check(per_graph, x, Reason::nondeterministic);
   CHECK(gradcheck(per_graph, {x}, {.fast_mode = true}).reason == Reason::nondeterministic);
-  // a formula that keeps what an earlier run left
+  // a formula that depends on an earlier run
   check(
       [](const Inputs& in) {
         const auto runs = std::make_shared<int>(0);

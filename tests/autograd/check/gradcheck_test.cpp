@@ -5,13 +5,12 @@
 #include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;
 
 namespace {
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
 
 // 2 x, whose derivative is claimed to be `claim`, at element `at` of x only.
 Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
@@ -95,7 +94,7 @@ TEST_CASE("gradcheck tells of a failure even where a larger error is within boun
   CHECK_FALSE(report);
   CHECK(report.worst().worst.output_index == std::vector<std::size_t>{0});
   CHECK(report.worst().worst.numeric == 0);
-  CHECK(report.worst_error > 1e-4);  // that of the other one
+  CHECK(report.worst_error > 1e-4);  // the other input's
 }
 
 TEST_CASE("gradgradcheck finds what gradcheck cannot", "[gradcheck]") {
@@ -122,7 +121,7 @@ TEST_CASE("NaN and infinity are failures", "[gradcheck]") {
   }
   // numeric: log of a negative number
   CHECK_FALSE(gradcheck([](const Inputs& in) { return log(in[0]); }, {leaf({-1})}));
-  // numeric infinite, and so the tolerance
+  // an infinite numeric value, and so an infinite tolerance
   CHECK_FALSE(
       gradcheck([](const Inputs& in) { return pow(in[0], -1); }, {leaf({1e-6})}, {.eps = 1e-6}));
 }

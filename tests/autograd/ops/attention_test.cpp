@@ -1,15 +1,17 @@
-// Attention against itself in other words, and the matrix products that it is made of.
+// Attention by the fused op, packed and composed, which must agree; masks, NaN and dropout.
 
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 
 #include "autograd/ops/op_table.hpp"
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
+#include "helpers/threads.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -33,22 +35,12 @@ double distance(const Tensor& a, const Tensor& b) {
   return largest > 0 ? most / largest : most;
 }
 
-bool same_bits(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && all(a == b); }
-
 Tensor leaf(const Dims& shape, std::uint64_t seed, DType dtype) {
   Tensor x = clone(to(sample_randn(shape, seed), dtype));
   return x.requires_grad_();
 }
 
 double tolerance(DType dtype) { return dtype == DType::float32 ? 2e-6 : 1e-14; }
-
-struct Threads {
-  explicit Threads(std::size_t n) : before(num_threads()) { set_num_threads(n); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { set_num_threads(before); }
-  std::size_t before;
-};
 
 // Attention as anyone would write it; `visible` is added to the scores.
 Tensor in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
@@ -68,8 +60,6 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs
 }
 
 }  // namespace
-
-// ---- attention ----
 
 TEST_CASE("fused attention is attention in ops", "[attention]") {
   const DType dtype = GENERATE(DType::float32, DType::float64);
@@ -123,7 +113,7 @@ TEST_CASE("packed attention is split, attention, merge", "[attention]") {
   const auto graph = gradients(packed, {qkv}, true);
   CHECK(same_bits(ordinary[0], expected[0]));
   CHECK(distance(graph[0], expected[0]) < 2 * tolerance(dtype));
-  // what is added to a gradient that is there already
+  // adding to a gradient that is already there
   const Tensor twice = packed + causal_self_attention(qkv, h);
   const auto sum = gradients(twice, {qkv});
   const auto other = gradients(causal_self_attention(qkv, h), {qkv});
@@ -240,113 +230,3 @@ TEST_CASE("dropout on attention", "[attention]") {
     CHECK(default_generator().state() == expected.state());
   }
 }
-
-// ---- gemm ----
-
-namespace {
-
-struct Product {
-  bool transpose_a, transpose_b;
-  std::size_t m, n, k;
-  std::size_t lda() const { return (transpose_a ? m : k) + 3; }
-  std::size_t ldb() const { return (transpose_b ? k : n) + 2; }
-  std::size_t ldc() const { return n + 1; }
-};
-
-template <class T>
-std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
-  std::vector<T> x(n);
-  Generator generator(seed);
-  fill_normal(std::span(x), generator);
-  return x;
-}
-
-// c as gemm should leave it, what lies between its rows included.
-template <class T>
-std::vector<T> by_loops(const Product& p, T alpha, const std::vector<T>& a, const std::vector<T>& b,
-                        T beta, std::vector<T> c) {
-  for (std::size_t i = 0; i < p.m; ++i)
-    for (std::size_t j = 0; j < p.n; ++j) {
-      double sum = 0;
-      for (std::size_t l = 0; l < p.k; ++l)
-        sum += static_cast<double>(p.transpose_a ? a[l * p.lda() + i] : a[i * p.lda() + l]) *
-               static_cast<double>(p.transpose_b ? b[j * p.ldb() + l] : b[l * p.ldb() + j]);
-      T& x = c[i * p.ldc() + j];
-      x = static_cast<T>(sum) * alpha + (beta == 0 ? T(0) : beta * x);
-    }
-  return c;
-}
-
-template <class T>
-void check_gemm(const Product& p, T alpha, T beta) {
-  const auto a = numbers<T>((p.transpose_a ? p.k : p.m) * p.lda(), 1);
-  const auto b = numbers<T>((p.transpose_b ? p.n : p.k) * p.ldb(), 2);
-  auto before = numbers<T>(p.m * p.ldc(), 3);
-  if (beta == 0)  // garbage
-    for (std::size_t i = 0; i < p.m; ++i)
-      std::fill_n(before.begin() + static_cast<std::ptrdiff_t>(i * p.ldc()), p.n,
-                  std::numeric_limits<T>::quiet_NaN());
-  const auto expected = by_loops(p, alpha, a, b, beta, before);
-  const double close = std::is_same_v<T, float> ? 2e-4 : 1e-11;
-  for (const auto gemm : {kernels::gemm<T>, kernels::gemm_parallel<T>}) {
-    auto c = before;
-    gemm(p.transpose_a, p.transpose_b, p.m, p.n, p.k, alpha, a.data(), p.lda(), b.data(), p.ldb(),
-         beta, c.data(), p.ldc());
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < c.size(); ++i)
-      if (!(std::abs(static_cast<double>(c[i] - expected[i])) <= close))
-        ++wrong;
-    CHECK(wrong == 0);
-  }
-}
-
-}  // namespace
-
-TEST_CASE("gemm is what its loops say", "[gemm]") {
-  const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
-  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{{1, 1, 1},
-                                                                       {5, 7, 3},
-                                                                       {0, 4, 3},
-                                                                       {4, 0, 3},
-                                                                       {4, 3, 0},
-                                                                       {0, 0, 0},
-                                                                       {200, 65, 70},
-                                                                       {64, 300, 50},
-                                                                       {130, 130, 130}}) {
-    const Product p{transpose_a, transpose_b, m, n, k};
-    INFO(m << " x " << n << " x " << k << ", transposes " << transpose_a << transpose_b);
-    check_gemm<float>(p, 1, 0);
-    check_gemm<float>(p, 0.5F, 1);
-    check_gemm<double>(p, 1, 0);
-    check_gemm<double>(p, -2, 0.25);
-  }
-}
-
-TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
-  for (const auto& [m, n, k] :
-       std::vector<std::array<std::size_t, 3>>{{768, 130, 64}, {65, 770, 64}, {2000, 40, 30}}) {
-    const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
-    const auto run = [&, m = m, n = n, k = k](std::size_t threads) {
-      const Threads some(threads);
-      std::vector<float> c(m * n);
-      kernels::gemm_parallel(false, false, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(),
-                             n);
-      return c;
-    };
-    const auto one = run(1);
-    CHECK(run(2) == one);
-    CHECK(run(7) == one);
-  }
-}
-
-TEST_CASE("gemm refuses sizes beyond BLAS' integers", "[gemm]") {
-  const float x = 1;
-  float y = 0;
-  const std::size_t huge = std::size_t{1} << 31;
-  CHECK_THROWS_AS(kernels::gemm(false, false, 1, 1, 1, 1.0F, &x, huge, &x, 1, 0.0F, &y, 1),
-                  ShapeError);
-  CHECK_THROWS_WITH(kernels::gemm(false, false, 1, 1, 1, 1.0F, &x, huge, &x, 1, 0.0F, &y, 1),
-                    ContainsSubstring("2147483648"));
-}
-
-TEST_CASE("BLAS has a name", "[gemm]") { CHECK(kernels::blas_name().size() > 3); }

@@ -113,7 +113,7 @@ Row scatter_add_row() {
              At at = position(i, c.index.shape());
              const double v = read(in[1], at);
              at[c.d] = number(c.index, i);
-             y[offset(at, in[0].shape())] += v;
+             y[flat(at, in[0].shape())] += v;
            }
            return from_list(in[0].shape(), y);
          }});

@@ -3,47 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "helpers/positions.hpp"
+
 namespace xgrad::testing {
-namespace {
-
-// Where element `flat` of an output of shape `out` comes from in an operand that broadcasts to it.
-std::size_t source(std::size_t flat, const Shape& out, const Shape& operand) {
-  std::size_t at = 0, stride = 1;
-  for (std::size_t d = 1; d <= out.size(); ++d) {
-    const std::size_t i = flat % out[out.size() - d];
-    flat /= out[out.size() - d];
-    if (d > operand.size())
-      continue;
-    const std::size_t size = operand[operand.size() - d];
-    at += size == 1 ? 0 : i * stride;
-    stride *= size;
-  }
-  return at;
-}
-
-Shape common_shape(const Inputs& in) {
-  std::size_t rank = 0;
-  for (const Tensor& x : in)
-    rank = std::max(rank, x.dim());
-  Shape out(rank);
-  for (std::size_t d = 1; d <= rank; ++d) {
-    out[rank - d] = 1;
-    for (const Tensor& x : in)
-      if (d <= x.dim() && x.shape()[x.dim() - d] != 1)
-        out[rank - d] = x.shape()[x.dim() - d];
-  }
-  return out;
-}
-
-}  // namespace
 
 Call everywhere(const Formula& formula) {
   return [formula](const Inputs& in) {
-    const Shape out = common_shape(in);
+    Shape out;
+    for (const Tensor& x : in)
+      out = common_shape(out, x.shape());
     return sample_from(out, [&](std::size_t i) {
+      const Position p = position(i, out);
       Numbers at;
       for (const Tensor& x : in)
-        at.push_back(x.data<double>()[source(i, out, x.shape())]);
+        at.push_back(x.data<double>()[broadcast_from(p, x.shape())]);
       return formula(at);
     });
   };

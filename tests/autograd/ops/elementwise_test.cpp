@@ -1,5 +1,5 @@
-// Elementwise ops: the conventions at kinks and ties, the edges of pow, gradients past what was not
-// chosen, conversion, and operators.  Values and derivatives elsewhere: elementwise_rows.cpp.
+// Elementwise ops: gradients at kinks and ties, special cases of pow, gradients of values that were
+// not chosen, conversion, and operators.  All else is in elementwise_rows.cpp.
 
 #include <cmath>
 #include <limits>
@@ -9,6 +9,7 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -17,10 +18,6 @@ namespace {
 using Numbers = std::vector<double>;
 const double inf = std::numeric_limits<double>::infinity();
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
-
-Numbers numbers(const Tensor& x) { return {x.data<double>(), x.data<double>() + x.numel()}; }
 
 // The gradients of sum(y), by the ordinary backward and under create_graph, which must agree.
 std::vector<Numbers> slopes(const Tensor& y, const std::vector<Tensor>& inputs) {
@@ -72,7 +69,7 @@ TEST_CASE("pow at its edges", "[elementwise]") {
   const auto g = slopes(pow(base, exponent), {base, exponent});
   CHECK(g[0] == Numbers{0, 0, 0, 1});
   CHECK(g[1] == Numbers{0, 0, std::log(2.0), 0});
-  // 0^e is 0 for all e > 0, so it has no slope in e, nor that a slope in anything
+  // 0^e is 0 for all e > 0: the slope in e is 0, and so are its derivatives
   const Tensor zero_and_two = leaf({0, 2}), e2 = leaf({2, 3});
   const Tensor first = grad({sum(pow(zero_and_two, e2))}, {e2}, {.create_graph = true})[0];
   const double log2 = std::log(2.0);

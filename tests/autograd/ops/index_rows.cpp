@@ -87,7 +87,7 @@ Row index_add_row() {
            for (std::size_t i = 0; i < in[1].numel(); ++i) {
              At at = position(i, in[1].shape());
              at[c.d] = number(c.index, at[c.d]);
-             y[offset(at, in[0].shape())] += in[1].data<double>()[i];
+             y[flat(at, in[0].shape())] += in[1].data<double>()[i];
            }
            return from_list(in[0].shape(), y);
          }});

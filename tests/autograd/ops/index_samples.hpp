@@ -5,20 +5,6 @@
 
 namespace xgrad::testing {
 
-inline At position(std::size_t flat, const Shape& shape) {
-  At at(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-    at[d] = flat % shape[d];
-  return at;
-}
-
-inline std::size_t offset(const At& at, const Shape& shape) {
-  std::size_t flat = 0;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    flat = flat * shape[d] + at[d];
-  return flat;
-}
-
 inline std::size_t number(const Indices& index, std::size_t flat) {
   return static_cast<std::size_t>(index.data()[flat]);
 }

@@ -114,7 +114,8 @@ Indices indices(const Ids& ids, const Shape& shape) {
   return Indices(std::move(a));
 }
 
-// A mean over nothing is NaN, which has no finite differences: softmax_test.cpp has its gradient.
+// A mean over nothing is NaN, which has no finite differences: its gradient is tested in
+// softmax_and_losses_test.cpp.
 bool has_mean(const Ids& ids, std::int64_t ignored) {
   return ids.empty() ||
          std::any_of(ids.begin(), ids.end(), [&](std::int64_t id) { return id != ignored; });

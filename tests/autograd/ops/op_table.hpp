@@ -2,7 +2,7 @@
 // The test table of ops: one row per op declared in ops.hpp.  A row's samples are run by
 // op_table_test.cpp through everything an op must satisfy: its values equal the reference in
 // float64 and float32, gradcheck, gradgradcheck, and the gradients of the ordinary backward equal
-// those under create_graph.  Its bad inputs must throw what they say.
+// those under create_graph.  Its bad inputs must throw the errors they name.
 
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ namespace xgrad::testing {
 using Inputs = std::vector<Tensor>;
 
 /// One use of an op.  Inputs are float64 constants; the runner converts them.  A sample of more
-/// than 2,000 elements, made for several threads, is spared the finite differences.
+/// than 2,000 elements, made for several threads, is not checked by finite differences.
 struct Sample {
   std::string name;                        ///< "negative dims", "0-d", "zero-size", ...
   Inputs inputs;                           ///< away from kinks: gradients are checked numerically

@@ -2,25 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <set>
 #include <sstream>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 #include "autograd/ops/catalogue.hpp"
 #include "autograd/ops/op_table.hpp"
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
+#include "helpers/tensors.hpp"
+#include "helpers/threads.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
 
 namespace {
 
-// Samples with more elements are for threads: nobody wants to wait for their finite differences.
+// Samples with more elements are there for threads: finite differences would take too long.
 constexpr std::size_t most_checked = 2000;
 // Jacobians with more elements are checked by products with random vectors.
 constexpr std::size_t most_in_full = 40'000;
@@ -28,16 +29,6 @@ constexpr std::size_t most_in_full = 40'000;
 double element(const Tensor& x, std::size_t i) {
   return x.dtype() == DType::float32 ? static_cast<double>(x.data<float>()[i])
                                      : x.data<double>()[i];
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined())
-    return a.defined() == b.defined();
-  if (a.shape() != b.shape() || a.dtype() != b.dtype())
-    return false;
-  return a.numel() == 0 || dispatch(a.dtype(), [&]<class T>() {
-           return std::memcmp(a.data<T>(), b.data<T>(), a.numel() * sizeof(T)) == 0;
-         });
 }
 
 // Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else what is wrong.  NaN
@@ -106,17 +97,6 @@ Tensor moved(const Tensor& x) {
       .narrow(0, 1, x.numel())
       .reshape(x.shape());
 }
-
-class Threads {
- public:
-  explicit Threads(std::size_t n) : before_(num_threads()) { set_num_threads(n); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { set_num_threads(before_); }
-
- private:
-  std::size_t before_;
-};
 
 void check_values(const Sample& sample) {
   const Inputs in64 = constants(sample.inputs, DType::float64);
@@ -226,32 +206,21 @@ void check_derivatives(const Sample& sample, const std::set<std::size_t>& chosen
 }
 
 void check_bad(const Bad& bad) {
-  std::string message;
-  try {
-    bad.call();
-  } catch (const Error& error) {
-    message = error.what();
-    INFO(message);
+  const auto message = [&] {
     switch (bad.kind) {
       case Bad::shape:
-        CHECK(dynamic_cast<const ShapeError*>(&error) != nullptr);
-        break;
+        return message_of<ShapeError>(bad.call);
       case Bad::dtype:
-        CHECK(dynamic_cast<const DTypeError*>(&error) != nullptr);
-        break;
+        return message_of<DTypeError>(bad.call);
       case Bad::value:
-        CHECK(dynamic_cast<const ValueError*>(&error) != nullptr);
-        break;
+        return message_of<ValueError>(bad.call);
       case Bad::graph:
-        CHECK(dynamic_cast<const GraphError*>(&error) != nullptr);
-        break;
+        return message_of<GraphError>(bad.call);
     }
-    for (const std::string& fragment : bad.fragments) {
-      INFO("expected: " << fragment);
-      CHECK(message.find(fragment) != std::string::npos);
-    }
-  }
-  CHECK(message != "");  // it has thrown
+    return std::string();
+  }();
+  CHECK(message != nothing_thrown);
+  check_contains(message, bad.fragments);
 }
 
 using Rows = std::vector<Row>();

@@ -1,5 +1,5 @@
-// What the table of ops does not say of reductions: which of several equals gets the gradient,
-// which index is returned, and how accurate sums are.
+// Reductions, beyond the op table: which of several equal elements gets the gradient, which index
+// is returned, and how accurate sums are.
 
 #include <cmath>
 #include <limits>
@@ -8,6 +8,7 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -16,12 +17,8 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> list(const Tensor& x) {
-  return {x.data<double>(), x.data<double>() + x.numel()};
-}
+std::vector<double> list(const Tensor& x) { return numbers(x); }
 std::vector<std::int64_t> list(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
 
 // d sum(y * [1, 2, ...]) / d x
 std::vector<double> gradient(const Tensor& y, const Tensor& x) {

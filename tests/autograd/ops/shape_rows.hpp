@@ -5,29 +5,20 @@
 #include <utility>
 
 #include "autograd/ops/op_table.hpp"
+#include "helpers/positions.hpp"
 
 namespace xgrad::testing {
 
-using At = std::vector<std::size_t>;  // where an element is: one index for each dimension
+using At = Position;
 using Op = std::function<Tensor(const Tensor&)>;
 using Element = std::function<double(const Tensor& x, const At& at)>;
 
 // ---- the reference: every element of the output by its indices
 
-inline double read(const Tensor& x, const At& at) {
-  std::size_t flat = 0;
-  for (std::size_t d = 0; d < at.size(); ++d)
-    flat = flat * x.shape()[d] + at[d];
-  return x.data<double>()[flat];
-}
+inline double read(const Tensor& x, const At& at) { return x.data<double>()[flat(at, x.shape())]; }
 
 inline Tensor build(const Shape& shape, const std::function<double(const At&)>& element) {
-  return sample_from(shape, [&](std::size_t flat) {
-    At at(shape.size());
-    for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-      at[d] = flat % shape[d];
-    return element(at);
-  });
+  return sample_from(shape, [&](std::size_t i) { return element(position(i, shape)); });
 }
 
 inline Sample sample(std::string name, const Dims& sizes, const Op& op, const Shape& out,

@@ -11,7 +11,7 @@ using namespace xgrad;
 
 namespace {
 
-// value(x) * sigmoid(gate(x)), with what a test wants to be wrong.
+// value(x) * sigmoid(gate(x)), with the mistakes that a test asks for.
 struct Gated {
   nn::Linear value{3, 2}, gate{3, 2};
   Tensor extra = randn({2}, DType::float64).requires_grad_();

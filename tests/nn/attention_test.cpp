@@ -1,166 +1,18 @@
-// Layers against numbers of PyTorch, typed in, and their gradients in float64.
+// Attention layers against numbers of PyTorch, typed in, and their gradients in float64.
 
-#include <cmath>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/activations.hpp>
-#include <xgrad/nn/dropout.hpp>
-#include <xgrad/nn/embedding.hpp>
-#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/layer_norm.hpp>
-#include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/masks.hpp>
-#include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/rms_norm.hpp>
 #include <xgrad/nn/self_attention.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/nn/transformer_block.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
+#include "nn/checks.hpp"
 
 using namespace xgrad;
-
-namespace {
-
-// The first elements of x.
-void check_start(const Tensor& x, const std::vector<double>& expected, double eps = 2e-6) {
-  const Tensor values = x.detach().to(DType::float64);
-  REQUIRE(values.numel() >= expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    CHECK(values.data<double>()[i] == Approx(expected[i]).epsilon(eps).margin(2e-7));
-}
-
-double total(const Tensor& x) { return x.detach().to(DType::float64).sum().item(); }
-double norm(const Tensor& x) { return x.detach().to(DType::float64).norm().item(); }
-
-// Converts the model and checks the gradient of f, which calls it, in every parameter and in x; and
-// that visit names every parameter that f uses.
-template <class M, class F>
-void check_gradients(M& model, Tensor x, const F& f) {
-  nn::to(model, DType::float64);
-  x = x.detach().to(DType::float64);
-  CHECK(nn::unvisited_leaves(model, f(x)).empty());
-  const auto call = [&](const std::vector<Tensor>& in) { return f(in[0]); };
-  const auto first = nn::gradcheck(model, call, {x});
-  INFO(first.message);
-  CHECK(first.ok);
-  const auto second = nn::gradgradcheck(model, call, {x});
-  INFO(second.message);
-  CHECK(second.ok);
-}
-
-}  // namespace
-
-TEST_CASE("Linear and Embedding start as PyTorch's", "[nn]") {
-  manual_seed(42);
-  const nn::Linear layer(3, 2);
-  check_start(layer.weight,
-              {0.441406518, 0.479205281, -0.135257274, 0.53036046, -0.126499504, 0.116503909});
-  check_start(layer.bias, {-0.281085879, 0.339067787});
-  const nn::Embedding table(2, 3);
-  check_start(table.weight,
-              {-1.12285638, -0.186328292, 2.20820141, -0.637997031, 0.461657226, 0.267350882});
-  const nn::Linear big(40, 30);
-  CHECK(total(big.weight) == Approx(-4.89139919));
-  CHECK(total(big.bias) == Approx(0.228287633));
-  check_start(layer(randn({2, 3})), {-0.737285256, -0.0243957341, 0.663927913, -0.226263255});
-  CHECK(layer.weight.requires_grad());
-  CHECK(table(Indices({{0, 1}, {1, 1}})).shape() == Shape{2, 2, 3});
-  CHECK_FALSE(nn::Linear(3, 2, false).bias.defined());
-  CHECK(nn::Linear(0, 2)(zeros({4, 0})).shape() == Shape{4, 2});
-}
-
-TEST_CASE("Initialisers draw as PyTorch's", "[nn][init]") {
-  manual_seed(5);
-  const Tensor x = zeros({3, 4, 2});
-  const auto check_init = [&x](double sum, const std::vector<double>& start) {
-    CHECK(total(x) == Approx(sum).epsilon(1e-5));
-    check_start(x, start);
-  };
-  nn::init::xavier_uniform_(x);
-  check_init(1.58710687, {0.43240121, -0.489535719});
-  nn::init::xavier_normal_(x);
-  check_init(4.03855387, {0.988217235, -0.164045259});
-  nn::init::kaiming_uniform_(x);
-  check_init(3.14737614, {-0.588958561, 0.699865162});
-  nn::init::kaiming_normal_(x);
-  check_init(-0.258431537, {-0.258782238, -0.387682915});
-  nn::init::uniform_(x, -2, 3);
-  check_init(3.64751101, {-1.24228525, -0.0533668399});
-  nn::init::normal_(x, .5, 2);
-  check_init(3.23651701, {-1.93049955, 1.26324022});
-  const Tensor few = nn::init::normal_(zeros({5}), .5, 2);  // rounded once, from double
-  const std::vector<float> expected{-1.90523219F, 2.88400292F, 0.0945033208F, -1.86690068F,
-                                    -0.975795448F};
-  CHECK(std::vector<float>(few.data<float>(), few.data<float>() + 5) == expected);
-  const Tensor d = nn::init::uniform_(zeros({3}, DType::float64), -2, 3);
-  CHECK(d.data<double>()[0] == 0.57188260084520504);  // to the last bit
-  CHECK(d.data<double>()[1] == -1.5076012904732581);
-  CHECK(d.data<double>()[2] == 0.76896378978909619);
-
-  check_start(nn::init::constant_(x, 7), {7, 7});
-  check_start(nn::init::ones_(x), {1, 1});
-  check_start(nn::init::zeros_(x), {0, 0});
-  Generator own(3), same(3);
-  check_start(nn::init::uniform_(x, 0, 1, own), {same.uniform_float(), same.uniform_float()});
-  CHECK_THROWS_WITH(nn::init::xavier_uniform_(zeros({3})),
-                    ContainsSubstring("xavier_uniform_: shape (3,) has fewer than two"));
-  CHECK_THROWS_AS(nn::init::uniform_(x, 2, 1), ValueError);
-  CHECK_THROWS_AS(nn::init::normal_(x, 0, -1), ValueError);
-  CHECK_THROWS_WITH(nn::init::trunc_normal_(x, 0, 0),
-                    ContainsSubstring("trunc_normal_: std is 0, [a, b] is [-2, 2]"));
-  CHECK_THROWS_AS(nn::init::trunc_normal_(x, 0, 1, 2, 1), ValueError);
-}
-
-TEST_CASE("Norms and activations as PyTorch's", "[nn]") {
-  manual_seed(3);
-  const Tensor x = randn({2, 5});
-  check_start(nn::LayerNorm(5)(x),
-              {1.5629127, 0.166482523, -0.0242920909, -1.58571696, -0.119386092});
-  check_start(nn::GELU()(x), {0.633859038, 0.0995492041, 0.0476433523, -0.165520221});
-  check_start(nn::GELU{Gelu::tanh}(x), {0.633774042, 0.0995489061, 0.0476433299, -0.165555865});
-  check_start(nn::SiLU()(x), {0.554802597, 0.0950389653, 0.0464670174, -0.21554485});
-  CHECK_FALSE(nn::LayerNorm(5, {.bias = false}).bias.defined());
-  CHECK(nn::LayerNorm({2, 5}).weight.shape() == Shape{2, 5});
-
-  nn::RMSNorm rms(2, 0);
-  check_start(rms(tensor({{3, 4}})), {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)});
-  check_start(nn::ReLU()(tensor({-1, 2})), {0, 2});
-  check_start(nn::Tanh()(tensor({1})), {std::tanh(1.0)});
-  check_start(nn::Sigmoid()(tensor({0})), {0.5});
-  check_start(nn::Softmax()(tensor({{0, 0}, {1, 1}})), {0.5, 0.5, 0.5, 0.5});
-  check_start(nn::Softmax{0}(tensor({{0, 3}, {0, 3}})), {0.5, 0.5, 0.5, 0.5});
-}
-
-TEST_CASE("Dropout is on in training only", "[nn]") {
-  manual_seed(1);
-  nn::Dropout drop(0.5);
-  const Tensor y = drop(ones({1000}));
-  const float* const value = y.data<float>();
-  CHECK(std::all_of(value, value + 1000, [](float v) { return v == 0 || v == 2; }));
-  CHECK(total(y) == Approx(1000).margin(150));
-  nn::eval(drop);
-  CHECK(total(drop(ones({1000}))) == 1000);
-  CHECK_THROWS_WITH(nn::Dropout(1.5), ContainsSubstring("Dropout: p is 1.5"));
-}
-
-TEST_CASE("Gradients of the small layers", "[nn][gradcheck]") {
-  manual_seed(6);
-  const Tensor x = randn({3, 4});
-  nn::Sequential net{nn::Linear(4, 5), nn::GELU(),
-                     nn::LayerNorm(5), nn::Linear(5, 4, false),
-                     nn::SiLU(),       nn::RMSNorm(4),
-                     nn::Tanh(),       nn::Sigmoid(),
-                     nn::Softmax(),    nn::LayerNorm(4, {.bias = false})};
-  check_gradients(net, x, net);
-
-  nn::Sequential words{nn::Embedding(5, 3), nn::Linear(3, 2)};
-  const Indices ids({{0, 4}, {4, 2}});
-  check_gradients(words, ones({1}), [&](const Tensor& one) { return words(ids) * one; });
-}
 
 // ---- self-attention ----
 
@@ -201,6 +53,8 @@ TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
 // ---- multi-head attention ----
 
 namespace {
+
+double norm(const Tensor& x) { return x.detach().to(DType::float64).norm().item(); }
 
 // torch.manual_seed(11); nn.MultiheadAttention(8, 2, batch_first=True), biases redrawn N(0, 0.5).
 struct Heads {
@@ -397,12 +251,4 @@ TEST_CASE("Gradients of the attention layers", "[nn][attention][gradcheck]") {
   check_gradients(h.mha, h.q, [&](const Tensor& x) {
     return h.mha(x, x, x, {.is_causal = true, .need_weights = weights}).output;
   });
-}
-
-TEST_CASE("Gradients of a transformer block", "[nn][attention][gradcheck]") {
-  manual_seed(9);
-  nn::TransformerBlock block(4, 2);
-  check_gradients(block, randn({2, 3, 4}), block);
-  CHECK_THROWS_WITH(nn::TransformerBlock(6, 4), ContainsSubstring("6 is not a multiple of n_head"));
-  CHECK_THROWS_AS(nn::TransformerBlock(4, 2, -0.5), ValueError);
 }

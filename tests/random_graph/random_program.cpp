@@ -1,76 +1,18 @@
-// Makes random programs.
+// Draws random programs.
 
 #include "random_graph/random_graph.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 namespace xgrad::testing {
 namespace {
 
-constexpr std::array<const char*, static_cast<std::size_t>(Op::count)> names = {
-    "neg",
-    "tanh",
-    "sin",
-    "cos",
-    "sigmoid",
-    "erf",
-    "gelu",
-    "gelu_tanh",
-    "silu",
-    "relu",
-    "abs",
-    "clamp",
-    "masked_fill",
-    "affine",
-    "exp_minus_square",
-    "log_one_plus_square",
-    "sqrt_one_plus_square",
-    "rsqrt_one_plus_square",
-    "pow_one_plus_square",
-    "clone",
-    "view",
-    "add",
-    "sub",
-    "mul",
-    "div_one_plus_square",
-    "maximum",
-    "minimum",
-    "where",
-    "sum",
-    "mean",
-    "var",
-    "logsumexp",
-    "vector_norm",
-    "amax",
-    "prod",
-    "softmax",
-    "log_softmax",
-    "cumsum",
-    "layer_norm",
-    "reshape",
-    "permute",
-    "flip",
-    "expand",
-    "slice",
-    "select",
-    "index_select",
-    "tril",
-    "split",
-    "cat",
-    "stack",
-    "matmul",
-    "linear"};
-
 constexpr std::size_t most_elements = 48;
 constexpr double largest_value = 4, gap = 1e-3;
-
-std::size_t count(const Shape& shape) { return numel(shape); }
 
 bool broadcast_together(const Shape& a, const Shape& b, std::size_t skip_last = 0) {
   for (std::size_t d = 1 + skip_last; d <= std::min(a.size(), b.size()); ++d) {
@@ -113,7 +55,7 @@ class Maker {
       for (std::size_t& size : input.shape)
         if (random_.chance(0.25))
           size = 1;
-      for (std::size_t k = 0; k < count(input.shape); ++k)
+      for (std::size_t k = 0; k < numel(input.shape); ++k)
         input.values.push_back(random_.uniform(-1.5, 1.5));
       planes_.push_back({input.shape, input.values});
       program_.inputs.push_back(std::move(input));
@@ -141,7 +83,7 @@ class Maker {
 
   void add_root(std::size_t at) {
     Root root{at, {}};
-    for (std::size_t k = 0; k < count(program_.shape(at)); ++k)
+    for (std::size_t k = 0; k < numel(program_.shape(at)); ++k)
       root.cotangent.push_back(random_.uniform(-1, 1));
     program_.roots.push_back(std::move(root));
   }
@@ -206,7 +148,7 @@ class Maker {
   bool draw_unary(Step& step, const Shape& x) {
     step.factor = random_.uniform(0.4, 1.6);
     if (step.op == Op::masked_fill)
-      step.mask = mask(count(x));
+      step.mask = mask(numel(x));
     return true;
   }
 
@@ -218,7 +160,7 @@ class Maker {
     if (random_.chance(0.5))
       std::swap(step.in[0], step.in[1]);
     if (step.op == Op::where)
-      step.mask = mask(count(broadcast_shapes(x, planes_[*other].shape, "where")));
+      step.mask = mask(numel(broadcast_shapes(x, planes_[*other].shape, "where")));
     return true;
   }
 
@@ -243,7 +185,7 @@ class Maker {
     const std::size_t n = rank == 0 ? 1 : x[normalize_dim(d, rank, "draw")];
     switch (step.op) {
       case Op::reshape:
-        step.numbers = another_shape(count(x));
+        step.numbers = another_shape(numel(x));
         return true;
       case Op::permute:
         step.numbers = permutation(rank);
@@ -341,7 +283,7 @@ class Maker {
     if (!away_from_kinks(step))
       return false;
     const Plane y = reference_step(step, planes_);
-    return count(y.shape) <= most_elements &&
+    return numel(y.shape) <= most_elements &&
            std::all_of(y.values.begin(), y.values.end(),
                        [](double v) { return std::abs(v) <= largest_value; });
   }
@@ -390,80 +332,8 @@ class Maker {
 
 }  // namespace
 
-const char* to_string(Op op) { return names[static_cast<std::size_t>(op)]; }
-
-const Shape& Program::shape(std::size_t at) const {
-  return at < inputs.size() ? inputs[at].shape : steps[at - inputs.size()].shape;
-}
-
 Program random_program(std::uint64_t seed, const ProgramOptions& options) {
   return Maker(seed, options).make();
-}
-
-std::string to_string(const Program& program) {
-  std::ostringstream text;
-  text.precision(17);
-  const auto list = [&text](const auto& items) {
-    for (const auto& item : items)
-      text << ' ' << item;
-  };
-  std::size_t at = 0;
-  for (const Input& input : program.inputs) {
-    text << 'r' << at++ << " = " << (input.requires_grad ? "leaf " : "constant ")
-         << xgrad::to_string(input.shape) << ':';
-    list(input.values);
-    text << '\n';
-  }
-  for (const Step& step : program.steps) {
-    text << 'r' << at++ << " = " << to_string(step.op) << " of";
-    for (const std::size_t r : step.in)
-      text << " r" << r;
-    text << " -> " << xgrad::to_string(step.shape);
-    if (!step.numbers.empty()) {
-      text << ", numbers";
-      list(step.numbers);
-    }
-    if (!step.mask.empty()) {
-      text << ", mask";
-      list(step.mask);
-    }
-    text << (step.keepdim ? ", keepdim" : "") << ", factor " << step.factor;
-    text << (step.flow == Flow::detached  ? ", detached"
-             : step.flow == Flow::no_grad ? ", under NoGrad"
-                                          : "");
-    if (step.gradient_scale != 1)
-      text << ", its gradient times " << step.gradient_scale;
-    text << '\n';
-  }
-  for (const Root& root : program.roots) {
-    text << "root r" << root.at << ", cotangent";
-    list(root.cotangent);
-    text << '\n';
-  }
-  return text.str();
-}
-
-std::vector<bool> differentiable(const Program& program) {
-  std::vector<bool> is;
-  for (const Input& input : program.inputs)
-    is.push_back(input.requires_grad);
-  for (const Step& step : program.steps)
-    is.push_back(
-        step.flow == Flow::differentiable &&
-        std::any_of(step.in.begin(), step.in.end(), [&is](std::size_t at) { return is[at]; }));
-  return is;
-}
-
-std::vector<bool> reached(const Program& program) {
-  const std::vector<bool> may = differentiable(program);
-  std::vector<bool> is(program.registers());
-  for (const Root& root : program.roots)
-    is[root.at] = may[root.at];
-  for (std::size_t at = program.registers(); at-- > program.inputs.size();)
-    if (is[at])
-      for (const std::size_t from : program.steps[at - program.inputs.size()].in)
-        is[from] = is[from] || may[from];
-  return is;
 }
 
 }  // namespace xgrad::testing

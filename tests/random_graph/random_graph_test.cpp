@@ -1,5 +1,4 @@
-// The engine under attack: random programs (random_graph.hpp), and what must be true of every one
-// (random_graph_properties.cpp).
+// Random programs (random_graph.hpp), and what must be true of each (properties.cpp).
 //
 // A failure prints the seed and the smallest program that the seed fails with.
 // xgrad_tests "[.soak]" tries tens of thousands more: XGRAD_SOAK_DAGS programs of each property,

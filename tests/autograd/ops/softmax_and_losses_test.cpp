@@ -1,5 +1,5 @@
-// What the op table cannot say of softmax, norms, dropout and losses: gradients where there are no
-// finite differences, long sums, and PyTorch's numbers.
+// Softmax, norms, dropout and losses, beyond the op table: gradients where there are no finite
+// differences, long sums, and PyTorch's numbers.
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,32 @@
+#pragma once
+// Small Tensors that tests make, and the numbers in them.
+
+#include <vector>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+
+/// A float64 leaf that requires a gradient.
+inline xgrad::Tensor leaf(const xgrad::Values& values) {
+  return xgrad::tensor(values, xgrad::DType::float64).requires_grad_();
+}
+
+/// Standard normal values, the same in every run.
+inline xgrad::Tensor normal(const xgrad::Dims& sizes, std::uint64_t seed,
+                            xgrad::DType dtype = xgrad::DType::float64) {
+  xgrad::Generator generator(seed);
+  return xgrad::randn(sizes, generator, dtype);
+}
+
+/// The elements of a Tensor of either dtype.
+inline std::vector<double> numbers(const xgrad::Tensor& x) { return xgrad::detail::elements(x); }
+
+/// Their sum, in float64.
+inline double total(const xgrad::Tensor& x) {
+  return x.detach().to(xgrad::DType::float64).sum().item();
+}
+
+/// The same dtype, shape and bits, or both undefined.
+inline bool same_bits(const xgrad::Tensor& a, const xgrad::Tensor& b) {
+  return a.defined() && b.defined() ? xgrad::detail::same_bits(a, b) : a.defined() == b.defined();
+}

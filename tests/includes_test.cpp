@@ -1,0 +1,107 @@
+// Arrows run downward only: a folder's files include what lies below it, and nothing outside
+// autograd/ includes its kernels.
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "helpers/catch.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+// What each layer may include besides itself and the base.
+struct Layer {
+  std::string name;
+  Names below;
+};
+const std::vector<Layer> layers = {
+    {"base", {}},
+    {"kernels", {}},
+    {"autograd", {"kernels"}},
+    {"check", {"autograd"}},
+    {"nn", {"autograd", "check"}},
+    {"optim", {"autograd", "check", "nn"}},
+    {"data", {"autograd"}},
+    {"io", {"autograd", "check", "nn", "optim", "data"}},
+    {"xgrad.hpp", {"autograd", "check", "nn", "optim", "data", "io"}},
+    {"examples", {"autograd", "check", "nn", "optim", "data", "io", "xgrad.hpp"}},
+    {"benchmarks", {"autograd", "check", "nn", "optim", "data", "io", "xgrad.hpp"}},
+};
+
+// The layer of a path below the project's folder; most are called as their folder.
+std::string layer_of(const std::string& path) {
+  static const std::regex base("autograd/(array|error|fail)\\..*");
+  if (std::regex_match(path, base))
+    return "base";
+  if (path == "autograd/custom_op.hpp")  // gathers headers for users, as xgrad.hpp does
+    return "xgrad.hpp";
+  for (const char* const name : {"kernels", "check"})
+    if (path.starts_with(std::string("autograd/") + name + "/"))
+      return name;
+  return path.substr(0, path.find('/'));
+}
+
+// The lines of a file that include what its layer may not.
+Names violations(const std::string& path, const std::string& text) {
+  const auto layer = std::ranges::find(layers, layer_of(path), &Layer::name);
+  REQUIRE(layer != layers.end());
+  static const std::regex include("#include <xgrad/([^>]*)>");
+  Names found;
+  for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) {
+    const std::string other = layer_of((*at)[1]);
+    if (other != "base" && other != layer->name &&
+        std::ranges::find(layer->below, other) == layer->below.end())
+      found.push_back(path + ": " + at->str());
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("Source files include only what lies below them", "[includes]") {
+  Names found;
+  std::size_t files = 0;
+  const auto look_at = [&](const std::filesystem::path& path) {
+    if (path.extension() != ".hpp" && path.extension() != ".cpp")
+      return;
+    ++files;
+    const std::string name = path.lexically_relative(source_dir).generic_string();
+    for (const std::string& line : violations(name, read_bytes(path.string())))
+      found.push_back(line);
+  };
+  look_at(source_dir + "/xgrad.hpp");
+  for (const char* folder : {"autograd", "nn", "optim", "data", "io", "examples", "benchmarks"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(source_dir + "/" + folder))
+      look_at(entry.path());
+  CHECK(files > 150);
+  std::ranges::sort(found);
+  for (const std::string& line : found)
+    FAIL_CHECK(line);
+}
+
+TEST_CASE("An include of something above is found", "[includes]") {
+  const auto of = [](const std::string& path, const std::string& included) {
+    return violations(path, "#pragma once\n#include <vector>\n#include <xgrad/" + included + ">\n");
+  };
+  CHECK(of("optim/sgd.cpp", "autograd/kernels/optim.hpp") ==
+        Names{"optim/sgd.cpp: #include <xgrad/autograd/kernels/optim.hpp>"});
+  for (const char* header : {"tensor", "graph", "engine"})
+    CHECK(of("autograd/kernels/gemm.hpp", std::string("autograd/") + header + ".hpp").size() == 1);
+  CHECK(of("autograd/array.hpp", "autograd/tensor.hpp").size() == 1);
+  CHECK(of("autograd/ops/norm.cpp", "autograd/check/gradcheck.hpp").size() == 1);
+  CHECK(of("autograd/check/compare.cpp", "nn/module.hpp").size() == 1);
+  CHECK(of("nn/gpt.hpp", "io/checkpoint.hpp").size() == 1);
+  CHECK(of("data/text.cpp", "optim/sgd.hpp").size() == 1);
+  CHECK(of("xgrad.hpp", "autograd/kernels/parallel.hpp").size() == 1);
+
+  CHECK(of("autograd/kernels/gemm.hpp", "autograd/fail.hpp").empty());
+  CHECK(of("autograd/ops/norm.cpp", "autograd/kernels/norm.hpp").empty());
+  CHECK(of("io/checkpoint.cpp", "optim/sgd.hpp").empty());
+}
