@@ -36,7 +36,7 @@ const std::vector<Layer> layers = {
 
 // The layer of a path below the project's folder; most are called as their folder.
 std::string layer_of(const std::string& path) {
-  static const std::regex base("autograd/(array|error|fail)\\..*");
+  static const std::regex base("autograd/(memory|shape|buffer|threads|error|fail)\\..*");
   if (std::regex_match(path, base))
     return "base";
   if (path == "autograd/custom_op.hpp")  // gathers headers for users, as xgrad.hpp does
@@ -94,7 +94,7 @@ TEST_CASE("An include of something above is found", "[includes]") {
         Names{"optim/sgd.cpp: #include <xgrad/autograd/kernels/optim.hpp>"});
   for (const char* header : {"tensor", "graph", "engine"})
     CHECK(of("autograd/kernels/gemm.hpp", std::string("autograd/") + header + ".hpp").size() == 1);
-  CHECK(of("autograd/array.hpp", "autograd/tensor.hpp").size() == 1);
+  CHECK(of("autograd/buffer.hpp", "autograd/tensor.hpp").size() == 1);
   CHECK(of("autograd/ops/norm.cpp", "autograd/check/gradcheck.hpp").size() == 1);
   CHECK(of("autograd/check/compare.cpp", "nn/module.hpp").size() == 1);
   CHECK(of("nn/gpt.hpp", "io/checkpoint.hpp").size() == 1);

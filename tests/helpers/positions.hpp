@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::testing {
 

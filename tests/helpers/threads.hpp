@@ -1,6 +1,6 @@
 #pragma once
 
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 /// While one lives, ops run on this many threads.
 class Threads {

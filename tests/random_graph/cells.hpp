@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <numeric>
 #include <vector>
-#include <xgrad/autograd/array.hpp>
+#include <xgrad/autograd/shape.hpp>
 
 #include "helpers/positions.hpp"
 #include "random_graph/dual.hpp"
+#include "random_graph/random_graph.hpp"
 
 namespace xgrad::testing {
 

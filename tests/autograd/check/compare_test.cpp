@@ -165,7 +165,7 @@ TEST_CASE("compare: float32 within its precision", "[compare]") {
 }
 
 TEST_CASE("compare: of many dimensions not all orders are tried", "[compare]") {
-  Dims sizes(12, 1);
+  Dims sizes = std::vector<std::int64_t>(12, 1);
   sizes.insert(sizes.end(), {3, 3});
   const Tensor x = normal(sizes, 1);
   CHECK(detail::relation(numbers(transpose(x, -2, -1)), numbers(x), x.shape()) ==

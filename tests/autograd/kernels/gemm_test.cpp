@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/random.hpp>
 
