@@ -7,8 +7,7 @@
 namespace xgrad::nn {
 
 Mask future(std::size_t queries, std::size_t keys) {
-  const auto positions = [](std::size_t n) { return arange(static_cast<double>(n)); };
-  return positions(keys) > unsqueeze(positions(queries), 1);
+  return ~tril(zeros({queries, keys}) == 0);
 }
 
 Mask reshape(const Mask& mask, const Dims& sizes) {

@@ -34,7 +34,6 @@ detail::AttentionTensors detail::compose_attention_backward(const char* op,
   const auto masked = [](const Mask& mask, const Tensor& scores) {
     return where(mask, scores, -std::numeric_limits<double>::infinity());
   };
-  const auto positions = [](const Tensor& x) { return arange(static_cast<double>(x.size(-2))); };
   const auto drop = [&setup](const Tensor& x) {
     return setup.keep ? where(*setup.keep, x * setup.keep_scale, 0.0) : x;
   };
@@ -44,7 +43,7 @@ detail::AttentionTensors detail::compose_attention_backward(const char* op,
   if (setup.allowed)
     scores = masked(*setup.allowed, scores);
   if (setup.causal)
-    scores = masked(unsqueeze(positions(q), 1) >= positions(k), scores);  // key j <= query i
+    scores = masked(tril(zeros({q.size(-2), k.size(-2)}) == 0), scores);  // key j <= query i
   const Tensor weights = softmax(scores, -1);                             // (..., T, S)
   const Tensor dw = drop(product(op, g, false, v, true));                 // (..., T, S)
   const Tensor d_scores = weights * (dw - sum(weights * dw, {-1}, true));
