@@ -2,14 +2,13 @@
 // layer's numbers are in layers_test.cpp, attention_test.cpp and golden/layers_test.cpp.
 
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "autograd/ops/derivative_orders.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -35,9 +34,7 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
   for (const auto& file : std::filesystem::directory_iterator(source_dir + "/nn")) {
     if (file.path().extension() != ".hpp" || file.path().filename() == "module.hpp")
       continue;
-    std::stringstream text;
-    text << std::ifstream(file.path()).rdbuf();
-    const std::string content = text.str();
+    const std::string content = read_bytes(file.path().string());
     for (std::sregex_iterator at(content.begin(), content.end(), declaration), none; at != none;
          ++at) {
       const auto begin = static_cast<std::size_t>(at->position());

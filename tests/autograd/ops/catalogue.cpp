@@ -1,24 +1,14 @@
 #include "autograd/ops/catalogue.hpp"
-#include "helpers/paths.hpp"
 
-#include <fstream>
 #include <regex>
-#include <sstream>
+
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
 
 namespace xgrad::testing {
-namespace {
-
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-}  // namespace
 
 std::set<std::string> declared_ops(const std::string& first, const std::string& last) {
-  const std::string text = read(source_dir + "/autograd/ops.hpp");
+  const std::string text = read_bytes(source_dir + "/autograd/ops.hpp");
   const std::size_t begin = text.find("// ---- " + first);
   const std::size_t end = last.empty() ? text.size() : text.find("// ---- " + last);
   if (begin == std::string::npos || end == std::string::npos)

@@ -26,22 +26,15 @@ constexpr std::size_t most_checked = 2000;
 // Jacobians with more elements are checked by products with random vectors.
 constexpr std::size_t most_in_full = 40'000;
 
-double element(const Tensor& x, std::size_t i) {
-  return x.dtype() == DType::float32 ? static_cast<double>(x.data<float>()[i])
-                                     : x.data<double>()[i];
-}
-
 // Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else what is wrong.  NaN
 // equals NaN, and an infinity itself.
 std::string difference(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.shape() != b.shape())
     return "shape " + to_string(a.shape()) + " instead of " + to_string(b.shape());
-  double largest = 0;
-  for (std::size_t i = 0; i < b.numel(); ++i)
-    if (std::isfinite(element(b, i)))
-      largest = std::max(largest, std::abs(element(b, i)));
-  for (std::size_t i = 0; i < a.numel(); ++i) {
-    const double x = element(a, i), y = element(b, i);
+  const std::vector<double> xs = numbers(a), ys = numbers(b);
+  const double largest = detail::scale_of(ys);
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const double x = xs[i], y = ys[i];
     if (x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance * largest)
       continue;
     std::ostringstream text;
