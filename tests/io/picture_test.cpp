@@ -241,7 +241,7 @@ TEST_CASE("picture: many points, and many series") {
   const std::string svg =
       line_chart({many}, {.y_low = 0, .y_high = 10, .width = 500, .height = 100});
   CHECK(svg.size() < 50'000);
-  CHECK(path_of(svg, "#0072b2").find(" 10.0 ") != std::string::npos);  // the highest is there
+  CHECK(path_of(svg, "#0072b2").find(" 271.6 10.0") != std::string::npos);  // the highest is there
 
   std::vector<Series> series(8, Series{"s", {0, 1}, {0, 1}});
   const std::string eight = line_chart(series);
