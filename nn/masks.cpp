@@ -6,9 +6,7 @@
 
 namespace xgrad::nn {
 
-Mask future(std::size_t queries, std::size_t keys) {
-  return ~tril(zeros({queries, keys}) == 0);
-}
+Mask future(std::size_t queries, std::size_t keys) { return ~tril(zeros({queries, keys}) == 0); }
 
 Mask reshape(const Mask& mask, const Dims& sizes) {
   const Shape shape = to_shape(sizes, "reshape");
