@@ -39,6 +39,11 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   const auto to = static_cast<std::size_t>(alignment);
   return checked(std::aligned_alloc(to, (bytes + to - 1) / to * to + (bytes == 0 ? to : 0)));
 }
+// AddressSanitizer has its own of these, which would not match our delete.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
