@@ -22,7 +22,7 @@ struct Assign {
   }
   template <class T>
   static void row(T* to, const T* from, std::size_t n) {
-    std::memcpy(to, from, n * sizeof(T));
+    std::copy_n(from, n, to);
   }
 };
 struct Add {

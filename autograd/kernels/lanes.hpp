@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad::kernels {
@@ -15,7 +14,7 @@ simd::Batch<T> load_first(const T* p, std::size_t n, T rest = 0) {
   constexpr std::size_t width = simd::Batch<T>::size;
   alignas(64) T padded[width];
   std::fill_n(padded, width, rest);
-  std::memcpy(padded, p, n * sizeof(T));
+  std::copy_n(p, n, padded);
   return simd::Batch<T>::load_aligned(padded);
 }
 /// The first n lanes to p[0 ... n).
@@ -23,7 +22,7 @@ template <class T>
 void store_first(const simd::Batch<T>& v, T* p, std::size_t n) {
   alignas(64) T padded[simd::Batch<T>::size];
   v.store_aligned(padded);
-  std::memcpy(p, padded, n * sizeof(T));
+  std::copy_n(padded, n, p);
 }
 
 /// f(x, y, ...) of single elements, lane by lane: for functions that xsimd has not.
