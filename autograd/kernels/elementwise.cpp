@@ -28,7 +28,7 @@ void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, 
   if (numel(shape) == 0)
     return;
   const Rows<3> rows(shape, {&mask.shape, &a.shape, &b.shape});
-  for_pieces(rows, [&](std::size_t i, const std::array<std::size_t, 3>& at, std::size_t n) {
+  for_pieces<3>(rows, [&](std::size_t i, const std::array<std::size_t, 3>& at, std::size_t n) {
     const bool* const m = mask.data + at[0];
     const T* const x = a.data + at[1];
     const T* const y = b.data + at[2];

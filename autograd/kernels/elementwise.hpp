@@ -21,8 +21,10 @@ inline constexpr std::size_t elementwise_grain = 16384;
 
 /// Calls f(i, offsets, n) for pieces of the output: n elements from the i-th on, and where each
 /// operand is there.
-template <std::size_t N, class F>
-void for_pieces(const Rows<N>& rows, const F& f) {
+template <std::size_t N>
+void for_pieces(
+    const Rows<N>& rows,
+    FunctionRef<std::size_t, const std::array<std::size_t, N>&, std::size_t> f) {
   if (rows.outer.empty()) {  // one row, cut into pieces
     parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
       std::array<std::size_t, N> offsets;
@@ -52,27 +54,35 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
              std::size_t n, const F& f) {
   using Lanes = simd::Batch<T>;
   constexpr std::size_t width = Lanes::size;
-  alignas(64) T first[N][width];
+  alignas(64) T padded[N][width];
   for (std::size_t k = 0; k < N; ++k)
     if (step[k] == 0) {
-      std::fill_n(first[k], width, *in[k]);
-      in[k] = first[k];
+      std::fill_n(padded[k], width, *in[k]);
+      in[k] = padded[k];
     }
-  const auto apply = [&](const auto& operand) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) { return f(operand(K)...); }
-    (std::make_index_sequence<N>());
-  };
-  std::size_t i = 0;
-  for (; i + width <= n; i += width)
-    apply([&](std::size_t k) {
-      return Lanes::load_unaligned(in[k] + i * step[k]);
-    }).store_unaligned(out + i);
-  if (i == n)
-    return;
-  const auto last = [&](std::size_t k) {
-    return step[k] == 0 ? Lanes::load_unaligned(in[k]) : load_first(in[k] + i, n - i, in[k][i]);
-  };
-  store_first(apply(last), out + i, n - i);
+  alignas(64) T padded_out[width];
+  const std::size_t rest = n % width;
+  T* to = out;
+  for (std::size_t end = n - rest;; end = width) {  // all whole registers, then the rest as one
+    for (std::size_t i = 0; i < end; i += width)
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        f(Lanes::load_unaligned(in[K] + i * step[K])...).store_unaligned(to + i);
+      }
+      (std::make_index_sequence<N>());
+    if (to == padded_out) {
+      std::copy_n(padded_out, rest, out + (n - rest));
+      return;
+    }
+    if (rest == 0)
+      return;
+    for (std::size_t k = 0; k < N; ++k)
+      if (step[k] != 0) {
+        const T* const last = in[k] + (n - rest);
+        std::fill(std::copy_n(last, rest, padded[k]), padded[k] + width, *last);
+        in[k] = padded[k];
+      }
+    to = padded_out;
+  }
 }
 
 /// A row-major operand.
@@ -91,7 +101,7 @@ void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, 
   for (std::size_t k = 0; k < N; ++k)
     shapes[k] = &operands[k].shape;
   const Rows<N> rows(shape, shapes);
-  for_pieces(rows, [&](std::size_t i, const std::array<std::size_t, N>& offsets, std::size_t n) {
+  for_pieces<N>(rows, [&](std::size_t i, const std::array<std::size_t, N>& offsets, std::size_t n) {
     std::array<const T*, N> at;
     for (std::size_t k = 0; k < N; ++k)
       at[k] = operands[k].data + offsets[k];

@@ -18,6 +18,8 @@
 namespace xgrad {
 namespace {
 
+using Task = kernels::FunctionRef<std::size_t>;
+
 // A job is a number of pieces that threads draw from a counter.  The caller draws too, and when
 // none are left it waits only for workers that are inside: one that the system has not woken yet
 // finds the job closed and costs nothing.  Workers look for the next job for a while before they
@@ -43,7 +45,7 @@ class Pool {
       worker.join();
   }
 
-  void run(std::size_t pieces, const kernels::TaskRef& task) {
+  void run(std::size_t pieces, const Task& task) {
     {
       const std::lock_guard lock(mutex_);
       task_ = &task;
@@ -70,7 +72,7 @@ class Pool {
  private:
   static constexpr std::size_t spins_before_sleep = 20'000;
 
-  void draw(const kernels::TaskRef& task) {
+  void draw(const Task& task) {
     drawing = true;
     for (std::size_t i; (i = next_.fetch_add(1)) < pieces_;) {
       try {
@@ -97,7 +99,7 @@ class Pool {
         wake_.wait(lock, [&] { return generation_.load() != seen; });
         sleepers_.fetch_sub(1);
       }
-      const kernels::TaskRef* task = nullptr;
+      const Task* task = nullptr;
       {
         const std::lock_guard lock(mutex_);
         seen = generation_.load();
@@ -122,7 +124,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  const kernels::TaskRef* task_ = nullptr;  // of the open job
+  const Task* task_ = nullptr;  // of the open job
   std::size_t pieces_ = 0;
   std::exception_ptr error_;
   std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0}, sleepers_{0};
@@ -183,7 +185,7 @@ void set_num_threads(std::size_t n) {
   threads_wanted.store(n);
 }
 
-void kernels::parallel(std::size_t pieces, TaskRef task) {
+void kernels::parallel(std::size_t pieces, Task task) {
   if (pieces > 1 && !Pool::drawing) {
     const std::unique_lock lock(pool_mutex, std::try_to_lock);
     if (Pool* const threads = lock ? start_threads() : nullptr;
@@ -194,6 +196,17 @@ void kernels::parallel(std::size_t pieces, TaskRef task) {
   }
   for (std::size_t i = 0; i < pieces; ++i)
     task(i);
+}
+
+void kernels::parallel_for(std::size_t n, std::size_t grain,
+                           FunctionRef<std::size_t, std::size_t> f) {
+  if (n <= grain) {
+    if (n > 0)
+      f(0, n);
+    return;
+  }
+  parallel((n + grain - 1) / grain,
+           [&](std::size_t piece) { f(piece * grain, std::min(n, (piece + 1) * grain)); });
 }
 
 }  // namespace xgrad
