@@ -1,6 +1,7 @@
 #pragma once
-// Everything a program needs, in one header.  Ops of your own: <xgrad/autograd/custom_op.hpp>,
-// which is not among these because it takes longer to compile.
+// What a program needs, in one header.  Not among it, because they take longer to compile: the bridge
+// to xtensor with array() and update(), <xgrad/autograd/xtensor.hpp>, and what ops of your own are
+// made of, <xgrad/autograd/custom_op.hpp>.
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/compare.hpp>
@@ -14,7 +15,6 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/corpus/corpus.hpp>

@@ -193,6 +193,11 @@ class alignas(2 * sizeof(void*)) Tensor {
   /// graph says.  Needs xtensor.hpp.
   template <class F>
   void update(F&& f);
+  /// The same with the values of another Tensor, broadcast and converted as PyTorch's copy_(), and
+  /// with one number.  They need no xtensor.hpp.
+  void copy_(const Tensor& from);
+  void fill_(double number);
+  void zero_() { fill_(0); }
   /// The same, with an array of this dtype and shape that becomes the value.
   void set_value(std::shared_ptr<const Value> value);
   void check_updatable() const;  ///< GraphError unless this is a leaf

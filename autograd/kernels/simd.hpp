@@ -24,12 +24,18 @@
 namespace xgrad {
 
 namespace simd {
+// Without -O, GCC's intrinsics are macros, and xsimd's select() for AVX-512BW does not compile.
+#if defined(__AVX512BW__) && !defined(__OPTIMIZE__)
+using Arch = xsimd::avx512dq;
+#else
+using Arch = xsimd::default_arch;
+#endif
 template <class T>
-using Batch = xsimd::batch<T>;
-}
+using Batch = xsimd::batch<T, Arch>;
+}  // namespace simd
 
 template <class B>
-concept Lanes = std::same_as<B, xsimd::batch<float>> || std::same_as<B, xsimd::batch<double>>;
+concept Lanes = std::same_as<B, simd::Batch<float>> || std::same_as<B, simd::Batch<double>>;
 
 /// The constant v in the type of x.
 template <Lanes B>

@@ -1,6 +1,7 @@
 // The ops that are members of Tensor, by the functions of ops.hpp.
 
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
@@ -62,6 +63,15 @@ Tensor Tensor::cumsum(std::int64_t dim) const { return xgrad::cumsum(*this, dim)
 Tensor Tensor::softmax(std::int64_t dim) const { return xgrad::softmax(*this, dim); }
 Tensor Tensor::log_softmax(std::int64_t dim) const { return xgrad::log_softmax(*this, dim); }
 Tensor Tensor::matmul(const Tensor& other) const { return xgrad::matmul(*this, other); }
+
+void Tensor::copy_(const Tensor& from) {
+  check_updatable();
+  check<ValueError>(from.defined(), "copy_: the Tensor to copy from is undefined");
+  const ModeGuard unseen({false, nullptr});  // by a Trace, too: it is no step of what is computed
+  const Tensor value = from.to(dtype());
+  set_value((value.shape() == shape() ? value : xgrad::expand(value, shape())).impl().value);
+}
+void Tensor::fill_(double number) { copy_(scalar(number, dtype())); }
 
 Tensor Tensor::reshape(const Dims& sizes) const { return xgrad::reshape(*this, sizes); }
 Tensor Tensor::view(const Dims& sizes) const { return xgrad::view(*this, sizes); }

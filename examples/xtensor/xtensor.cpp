@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <vector>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
 #if __has_include(<xtensor/xview.hpp>)
 #include <xtensor/xview.hpp>

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <memory>
 #include <thread>
-#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

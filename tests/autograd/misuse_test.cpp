@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <thread>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include "helpers/catch.hpp"

@@ -211,6 +211,31 @@ TEST_CASE("what an update must not do", "[tensor]") {
   CHECK_THROWS_AS(Tensor().update([](auto&) {}), ValueError);
 }
 
+TEST_CASE("copy_ and fill_ change a value as update() does", "[tensor]") {
+  Tensor w = tensor({{1, 2}, {3, 4}}).requires_grad_();
+  const Tensor alias = w, window = w.detach();
+  Tensor y = w * w;
+  w.copy_(tensor({5, 6}, DType::float64));  // converted and broadcast
+  CHECK(numbers(alias) == std::vector<double>{5, 6, 5, 6});
+  CHECK(w.dtype() == DType::float32);
+  CHECK(numbers(window) == std::vector<double>{1, 2, 3, 4});
+  sum(y).backward();
+  CHECK(numbers(w.grad()) == std::vector<double>{2, 4, 6, 8});  // of the old value
+  CHECK(w.is_leaf());
+  w.copy_(w * 2);
+  CHECK(numbers(w) == std::vector<double>{10, 12, 10, 12});
+  w.fill_(0.1);
+  CHECK(w.data<float>()[3] == 0.1f);
+  w.zero_();
+  CHECK(w.sum().item() == 0);
+  CHECK_THROWS_AS(w.copy_(ones({3})), ShapeError);
+  CHECK_THROWS_AS(w.copy_(ones({1, 2, 2})), ShapeError);
+  CHECK_THROWS_AS(w.copy_({}), ValueError);
+  CHECK_THROWS_AS(Tensor().fill_(1), ValueError);
+  CHECK_THROWS_WITH(y.zero_(), ContainsSubstring("'mul'"));
+  CHECK(w.sum().item() == 0);
+}
+
 TEST_CASE("operators rebind a handle", "[tensor]") {
   Tensor a = tensor({1, 2});
   const Tensor b = a;

@@ -1,6 +1,7 @@
-#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
@@ -78,7 +79,7 @@ TEST_CASE("events hold values as they were, and a forward that runs again", "[tr
   const Tensor y = x * 3.0;
   REQUIRE(trace.events().size() == 1);
   const Trace::Event& e = trace.events()[0];
-  x.update([](auto& a) { a.fill(100); });
+  x.fill_(100);
   REQUIRE(e.inputs.size() == 2);
   CHECK(e.inputs[0].data<double>()[1] == 2);
   CHECK(e.inputs[0].impl().node == x.impl().node);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <vector>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include "helpers/catch.hpp"

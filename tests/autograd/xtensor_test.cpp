@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
 #if __has_include(<xtensor/views/xview.hpp>)
 #include <xtensor/core/xmath.hpp>

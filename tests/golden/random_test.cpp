@@ -9,7 +9,6 @@
 #include <xgrad/autograd/kernels/erfinv.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/init.hpp>
 
 #include "golden/file.hpp"
@@ -50,15 +49,18 @@ struct Draws {
 // A Tensor of n elements that fill(span) wrote.
 template <class F>
 Tensor filled(std::size_t n, DType dtype, const F& fill) {
-  Tensor x = zeros({n}, dtype);
-  x.update([&](auto& a) { fill(std::span(a.data(), a.size())); });
-  return x;
+  return dispatch(dtype, [&]<class T>() {
+    std::vector<T> values(n);
+    fill(std::span(values));
+    return Tensor(std::move(values));
+  });
 }
 
 template <class F>
-Tensor mapped(Tensor x, const F& f) {
-  x.update([&](auto& a) { std::transform(a.begin(), a.end(), a.begin(), f); });
-  return x;
+Tensor mapped(const Tensor& x, const F& f) {
+  return filled(x.numel(), x.dtype(), [&]<class T>(std::span<T> to) {
+    std::transform(x.data<T>(), x.data<T>() + x.numel(), to.begin(), f);
+  });
 }
 
 Tensor last(const Tensor& x, std::int64_t n) { return slice(x, 0, -n, std::nullopt); }

@@ -21,6 +21,13 @@ inline xgrad::Tensor normal(const xgrad::Dims& sizes, std::uint64_t seed,
 /// The elements of a Tensor of either dtype.
 inline std::vector<double> numbers(const xgrad::Tensor& x) { return xgrad::detail::elements(x); }
 
+/// Changes element i.
+inline void set_element(xgrad::Tensor x, std::size_t i, double value) {
+  std::vector<double> values = numbers(x);
+  values.at(i) = value;
+  x.copy_(xgrad::reshape(xgrad::Tensor(std::move(values)), x.shape()));
+}
+
 /// Their sum, in float64.
 inline double total(const xgrad::Tensor& x) {
   return x.detach().to(xgrad::DType::float64).sum().item();

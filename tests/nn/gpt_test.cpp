@@ -7,7 +7,6 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/optim/adam.hpp>
@@ -150,7 +149,7 @@ TEST_CASE("The state dict of a GPT goes in again, tied weight once or twice", "[
 TEST_CASE("Sampling draws what PyTorch draws", "[gpt][generate]") {
   nn::GPT model = seeded(1337);
   for (Tensor p : nn::parameters(model))
-    p.update([](auto& a) { a *= 8; });  // far from uniform
+    p.copy_(p * 8);  // far from uniform
   const Indices start{{1, 2}, {3, 4}};
   Generator generator(99);
   CHECK(rows(model.generate(start, 20, generator, {.temperature = 0.8})) ==
@@ -208,7 +207,7 @@ TEST_CASE("What a GPT refuses", "[gpt]") {
   CHECK_THROWS_WITH(nn::GPT(bad), ContainsSubstring("n_layer 0"));
 
   nn::GPT broken = seeded(1);
-  broken.ln_f.weight.update([](auto& w) { w.fill(std::nanf("")); });
+  broken.ln_f.weight.fill_(std::nan(""));
   CHECK_THROWS_WITH(broken.generate({{1}}, 1, generator), ContainsSubstring("not finite"));
 }
 
@@ -229,7 +228,7 @@ TEST_CASE("The gradient of a whole GPT is right", "[gpt][gradcheck]") {
       seeded(5, {.block_size = 3, .vocab_size = 4, .n_layer = 1, .n_head = 2, .n_embd = 4});
   nn::to(model, DType::float64);
   for (Tensor p : nn::parameters(model))
-    p.update([](auto& a) { a *= 5; });
+    p.copy_(p * 5);
   const auto loss = [&](const std::vector<Tensor>&) {
     return model.loss({{0, 3, 1}, {2, 2, 0}}, {{3, 1, -100}, {2, 0, 1}});
   };

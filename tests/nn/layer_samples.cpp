@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
@@ -32,11 +31,7 @@ LayerSample sample_of(const std::string& layer, const std::string& name, M model
   std::uint64_t seed = 1;
   for (Tensor& p : s.d.inputs) {
     const Tensor noise = sample_randn(p.shape(), seed++);
-    p.update([&noise](auto& a) {
-      for (std::size_t i = 0; i < a.size(); ++i)
-        a.data()[i] = static_cast<std::remove_reference_t<decltype(a.data()[i])>>(
-            0.5 * a.data()[i] + 0.4 * noise.data<double>()[i]);
-    });
+    p.copy_(0.5 * p + 0.4 * noise);
   }
   const std::size_t parameters = s.d.inputs.size();
   for (const Tensor& x : xs)

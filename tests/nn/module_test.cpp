@@ -7,7 +7,6 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/linear.hpp>
@@ -163,7 +162,7 @@ TEST_CASE("A state dict is a snapshot that goes back in", "[module]") {
   Model a, b;
   const nn::StateDict state = nn::state_dict(a);
   CHECK_FALSE(find(state, "in.weight").requires_grad());
-  a.in.weight.update([](auto& w) { w.fill(7); });
+  a.in.weight.fill_(7);
   CHECK(element<float>(find(state, "in.weight"), 0) != 7);
 
   const Tensor held = b.in.weight;
@@ -268,7 +267,7 @@ TEST_CASE("clone shares nothing and keeps ties", "[module][tie]") {
   CHECK_FALSE(copy.encoder.bias.requires_grad());
   CHECK_FALSE(copy.encoder.weight.grad().defined());
   const float before = copy.encoder.weight.data<float>()[0];
-  model.encoder.weight.update([](auto& w) { w.fill(9); });
+  model.encoder.weight.fill_(9);
   CHECK(copy.encoder.weight.data<float>()[0] == before);
 }
 

@@ -1,4 +1,5 @@
 // Mistakes that must not compile, one for each CASE; CASE 0 must.
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
 
 using namespace xgrad;

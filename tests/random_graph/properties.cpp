@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <thread>
-#include <xgrad/autograd/custom_op.hpp>
-#include <xgrad/autograd/xtensor.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/optim/sgd.hpp>
 
 #include "helpers/tensors.hpp"
@@ -75,7 +76,7 @@ void updates_between(Attack& a) {
   optimizer.step();
   for (Tensor& x : inputs)
     if (!x.requires_grad())
-      x.update([](auto& array) { array += 0.3f; });
+      x.copy_(x + 0.3);
   for (Tensor& x : inputs)
     x.zero_grad();
   second.backward();

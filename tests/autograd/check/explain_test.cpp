@@ -3,7 +3,8 @@
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/check/explain.hpp>
-#include <xgrad/autograd/custom_op.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/masks.hpp>
