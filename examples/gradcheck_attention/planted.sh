@@ -4,11 +4,11 @@
 set -eu
 [ $# = 1 ] || { echo "usage: planted.sh BUILD_DIR" >&2; exit 2; }
 here=$(dirname "$0")
-for solution in "$here"/solutions/*.cpp; do
+for solution in "$here"/solutions/*.diff; do
   number=$(basename "$solution" | cut -c 1-2)
   program=$1/examples/exercise_$number
   [ -x "$program" ] || { echo "planted.sh: $program is not built: cmake --build --preset release" >&2; exit 1; }
-  mistake=$(sed -n '1s|^// Solution [0-9]*: \(.*\)\.$|\1|p' "$solution")
+  mistake=$(sed -n '1s|^Solution [0-9]*: \(.*\)\.$|\1|p' "$solution")
   if said=$("$program"); then
     echo "planted.sh: exercise $number is right" >&2
     exit 1
