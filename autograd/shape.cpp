@@ -72,6 +72,13 @@ std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op) {
   return static_cast<std::size_t>(dim < 0 ? dim + n : dim);
 }
 
+std::vector<std::size_t> position(const Shape& shape, std::size_t flat) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
+    index[d] = flat % shape[d];
+  return index;
+}
+
 std::vector<std::size_t> row_major_strides(const Shape& shape) {
   std::vector<std::size_t> strides(shape.size());
   std::size_t stride = 1;

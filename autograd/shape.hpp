@@ -170,6 +170,9 @@ Shape to_shape(const Dims& sizes, const char* op);
 /// is out of range.
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op);
 
+/// Where the flat-th element of a shape is, counted in row-major order.
+std::vector<std::size_t> position(const Shape& shape, std::size_t flat);
+
 /// The row-major strides of a shape, in elements.
 std::vector<std::size_t> row_major_strides(const Shape& shape);
 

@@ -89,8 +89,8 @@ GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, con
   pair.worst.error = std::isfinite(error) ? error : INFINITY;
   if (pair.analytic.size(1) == numel(pair.input_shape) &&
       pair.analytic.size(0) == numel(pair.output_shape)) {
-    pair.worst.output_index = position(worst / pair.analytic.size(1), pair.output_shape);
-    pair.worst.input_index = position(worst % pair.analytic.size(1), pair.input_shape);
+    pair.worst.output_index = position(pair.output_shape, worst / pair.analytic.size(1));
+    pair.worst.input_index = position(pair.input_shape, worst % pair.analytic.size(1));
   }
   return pair;
 }

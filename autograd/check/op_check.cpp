@@ -126,7 +126,7 @@ class Judge {
     if (check_.disagree++ == 0 || error > worst_) {
       worst_ = error;
       check_.input = input;
-      check_.index = detail::position(at, shape);
+      check_.index = position(shape, at);
       check_.analytic = analytic;
       check_.numeric = numeric;
     }

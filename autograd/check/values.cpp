@@ -54,15 +54,8 @@ std::vector<double> elements(const Tensor& x) {
   });
 }
 
-std::vector<std::size_t> position(std::size_t flat, const Shape& shape) {
-  std::vector<std::size_t> index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-    index[d] = flat % shape[d];
-  return index;
-}
-
 std::string place(std::size_t flat, const Shape& shape) {
-  return fmt::format("({})", fmt::join(position(flat, shape), ", "));
+  return fmt::format("({})", fmt::join(position(shape, flat), ", "));
 }
 
 double scale_of(std::span<const double> a) {
@@ -136,7 +129,7 @@ std::vector<double> permuted(std::span<const double> a, const Shape& shape,
     sizes.push_back(shape[d]);
   std::vector<double> result(a.size());
   for (std::size_t i = 0; i < result.size(); ++i) {
-    const auto index = position(i, sizes);
+    const auto index = position(sizes, i);
     std::size_t from = 0;
     for (std::size_t d = 0; d < order.size(); ++d)
       from += index[d] * strides[order[d]];

@@ -29,9 +29,7 @@ namespace detail {
 
 /// The elements of a Tensor of either dtype.
 std::vector<double> elements(const Tensor& x);
-/// The position of the flat-th element of this shape.
-std::vector<std::size_t> position(std::size_t flat, const Shape& shape);
-/// The same as "(0, 1, 2)".
+/// The position of the flat-th element of this shape, as "(0, 1, 2)".
 std::string place(std::size_t flat, const Shape& shape);
 /// The largest magnitude among the finite elements.
 double scale_of(std::span<const double> a);

@@ -102,43 +102,39 @@ struct LogSoftmax {
   }
 };
 
-struct SoftmaxBackward {
+// Of y = softmax(x): y (g - Σ g y).  Of y = log softmax(x): g - exp(y) Σ g.
+template <bool log>
+struct Backward {
+  template <class B>
+  static B term(const B& y, const B& g) {
+    if constexpr (log)
+      return g;
+    else
+      return g * y;
+  }
+  template <class B>
+  static B result(const B& y, const B& g, const B& sum) {
+    if constexpr (log)
+      return g - xsimd::exp(y) * sum;
+    else
+      return y * (g - sum);
+  }
   template <class T>
   static void rows(std::size_t count, std::size_t n, T* dx, const T* y, const T* g) {
     for (std::size_t r = 0; r < count; ++r) {
       const RowIn<T> out(y + r * n, n), gradient(g + r * n, n);
       RowOut<T> to(dx + r * n, n);
-      const simd::Batch<T> sum(
-          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return gradient[i] * out[i]; })));
-      for_row<T>(n, [&](std::size_t i) { to.set(i, out[i] * (gradient[i] - sum)); });
+      const simd::Batch<T> sum(static_cast<T>(
+          row_sum<T>(n, [&](std::size_t i) { return term(out[i], gradient[i]); })));
+      for_row<T>(n, [&](std::size_t i) { to.set(i, result(out[i], gradient[i], sum)); });
     }
   }
   template <class T>
   static void columns(std::size_t n, const Columns<T>& dx, const Columns<const T>& y,
                       const Columns<const T>& g) {
-    const auto sum = column_sum<T>(n, [&](std::size_t i) { return g[i] * y[i]; });
+    const auto sum = column_sum<T>(n, [&](std::size_t i) { return term(y[i], g[i]); });
     for (std::size_t i = 0; i < n; ++i)
-      dx.set(i, y[i] * (g[i] - sum));
-  }
-};
-
-struct LogSoftmaxBackward {
-  template <class T>
-  static void rows(std::size_t count, std::size_t n, T* dx, const T* y, const T* g) {
-    for (std::size_t r = 0; r < count; ++r) {
-      const RowIn<T> out(y + r * n, n), gradient(g + r * n, n);
-      RowOut<T> to(dx + r * n, n);
-      const simd::Batch<T> sum(
-          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return gradient[i]; })));
-      for_row<T>(n, [&](std::size_t i) { to.set(i, gradient[i] - xsimd::exp(out[i]) * sum); });
-    }
-  }
-  template <class T>
-  static void columns(std::size_t n, const Columns<T>& dx, const Columns<const T>& y,
-                      const Columns<const T>& g) {
-    const auto sum = column_sum<T>(n, [&](std::size_t i) { return g[i]; });
-    for (std::size_t i = 0; i < n; ++i)
-      dx.set(i, g[i] - xsimd::exp(y[i]) * sum);
+      dx.set(i, result(y[i], g[i], sum));
   }
 };
 
@@ -229,11 +225,11 @@ void log_softmax(Axis axis, const T* x, T* y) {
 }
 template <class T>
 void softmax_backward(Axis axis, const T* y, const T* g, T* dx) {
-  run<SoftmaxBackward>(axis, dx, y, g);
+  run<Backward<false>>(axis, dx, y, g);
 }
 template <class T>
 void log_softmax_backward(Axis axis, const T* y, const T* g, T* dx) {
-  run<LogSoftmaxBackward>(axis, dx, y, g);
+  run<Backward<true>>(axis, dx, y, g);
 }
 
 template void softmax(Axis, const float*, float*);

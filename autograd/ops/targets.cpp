@@ -29,14 +29,6 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
                     op);
 }
 
-// Where the element at this flat position is.
-static Shape place(const Shape& shape, std::size_t flat) {
-  Shape index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d])
-    index[d] = flat % shape[d];
-  return index;
-}
-
 void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored) {
   const std::size_t dim = class_dim(op, x);
   const auto classes = static_cast<std::int64_t>(x.shape()[dim]);
@@ -48,9 +40,11 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
     fail<ShapeError>("{}: x {} takes targets of shape {}, not {}", op, to_string(x.shape()),
                      to_string(expected), to_string(target.shape()));
   for (std::size_t i = 0; i < target.numel(); ++i)
-    if (const std::int64_t id = target.data()[i]; id != ignored && (id < 0 || id >= classes))
+    if (const std::int64_t id = target.data()[i]; id != ignored && (id < 0 || id >= classes)) {
+      const auto at = position(expected, i);
       fail<ValueError>("{}: target {} at {} is not one of {} classes, nor ignore_index {}", op, id,
-                       to_string(place(expected, i)), classes, ignored);
+                       to_string(Shape(at.begin(), at.end())), classes, ignored);
+    }
 }
 
 Denominator denominator(const Indices& target, const Tensor& weight, std::int64_t ignored) {
