@@ -174,8 +174,9 @@ struct Drawing {
       svg.add("<path stroke='#222' d='M{:g} {:.1f}h4'/>\n", x + thickness, y);
       svg.text(x + thickness + 8, y, mark.text);
     }
-    const auto finite = [](double v) { return std::isfinite(v); };
-    if (const auto n = map.values.size() - std::ranges::count_if(map.values, finite); n > 0) {
+    if (const auto n =
+            std::ranges::count_if(map.values, [](double v) { return !std::isfinite(v); });
+        n > 0) {
       const double y = length + 2 * font_size;
       svg.add("<path stroke='#ddd' stroke-width='{2:g}' d='M{0:g} {1:g}h{2:g}'/>\n", x, y,
               thickness);

@@ -22,9 +22,8 @@ inline constexpr std::size_t elementwise_grain = 16384;
 /// Calls f(i, offsets, n) for pieces of the output: n elements from the i-th on, and where each
 /// operand is there.
 template <std::size_t N>
-void for_pieces(
-    const Rows<N>& rows,
-    FunctionRef<std::size_t, const std::array<std::size_t, N>&, std::size_t> f) {
+void for_pieces(const Rows<N>& rows,
+                FunctionRef<std::size_t, const std::array<std::size_t, N>&, std::size_t> f) {
   if (rows.outer.empty()) {  // one row, cut into pieces
     parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
       std::array<std::size_t, N> offsets;
@@ -40,7 +39,7 @@ void for_pieces(
     for (std::size_t r = begin; r < end; ++r, row.advance()) {
       std::array<std::size_t, N> offsets;
       for (std::size_t k = 0; k < N; ++k)
-        offsets[k] = row[k];
+        offsets[k] = static_cast<std::size_t>(row[k]);
       f(r * rows.length, offsets, rows.length);
     }
   });
@@ -68,7 +67,7 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         f(Lanes::load_unaligned(in[K] + i * step[K])...).store_unaligned(to + i);
       }
-      (std::make_index_sequence<N>());
+    (std::make_index_sequence<N>());
     if (to == padded_out) {
       std::copy_n(padded_out, rest, out + (n - rest));
       return;

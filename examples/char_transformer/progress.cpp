@@ -19,7 +19,7 @@ constexpr std::size_t lines_wanted = 20;
 std::size_t round_interval(std::size_t steps) {
   std::size_t interval = 1;
   for (std::size_t power = 1; power * lines_wanted <= steps; power *= 10) {
-    for (const std::size_t factor : {1, 2, 5}) {
+    for (const std::size_t factor : {1U, 2U, 5U}) {
       if (factor * power * lines_wanted <= steps)
         interval = factor * power;
     }

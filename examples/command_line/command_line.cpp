@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <concepts>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -27,15 +29,31 @@ std::string to_string(const Range<T>& range) {
                      range.open_high ? "below" : "at most", range.high);
 }
 
+// Reads a number from the start of a text; returns where it ends.
+template <class T>
+const char* parse(const char* from, const char* end, T& value) {
+#ifndef __cpp_lib_to_chars  // libc++ reads no floating-point numbers
+  if constexpr (std::is_floating_point_v<T>) {
+    char* stop = nullptr;
+    value = std::strtod(from, &stop);
+    return std::isspace(static_cast<unsigned char>(*from)) != 0 || *from == '+' ? from : stop;
+  } else
+#endif
+  {
+    const auto [stop, error] = std::from_chars(from, end, value);
+    return error == std::errc() ? stop : from;
+  }
+}
+
 // CLI11's own conversion would take 010 for eight and 0x10 for sixteen.
 template <class T>
 T read_number(const std::string& flag, const Range<T>& range, const std::string& given) {
   T value{};
   const char* const end = given.data() + given.size();
-  const auto [stop, error] = std::from_chars(given.data(), end, value);
+  const char* const stop = parse(given.data(), end, value);
   const bool above = range.open_low ? value > range.low : value >= range.low;
   const bool below = range.open_high ? value < range.high : value <= range.high;
-  if (error != std::errc() || stop != end || !above || !below)
+  if (given.empty() || stop != end || !above || !below)
     refuse(flag, to_string(range), given);
   return value;
 }

@@ -78,8 +78,8 @@ static void cells(const std::optional<std::string>& picture) {
 
   // ---- 3. loops ----
   std::vector<Tensor> entries;
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j)
+  for (int i = 0; i < int{n}; ++i)
+    for (int j = 0; j < int{n}; ++j)
       entries.push_back((Q[i] * K[j]).sum() / square_root(d_k));
   const Tensor scores_loop = stack(entries).view({n, n});
   // and a matrix product
