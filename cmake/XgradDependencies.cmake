@@ -16,8 +16,9 @@ foreach(package IN LISTS xgrad_packages)
     list(APPEND xgrad_missing ${package})
   endif()
 endforeach()
-find_library(XGRAD_BLAS_LIBRARY NAMES openblas blas)
-find_library(XGRAD_LAPACK_LIBRARY NAMES openblas lapack)  # OpenBLAS brings LAPACK along
+list(APPEND CMAKE_LIBRARY_PATH /opt/homebrew/opt/openblas/lib /usr/local/opt/openblas/lib)  # Homebrew links it nowhere else
+find_library(XGRAD_BLAS_LIBRARY NAMES openblas Accelerate blas)
+find_library(XGRAD_LAPACK_LIBRARY NAMES openblas Accelerate lapack)  # the first two bring LAPACK along
 foreach(library BLAS LAPACK)
   if(NOT XGRAD_${library}_LIBRARY)
     list(APPEND xgrad_missing ${library})

@@ -47,8 +47,9 @@ Described describe(const TensorFile& content) {
     check<ValueError>(
         is_new, "save_safetensors: '{}' and '{}' are the same value; store a tied weight once",
         first->second, name);
-    described.emplace(
-        name, dispatch(x.dtype(), [&x]<class T>() { return describe(x.data<T>(), x.shape()); }));
+    described.emplace(name, dispatch(x.dtype(), [&x = x]<class T>() {
+                        return describe(x.data<T>(), x.shape());
+                      }));
   }
   for (const auto& [name, ids] : content.indices) {
     check<ValueError>(described.emplace(name, describe(ids.data(), ids.shape())).second,

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -217,7 +216,8 @@ class Beside {
   // derivative, or it lies between the two slopes.
   Maybe kink() const {
     std::string told;
-    for (const std::size_t i : numbers_.wrong() | std::views::take(16)) {
+    const auto& wrong = numbers_.wrong();
+    for (const std::size_t i : std::span(wrong).first(std::min<std::size_t>(wrong.size(), 16))) {
       const Differences d = at(i, options_.eps);
       const double low = std::min(d.forward, d.backward), high = std::max(d.forward, d.backward);
       if (!(high - low >
