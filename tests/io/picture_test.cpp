@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <regex>
 #include <set>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/picture.hpp>
@@ -23,44 +22,78 @@ constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
 using Texts = std::vector<std::string>;
 
-/// The first group of every match.
-Texts all(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
+/// What stands between `start`, then `from` in the same element, and `to`, each time.
+Texts all(const std::string& text, const std::string& start, const std::string& from,
+          const std::string& to) {
   Texts found;
-  for (std::sregex_iterator i(text.begin(), text.end(), regex), end; i != end; ++i)
-    found.push_back((*i)[1]);
+  for (std::size_t at = 0; (at = text.find(start, at)) != std::string::npos;) {
+    at += start.size();
+    const std::size_t first = text.find(from, at);
+    if (first == std::string::npos || text.find('>', at) < first)
+      continue;
+    found.push_back(text.substr(first + from.size(),
+                                text.find(to, first + from.size()) - (first + from.size())));
+  }
   return found;
 }
 
 /// What stands in a picture's texts.
-Texts words(const std::string& svg) { return all(svg, "<text[^>]*>([^<]*)<"); }
+Texts words(const std::string& svg) { return all(svg, "<text", ">", "<"); }
 
 bool has(const Texts& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-/// The path of this colour.
+/// The paths of this colour.
+Texts paths_of(const std::string& svg, const std::string& color) {
+  return all(svg, "<path stroke='" + color + "'", " d='", "'");
+}
 std::string path_of(const std::string& svg, const std::string& color) {
-  const Texts found = all(svg, "<path stroke='" + color + "'[^>]* d='([^']*)'");
+  const Texts found = paths_of(svg, color);
   return found.empty() ? "" : found.back();
+}
+
+/// Whether the attributes behind an element's name are name='value', with what XML asks to escape
+/// escaped.
+bool well_formed_attributes(const std::string& tag, std::size_t at) {
+  while (at < tag.size() && tag.substr(at) != " ") {
+    const std::size_t value = tag.find("='", at), end = tag.find('\'', value + 2);
+    if (tag[at] != ' ' || value == std::string::npos || end == std::string::npos ||
+        tag.substr(value + 2, end - value - 2).find_first_of("<&") != std::string::npos)
+      return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 /// Whether elements are closed in order, and texts escaped.
 bool well_formed(const std::string& svg) {
   Texts open;
-  std::size_t at = 0;
-  for (std::smatch m; at < svg.size(); at += static_cast<std::size_t>(m.length())) {
-    static const std::regex token(
-        "</(\\w+)>|<(\\w+)( [\\w:-]+='[^'<&]*'| )*(/?)>|([^<&]|&#\\d+;)+");
-    const auto from = svg.begin() + static_cast<std::ptrdiff_t>(at);
-    if (!std::regex_search(from, svg.end(), m, token, std::regex_constants::match_continuous))
-      return false;
-    if (m[2].matched && m[4].length() == 0)
-      open.push_back(m[2]);
-    if (m[1].matched) {
-      if (open.empty() || open.back() != m[1])
+  for (std::size_t at = 0; at < svg.size(); ++at) {
+    if (svg[at] == '&') {
+      at = svg.find_first_not_of("0123456789", at + 2);
+      if (at == std::string::npos || svg[at] != ';')
         return false;
-      open.pop_back();
+    } else if (svg[at] == '<') {
+      const std::size_t end = svg.find('>', at);
+      std::string tag = svg.substr(at + 1, end - at - 1);
+      at = end;
+      if (end == std::string::npos || tag.empty())
+        return false;
+      if (tag[0] == '/') {
+        if (open.empty() || open.back() != tag.substr(1))
+          return false;
+        open.pop_back();
+        continue;
+      }
+      const bool closed = tag.back() == '/';
+      if (closed)
+        tag.pop_back();
+      const std::string name = tag.substr(0, tag.find(' '));
+      if (!well_formed_attributes(tag, name.size()))
+        return false;
+      if (!closed)
+        open.push_back(name);
     }
   }
   return open.empty() && !svg.empty();
@@ -83,6 +116,10 @@ TEST_CASE("picture: text for XML") {
   CHECK(text_width("\xE6\x95\xB0") > text_width("a"));
   CHECK_FALSE(well_formed("<svg><g></svg></g>"));
   CHECK_FALSE(well_formed("<svg>a & b</svg>"));
+  CHECK_FALSE(well_formed("<svg a='<'></svg>"));
+  CHECK_FALSE(well_formed("<svg a=1></svg>"));
+  CHECK_FALSE(well_formed("<svg"));
+  CHECK(well_formed("<svg a='1' b='2'><g/>&#60;</svg>"));
 }
 
 TEST_CASE("picture: a picture becomes as large as what is in it") {
@@ -128,13 +165,11 @@ TEST_CASE("picture: a heat map's cells have the scale's colours") {
       {.title = "T & t", .x_label = "key", .y_label = "query", .cell = 20, .numbers = false});
   CHECK(well_formed(svg));
   CHECK(svg.find("scale(20)") != std::string::npos);
-  const auto cells = [&](double place) {
-    return all(svg, "<path stroke='" + viridis(place) + "' d='([^']*)'").front();
-  };
+  const auto cells = [&](double place) { return paths_of(svg, viridis(place)).front(); };
   CHECK(cells(0) == "M0 0.5h1M2 2.5h1");
   CHECK(cells(1) == "M2 1.5h1M0 2.5h2");  // neighbours are one stroke
   CHECK(cells(std::round(0.25 * 255) / 255) == "M1 0.5h1");
-  CHECK(all(svg, "'#ddd' d='([^']*)'").front() == "M1 1.5h1");
+  CHECK(all(svg, "'#ddd'", " d='", "'").front() == "M1 1.5h1");
   CHECK(svg.find("M1 1l1 1m-1 0l1-1") != std::string::npos);  // and crossed
   for (const char* const text : {"T &#38; t", "key", "query", "1 not finite", "0", "2", "4"})
     CHECK(has(words(svg), text));
@@ -156,7 +191,7 @@ TEST_CASE("picture: a heat map's numbers and labels") {
   const Texts few = words(heat_map(ten, {.cell = 8, .numbers = false}));
   CHECK((has(few, "5") && !has(few, "1") && !has(few, "4")));
   const std::string upright = heat_map(zeros({1, 2}), {.columns = {"the word", "\xE6\x95\xB0"}});
-  CHECK(all(upright, "rotate[^>]*>([^<]*)<") == Texts{"the word", "\xE6\x95\xB0"});
+  CHECK(all(upright, "rotate", ">", "<") == Texts{"the word", "\xE6\x95\xB0"});
   CHECK(well_formed(heat_map(full({3, 5}, none))));
   CHECK(path_of(heat_map(zeros({1, 2}, DType::float64).requires_grad_(), {.numbers = false}),
                 viridis(std::round(0.5 * 255) / 255)) == "M0 0.5h2");
@@ -218,7 +253,7 @@ TEST_CASE("picture: a line chart") {
   // A gap, a cross above it, and a dot where a point is alone.
   const std::string gap = line_chart({{"g", {0, 1, 2, 3, 4}, {0, 2, none, 2, inf}}},
                                      {.y_low = 0, .y_high = 2, .width = 400, .height = 100});
-  const Texts paths = all(gap, "<path stroke='" + blue + "'[^>]* d='([^']*)'");
+  const Texts paths = paths_of(gap, blue);
   REQUIRE(paths.size() == 4);  // in the legend, lines, dots, crosses
   CHECK(paths[1] == "M0.0 100.0 100.0 0.0M300.0 0.0");
   CHECK(paths[2] == "M300.0 0.0h.1");
@@ -247,10 +282,12 @@ TEST_CASE("picture: many points, and many series") {
 
   std::vector<Series> series(8, Series{"s", {0, 1}, {0, 1}});
   const std::string eight = line_chart(series);
-  const Texts looks = all(eight, "<path (stroke='#[^']*' stroke-dasharray='[^']*')");
-  CHECK(std::set<std::string>(looks.begin(), looks.end()).size() == 8);
+  const Texts looks = all(eight, "<path stroke='#", "", " d='");
+  CHECK(std::ranges::count_if(std::set<std::string>(looks.begin(), looks.end()), [](auto& look) {
+          return look.find("stroke-dasharray='") != std::string::npos;
+        }) == 8);
   series[7].color = 0;
-  CHECK(all(line_chart(series), "(stroke='#0072b2' stroke-dasharray='')").size() == 4);
+  CHECK(all(line_chart(series), "stroke='#0072b2' stroke-dasharray=''", "", "").size() == 4);
 }
 
 TEST_CASE("picture: a line chart that cannot be drawn") {
