@@ -4,6 +4,9 @@ target_compile_options(xgrad_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversi
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(xgrad_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overread)  # false of its own std::string
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(xgrad_flags INTERFACE -Wno-sign-conversion)  # GCC's -Wconversion does without it, too
+endif()
 if(XGRAD_WERROR)
   target_compile_options(xgrad_flags INTERFACE -Werror)
 endif()

@@ -67,7 +67,7 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
     write_bytes(path, bytes);
     CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
                ContainsSubstring(path) && ContainsSubstring("byte 2") && ContainsSubstring(shown));
-    CHECK_THAT(message_of<ValueError>([&] { decode_utf8(bytes, "the prompt"); }),
+    CHECK_THAT(message_of<ValueError>([&bytes = bytes] { decode_utf8(bytes, "the prompt"); }),
                StartsWith("the prompt") && ContainsSubstring("byte 2") && ContainsSubstring(shown));
   }
 }

@@ -59,7 +59,7 @@ void train(Cases& cases, const std::string& name, const Make& make, const Traini
       training.change(*optimizer, t);
       optimizer->zero_grad();
       for (std::size_t k = 0; k < 2; ++k) {
-        const auto at = [&](const char* what) {
+        const auto at = [&, dtype = dtype](const char* what) {
           const Tensor& all = cases.file.tensor(what + keys[k]);
           return select(all, 0, static_cast<std::int64_t>(t)).to(dtype);
         };

@@ -78,7 +78,7 @@ TEST_CASE("safetensors: what is written is read again, bit for bit") {
     CHECK(y.dtype() == x.dtype());
     CHECK(y.shape() == x.shape());
     CHECK_FALSE(y.requires_grad());
-    dispatch(x.dtype(), [&]<class T>() {
+    dispatch(x.dtype(), [&y = y, &x = x]<class T>() {
       CHECK(values_of(y.data<T>(), y.numel()) == values_of(x.data<T>(), x.numel()));
     });
   }

@@ -108,7 +108,9 @@ TEST_CASE("weights: layers give PyTorch's outputs with PyTorch's state dicts", "
   nn::MultiHeadAttention attention(12, 3);
   nn::eval(attention);
   io::load(attention, golden_weights("multi_head_attention"));
-  const auto in = [&](int i) { return tensors.at("multi_head_attention.in" + std::to_string(i)); };
+  const auto in = [&tensors = tensors](int i) {
+    return tensors.at("multi_head_attention.in" + std::to_string(i));
+  };
   const auto [y, weights] = attention(in(0), in(1), in(2));
   check_close(y, tensors.at("multi_head_attention.out0"));
   check_close(weights, tensors.at("multi_head_attention.out1"));
