@@ -5,7 +5,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(xgrad_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overread)  # false of its own std::string
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  target_compile_options(xgrad_flags INTERFACE -Wno-sign-conversion)  # GCC's -Wconversion does without it, too
+  target_compile_options(xgrad_flags INTERFACE -Wno-sign-conversion -Wno-implicit-float-conversion)  # of constants, where GCC is silent
 endif()
 if(XGRAD_WERROR)
   target_compile_options(xgrad_flags INTERFACE -Werror)
