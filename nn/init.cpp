@@ -44,8 +44,8 @@ static Tensor filled(Tensor x, const F& f) {
 }
 
 Tensor constant_(Tensor x, double value) {
-  return filled(std::move(x),
-                [value]<class T>(std::span<T> a) { std::ranges::fill(a, static_cast<T>(value)); });
+  x.fill_(value);
+  return x;
 }
 Tensor zeros_(Tensor x) { return constant_(std::move(x), 0); }
 Tensor ones_(Tensor x) { return constant_(std::move(x), 1); }

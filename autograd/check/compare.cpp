@@ -229,26 +229,21 @@ std::string Alignment::scaled(const Op& m, const Op& r) const {
 }
 
 std::string Alignment::other_order(std::size_t m, std::size_t r) const {
-  const auto is_changed = [](const std::vector<std::size_t>& order) {
-    return !std::ranges::is_sorted(order);
+  // the first op of a run whose value has the same numbers, in another order
+  const auto find = [this](const Run& run, const Intermediate& value, const char* whose,
+                           const char* end) -> std::string {
+    for (std::size_t n = 0; n < run.ops.size(); ++n)
+      if (const auto found = order(run.ops[n].value, value);
+          found && !std::ranges::is_sorted(*found))
+        return fmt::format(
+            "yours holds the same numbers in another order: those of {} {}, {}, with its "
+            "dimensions permuted by ({}){}",
+            whose, name_of(described(run, n)), to_string(run.ops[n].value.shape()),
+            fmt::join(*found, ", "), end);
+    return {};
   };
-  const Op& theirs = reference_.ops[r];
-  for (std::size_t n = 0; n < mine_.ops.size(); ++n)
-    if (const auto found = order(mine_.ops[n].value, theirs.value); found && is_changed(*found))
-      return fmt::format(
-          "yours holds the same numbers in another order: those of your {}, {}, with its "
-          "dimensions permuted by ({}), are the reference's",
-          name_of(described(mine_, n)), to_string(mine_.ops[n].value.shape()),
-          fmt::join(*found, ", "));
-  const Op& own = mine_.ops[m];
-  for (std::size_t n = 0; n < reference_.ops.size(); ++n)
-    if (const auto found = order(reference_.ops[n].value, own.value); found && is_changed(*found))
-      return fmt::format(
-          "yours holds the same numbers in another order: those of the reference's {}, {}, with "
-          "its dimensions permuted by ({})",
-          name_of(described(reference_, n)), to_string(reference_.ops[n].value.shape()),
-          fmt::join(*found, ", "));
-  return {};
+  const std::string told = find(mine_, reference_.ops[r].value, "your", ", are the reference's");
+  return told.empty() ? find(reference_, mine_.ops[m].value, "the reference's", "") : told;
 }
 
 // My op that does what this op of the reference does: of that name and shape, but another value.
