@@ -127,7 +127,10 @@ class alignas(2 * sizeof(void*)) Tensor {
   /// A std::vector's elements, without a copy if it is given away; 1-d unless sizes are given.
   template <class T>
   requires std::same_as<T, float> || std::same_as<T, double>
-  explicit Tensor(std::vector<T> elements) : Tensor(std::move(elements), Dims(elements.size())) {}
+  explicit Tensor(std::vector<T> elements) {
+    const Dims size(elements.size());  // before they move: arguments are evaluated in any order
+    *this = Tensor(std::move(elements), size);
+  }
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
