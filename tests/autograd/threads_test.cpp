@@ -45,9 +45,17 @@ constexpr int skipped = 77, timed_out = 78;
 // cannot; after a product in the parent it keeps to one thread.
 void use_blas() { matmul(ones({2, 2}), ones({2, 2})); }
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitizer = true;  // it follows no threads of a forked process
+#else
+constexpr bool thread_sanitizer = false;
+#endif
+
 // What f returns in a child process, which is ended if it hangs.
 template <class F>
 int in_child(const F& f) {
+  if (thread_sanitizer)
+    return f();
   std::fflush(nullptr);  // or the child writes it as well
   std::cout.flush();
   const pid_t child = ::fork();
@@ -101,6 +109,8 @@ TEST_CASE("threads that cannot be started for want of address space are done wit
 #if defined(__SANITIZE_ADDRESS__)
   return;  // AddressSanitizer itself takes terabytes of it
 #endif
+  if (thread_sanitizer)
+    return;
   use_blas();
   for (const std::size_t room : {50, 200, 1000}) {
     CAPTURE(room);
@@ -113,6 +123,8 @@ TEST_CASE("threads that cannot be started for want of address space are done wit
 }
 
 TEST_CASE("threads that cannot be started for want of processes are done without", "[threads]") {
+  if (thread_sanitizer)
+    return;
   use_blas();
   for (const rlim_t processes : {1, 3, 6}) {
     CAPTURE(processes);
@@ -210,6 +222,8 @@ TEST_CASE("the number of threads may be changed while another thread works", "[t
 }
 
 TEST_CASE("a child process has threads of its own", "[threads]") {
+  if (thread_sanitizer)
+    return;
   const Threads three(3);
   CHECK(all_done(100));  // the parent's threads have started
   Generator generator(1);
