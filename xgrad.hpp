@@ -1,7 +1,7 @@
 #pragma once
-// What a program needs, in one header.  Not among it, because they take longer to compile: the bridge
-// to xtensor with array() and update(), <xgrad/autograd/xtensor.hpp>, and what ops of your own are
-// made of, <xgrad/autograd/custom_op.hpp>.
+// What a program needs, in one header.  Not among it, because they take longer to compile: the
+// bridge to xtensor with array() and update(), <xgrad/autograd/xtensor.hpp>, and what ops of your
+// own are made of, <xgrad/autograd/custom_op.hpp>.
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/compare.hpp>

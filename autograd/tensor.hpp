@@ -102,7 +102,7 @@ using Mask = Plain<bool>;
 ///
 /// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and
 /// `a = a + b` make the handle `a` name a new Tensor and leave other handles on the old one alone;
-/// update() is the one way to change a value.
+/// update(), copy_() and fill_() change a value.
 ///
 /// (It is aligned to its size so that a formula that captures one can be told: see OpNode.)
 class alignas(2 * sizeof(void*)) Tensor {

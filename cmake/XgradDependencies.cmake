@@ -17,6 +17,12 @@ foreach(package IN LISTS xgrad_packages)
   endif()
 endforeach()
 list(APPEND CMAKE_LIBRARY_PATH /opt/homebrew/opt/openblas/lib /usr/local/opt/openblas/lib)  # Homebrew links it nowhere else
+if(XGRAD_EXAMPLES)
+  find_program(XGRAD_PATCH patch)  # makes the exercises' solutions
+  if(NOT XGRAD_PATCH)
+    list(APPEND xgrad_missing patch)
+  endif()
+endif()
 find_library(XGRAD_BLAS_LIBRARY NAMES openblas Accelerate blas)
 find_library(XGRAD_LAPACK_LIBRARY NAMES openblas Accelerate lapack)  # the first two bring LAPACK along
 foreach(library BLAS LAPACK)

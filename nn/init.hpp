@@ -1,7 +1,7 @@
 #pragma once
 // Filling Tensors with initial values, in place, with PyTorch's names, formulas and order of draws.
 //
-// Each takes a handle, changes its Tensor's value with update() and returns the handle.
+// Each takes a handle, changes its Tensor's value as update() does and returns the handle.
 
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/tensor.hpp>

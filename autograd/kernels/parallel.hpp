@@ -12,9 +12,8 @@ class FunctionRef {
  public:
   template <class F>
   FunctionRef(const F& f)
-      : object_(&f), call_([](const void* o, Args... args) {
-          (*static_cast<const F*>(o))(args...);
-        }) {}
+      : object_(&f),
+        call_([](const void* o, Args... args) { (*static_cast<const F*>(o))(args...); }) {}
   void operator()(Args... args) const { call_(object_, args...); }
 
  private:

@@ -124,8 +124,8 @@ struct Backward {
     for (std::size_t r = 0; r < count; ++r) {
       const RowIn<T> out(y + r * n, n), gradient(g + r * n, n);
       RowOut<T> to(dx + r * n, n);
-      const simd::Batch<T> sum(static_cast<T>(
-          row_sum<T>(n, [&](std::size_t i) { return term(out[i], gradient[i]); })));
+      const simd::Batch<T> sum(
+          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return term(out[i], gradient[i]); })));
       for_row<T>(n, [&](std::size_t i) { to.set(i, result(out[i], gradient[i], sum)); });
     }
   }

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <concepts>
 #include <cstdlib>
@@ -32,11 +31,14 @@ std::string to_string(const Range<T>& range) {
 // Reads a number from the start of a text; returns where it ends.
 template <class T>
 const char* parse(const char* from, const char* end, T& value) {
-#ifndef __cpp_lib_to_chars  // libc++ reads no floating-point numbers
+#ifndef __cpp_lib_to_chars  // libc++'s reads no floating-point numbers; strtod() takes more
   if constexpr (std::is_floating_point_v<T>) {
+    const std::string_view text(from, end);
+    if (text.find_first_not_of("0123456789.eE+-") != text.npos || text.starts_with('+'))
+      return from;
     char* stop = nullptr;
     value = std::strtod(from, &stop);
-    return std::isspace(static_cast<unsigned char>(*from)) != 0 || *from == '+' ? from : stop;
+    return stop;
   } else
 #endif
   {

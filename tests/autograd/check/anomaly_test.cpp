@@ -9,8 +9,8 @@
 #include <xgrad/nn/self_attention.hpp>
 
 #include "helpers/catch.hpp"
-#include "helpers/tensors.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
