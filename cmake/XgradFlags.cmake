@@ -22,3 +22,10 @@ if(XGRAD_SANITIZE)
     target_compile_options(xgrad_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
 endif()
+# Compiles a few sources of a target as one: each parses and instantiates much the same.  Not where precompiled
+# headers are off, which the sanitizer builds are to show that each source stands alone.
+function(xgrad_together target)
+  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+  endif()
+endfunction()

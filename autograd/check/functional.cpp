@@ -84,8 +84,8 @@ class Call {
 };
 
 // grad(), with zeros for what does not depend on an input, or on any.
-Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& v,
-                  const GradOptions& options) {
+Tensors gradients_or_zeros(const Tensors& outputs, const Tensors& inputs, const Tensors& v,
+                           const GradOptions& options) {
   Tensors result = detail::partial_gradients(outputs, inputs, v, options);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!result[i].defined())
@@ -95,15 +95,15 @@ Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& 
 
 Tensors gradient_of_single(const Call& call) {
   const Tensor& y = call.single_output();
-  return gradients({y}, call.inputs(), {ones_like(y)}, {.create_graph = true});
+  return gradients_or_zeros({y}, call.inputs(), {ones_like(y)}, {.create_graph = true});
 }
 
 // d y / d every input.
 Tensors rows(const Tensor& y, const Tensors& xs, bool create_graph) {
   std::vector<Tensors> rows_of(xs.size());
   for (std::size_t at = 0; at < y.numel(); ++at) {
-    const Tensors row = gradients({y}, xs, {detail::one_hot(y, at)},
-                                  {.create_graph = create_graph, .retain_graph = true});
+    const Tensors row = gradients_or_zeros({y}, xs, {detail::one_hot(y, at)},
+                                           {.create_graph = create_graph, .retain_graph = true});
     for (std::size_t j = 0; j < xs.size(); ++j)
       rows_of[j].push_back(row[j]);
   }
@@ -130,7 +130,7 @@ std::pair<Tensors, Tensors> vjp(const TensorFunction& func, const Tensors& input
   const Call call("vjp", func, inputs, create_graph);
   const Tensors u = call.vectors(v, call.outputs(), "output");
   return {call.result(),
-          gradients(call.outputs(), call.inputs(), u, {.create_graph = create_graph})};
+          gradients_or_zeros(call.outputs(), call.inputs(), u, {.create_graph = create_graph})};
 }
 
 std::pair<Tensors, Tensors> jvp(const TensorFunction& func, const Tensors& inputs, const Tensors& v,
@@ -140,8 +140,8 @@ std::pair<Tensors, Tensors> jvp(const TensorFunction& func, const Tensors& input
   Tensors u;
   for (const Tensor& y : call.outputs())
     u.push_back(zeros_like(y).requires_grad_());
-  const Tensors g = gradients(call.outputs(), call.inputs(), u, {.create_graph = true});
-  return {call.result(), gradients(g, u, along, {.create_graph = create_graph})};
+  const Tensors g = gradients_or_zeros(call.outputs(), call.inputs(), u, {.create_graph = true});
+  return {call.result(), gradients_or_zeros(g, u, along, {.create_graph = create_graph})};
 }
 
 std::pair<Tensor, Tensors> hvp(const TensorFunction& func, const Tensors& inputs, const Tensors& v,
@@ -149,7 +149,8 @@ std::pair<Tensor, Tensors> hvp(const TensorFunction& func, const Tensors& inputs
   const Call call("hvp", func, inputs, create_graph);
   const Tensors along = call.vectors(v, call.inputs(), "input");
   const Tensors g = gradient_of_single(call);
-  return {call.result()[0], gradients(g, call.inputs(), along, {.create_graph = create_graph})};
+  return {call.result()[0],
+          gradients_or_zeros(g, call.inputs(), along, {.create_graph = create_graph})};
 }
 
 std::vector<Tensors> jacobian(const TensorFunction& func, const Tensors& inputs,

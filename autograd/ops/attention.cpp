@@ -19,7 +19,7 @@ using detail::AttentionTensors;
 using detail::leading;
 using kernels::Matrices;
 
-constexpr const char* op = "scaled_dot_product_attention";
+constexpr const char* attention_op = "scaled_dot_product_attention";
 
 // ---- the kernel on Tensors (..., T, D) ----
 
@@ -41,8 +41,9 @@ Matrices<E> mask_matrices(E* data, const Shape& shape, const Shape& batch) {
 }
 
 Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
-  return broadcast_shapes(broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), op),
-                          leading(v.shape(), 2), op);
+  return broadcast_shapes(
+      broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op),
+      leading(v.shape(), 2), attention_op);
 }
 
 template <class T>
@@ -124,7 +125,8 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Sa
 
 void composed_backward(Sink& sink, const AttentionSetup& setup, const std::array<Saved, 4>& saved) {
   const AttentionTensors g = detail::compose_attention_backward(
-      op, setup, {saved[0].tensor(), saved[1].tensor(), saved[2].tensor(), saved[3].tensor()},
+      attention_op, setup,
+      {saved[0].tensor(), saved[1].tensor(), saved[2].tensor(), saved[3].tensor()},
       sink.gradient());
   sink.add(0, g.q);
   sink.add(1, g.k);
@@ -146,7 +148,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
     });
   };
   const std::array<Saved, 4> saved{q, k, v, bias};
-  return record(op, {q, k, v, bias}, run,
+  return record(attention_op, {q, k, v, bias}, run,
                 [setup, saved](Sink& sink) {
                   if (sink.create_graph())
                     composed_backward(sink, setup, saved);
@@ -167,31 +169,33 @@ Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
                        to_string(v.shape()));
   };
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    fail<ShapeError>("{}: {}: each needs at least the dimensions (T, D)", op, shapes());
+    fail<ShapeError>("{}: {}: each needs at least the dimensions (T, D)", attention_op, shapes());
   if (q.size(-1) != k.size(-1))
-    fail<ShapeError>("{}: {}: the last dimensions of q and k, {} and {}, differ", op, shapes(),
-                     q.size(-1), k.size(-1));
+    fail<ShapeError>("{}: {}: the last dimensions of q and k, {} and {}, differ", attention_op,
+                     shapes(), q.size(-1), k.size(-1));
   if (k.size(-2) != v.size(-2))
-    fail<ShapeError>("{}: {}: k has {} positions but v has {}", op, shapes(), k.size(-2),
+    fail<ShapeError>("{}: {}: k has {} positions but v has {}", attention_op, shapes(), k.size(-2),
                      v.size(-2));
-  detail::check_operands(op, std::array{q, k, v, bias.defined() ? bias : q});
+  detail::check_operands(attention_op, std::array{q, k, v, bias.defined() ? bias : q});
   check<ValueError>(!(has_mask && options.is_causal),
-                    "{}: a mask and is_causal were given; put the causal mask into the mask", op);
+                    "{}: a mask and is_causal were given; put the causal mask into the mask",
+                    attention_op);
   batch_of(q, k, v);
-  return detail::with_matrix(broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), op),
-                             q.size(-2), k.size(-2));
+  return detail::with_matrix(
+      broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),
+      k.size(-2));
 }
 
 void check_mask(const Shape& mask, const Shape& scores) {
-  if (mask.size() > scores.size() || broadcast_shapes(scores, mask, op) != scores)
-    fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", op, to_string(mask),
-                     to_string(scores));
+  if (mask.size() > scores.size() || broadcast_shapes(scores, mask, attention_op) != scores)
+    fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", attention_op,
+                     to_string(mask), to_string(scores));
 }
 
 AttentionSetup make_setup(const Tensor& q, const Shape& scores, const AttentionOptions& options) {
   const double d = static_cast<double>(std::max<std::size_t>(1, q.size(-1)));
   AttentionSetup setup{options.is_causal, options.scale.value_or(1 / std::sqrt(d)), {}, {}};
-  detail::draw_dropout(op, options.dropout_p, scores, setup);
+  detail::draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
 

@@ -13,7 +13,7 @@ namespace {
 using detail::AttentionSetup;
 using kernels::Matrices;
 
-constexpr const char* op = "causal_self_attention";
+constexpr const char* packed_op = "causal_self_attention";
 
 // Sizes of qkv (B, T, 3C) with C = H * D.
 struct Packed {
@@ -79,7 +79,7 @@ Tensor composed_backward(const AttentionSetup& setup, const Packed& sizes, const
   const Tensor parts = permute(reshape(qkv, {b, t, 3, h, d}), {2, 0, 3, 1, 4});  // (3, B, H, T, D)
   const Tensor g = transpose(reshape(gradient, {b, t, h, d}), 1, 2);             // (B, H, T, D)
   const detail::AttentionTensors d_parts = detail::compose_attention_backward(
-      op, setup, {select(parts, 0, 0), select(parts, 0, 1), select(parts, 0, 2), {}}, g);
+      packed_op, setup, {select(parts, 0, 0), select(parts, 0, 1), select(parts, 0, 2), {}}, g);
   const Tensor stacked = stack({d_parts.q, d_parts.k, d_parts.v});           // (3, B, H, T, D)
   return reshape(permute(stacked, {1, 3, 0, 2, 4}), {b, t, 3 * sizes.c()});  // (B, T, 3C)
 }
@@ -87,14 +87,14 @@ Tensor composed_backward(const AttentionSetup& setup, const Packed& sizes, const
 }  // namespace
 
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p) {
-  check<ValueError>(n_head > 0, "{}: n_head is 0", op);
+  check<ValueError>(n_head > 0, "{}: n_head is 0", packed_op);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
-    fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", op,
+    fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
                      to_string(qkv.shape()), n_head);
   const Packed sizes(qkv.shape(), n_head);
   const double d = static_cast<double>(std::max<std::size_t>(1, sizes.d));
   AttentionSetup setup{true, 1 / std::sqrt(d), {}, {}};
-  detail::draw_dropout(op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
+  detail::draw_dropout(packed_op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
   const auto run = [setup, n_head](std::span<const Tensor> in) {
     const Packed packed(in[0].shape(), n_head);
     return dispatch(in[0].dtype(), [&]<class T>() {
@@ -104,7 +104,7 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
       return Tensor(std::move(out));
     });
   };
-  return record(op, {qkv}, run, [setup, sizes, saved = Saved(qkv)](Sink& sink) {
+  return record(packed_op, {qkv}, run, [setup, sizes, saved = Saved(qkv)](Sink& sink) {
     if (sink.create_graph())
       sink.add(0, composed_backward(setup, sizes, saved.tensor(), sink.gradient()));
     else

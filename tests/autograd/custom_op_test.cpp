@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 namespace mine {
 
@@ -55,8 +56,6 @@ Tensor scale_gradient(const Tensor& x, double factor) {
 using namespace xgrad;
 
 namespace {
-
-Tensor leaf(const Values& values) { return tensor(values, DType::float64).requires_grad_(); }
 
 template <class F>
 void check_derivatives(const F& f, const std::vector<Tensor>& inputs) {

@@ -36,7 +36,7 @@ struct NotFinite : Observer {
   void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 
-struct Model {
+struct LeafAndInner {
   Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_() * 2;
   static void visit(auto& self, auto&& v) { v("a", self.a), v("b", self.b); }
 };
@@ -291,7 +291,7 @@ TEST_CASE("a grad() that fails leaves the graph for another try", "[misuse]") {
 }
 
 TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
-  Model model;
+  LeafAndInner model;
   sum(model.a).backward();
   CHECK_THROWS_AS(nn::to(model, DType::float64), GraphError);
   CHECK(model.a.dtype() == DType::float32);

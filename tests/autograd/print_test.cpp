@@ -1,19 +1,16 @@
 // Printing, against what PyTorch prints.
 
-#include <limits>
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
 
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-struct Golden {
+struct Printed {
   const char* name;
   std::string (*print)();
   PrintOptions options;
@@ -32,7 +29,7 @@ std::string zeros_10_100() {
   return text + "])";
 }
 
-const Golden table[] = {
+const Printed table[] = {
     // clang-format off
 {"0-d", [] { return to_string(scalar(1.5)); }, {},
  R"(tensor(1.5000))"},
@@ -68,13 +65,13 @@ const Golden table[] = {
  R"(tensor([0.0001, 0.0002]))"},
 {"three digits in the exponent", [] { return to_string(tensor({1e-200, 1e200}, DType::float64)); }, {},
  R"(tensor([1.0000e-200, 1.0000e+200], dtype=torch.float64))"},
-{"not finite, whole", [] { return to_string(tensor({1, nan, inf, -inf})); }, {},
+{"not finite, whole", [] { return to_string(tensor({1, not_a_number, inf, -inf})); }, {},
  R"(tensor([1., nan, inf, -inf]))"},
-{"not finite, fractions", [] { return to_string(tensor({0.5, nan, inf, -inf})); }, {},
+{"not finite, fractions", [] { return to_string(tensor({0.5, not_a_number, inf, -inf})); }, {},
  R"(tensor([0.5000,    nan,    inf,   -inf]))"},
-{"not finite, scientific", [] { return to_string(tensor({0.5, nan, -inf, 1e9})); }, {},
+{"not finite, scientific", [] { return to_string(tensor({0.5, not_a_number, -inf, 1e9})); }, {},
  R"(tensor([5.0000e-01,        nan,       -inf, 1.0000e+09]))"},
-{"only NaN", [] { return to_string(tensor({nan, nan})); }, {},
+{"only NaN", [] { return to_string(tensor({not_a_number, not_a_number})); }, {},
  R"(tensor([nan, nan]))"},
 {"only infinities", [] { return to_string(tensor({inf, 0, -inf})); }, {},
  R"(tensor([inf, 0., -inf]))"},
@@ -228,10 +225,10 @@ class Options {
 }  // namespace
 
 TEST_CASE("printing is PyTorch's", "[print]") {
-  for (const Golden& golden : table) {
-    INFO(golden.name);
-    const Options options(golden.options);
-    CHECK(golden.print() == golden.text);
+  for (const Printed& printed : table) {
+    INFO(printed.name);
+    const Options options(printed.options);
+    CHECK(printed.print() == printed.text);
   }
 }
 

@@ -310,9 +310,9 @@ TEST_CASE("random: arguments out of range are errors", "[random]") {
     CHECK_THROWS_WITH(fill_exponential(out, rate, g),
                       ContainsSubstring("is not positive and finite"));
   CHECK_THROWS_AS(g.random_below(0), ValueError);
-  const float inf = std::numeric_limits<float>::infinity();
+  const float float_inf = std::numeric_limits<float>::infinity();
   for (const std::vector<float>& weights :
-       {std::vector<float>{}, {0, 0}, {1, -1}, {1, inf}, {std::nanf(""), 1}})
+       {std::vector<float>{}, {0, 0}, {1, -1}, {1, float_inf}, {std::nanf(""), 1}})
     CHECK_THROWS_AS(multinomial(weights, g), ValueError);
   CHECK_THROWS_WITH(bernoulli(tensor({0.5, 1.5}), g),
                     ContainsSubstring("bernoulli: p 1.5 at place 1 is not between 0 and 1"));

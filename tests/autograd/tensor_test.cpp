@@ -11,17 +11,11 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-std::vector<double> numbers(const Tensor& x) {
-  const Tensor y = to(x, DType::float64);
-  return {y.data<double>(), y.data<double>() + y.numel()};
-}
-
-std::vector<std::int64_t> numbers(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
 
 using List = std::vector<double>;
 

@@ -287,7 +287,7 @@ void add_transformer(Cases& cases) {
       "GPT/loss_dropout", [&] { return nn::GPT(dropping); }, loss, ErrorUnit::absolute);
 }
 
-std::vector<Comparison> run(const GoldenFile& file) {
+std::vector<Comparison> run_layers(const GoldenFile& file) {
   Cases cases{file};
   add_plain_layers(cases);
   add_multi_head_attention(cases);
@@ -301,10 +301,10 @@ std::vector<Comparison> run(const GoldenFile& file) {
 TEST_CASE("golden layers: initial parameters, outputs and gradients are PyTorch's",
           "[nn][golden]") {
   const GoldenFile file("layers");
-  check_golden(run(file));
+  check_golden(run_layers(file));
   CHECK(file.unused().empty());
 }
 
 TEST_CASE("golden layers: summary", "[.golden-summary]") {
-  print_golden_summary("layers", run(GoldenFile("layers")));
+  print_golden_summary("layers", run_layers(GoldenFile("layers")));
 }

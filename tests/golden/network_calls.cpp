@@ -21,7 +21,7 @@ void add_softmax(GoldenCalls& calls) {
   add_op("log_softmax", log_softmax);
 }
 
-void add_norms(GoldenCalls& calls) {
+void add_norm_layers(GoldenCalls& calls) {
   const auto add_samples = [&](const std::string& sample, const Dims& shape) {
     calls.add("layer_norm", {sample},
               [=](const In& in) { return layer_norm(in[0], shape, in[1], in[2]); });
@@ -190,7 +190,7 @@ void add_attention(GoldenCalls& calls) {
 
 void add_network_calls(GoldenCalls& calls) {
   add_softmax(calls);
-  add_norms(calls);
+  add_norm_layers(calls);
   add_dropout(calls);
   add_cross_entropy(calls);
   add_other_losses(calls);

@@ -15,7 +15,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-double tolerance(DType dtype) { return dtype == DType::float64 ? 1e-12 : 1e-5; }
+double golden_tolerance(DType dtype) { return dtype == DType::float64 ? 1e-12 : 1e-5; }
 
 using AddCalls = void(GoldenCalls&);
 
@@ -39,7 +39,7 @@ void check(AddCalls* group) {
       for (const DType dtype : {DType::float64, DType::float32})
         for (const auto& [what, error] : deviations(golden_cases().at(name), call, dtype)) {
           INFO(what << " in " << to_string(dtype));
-          CHECK(error <= tolerance(dtype));
+          CHECK(error <= golden_tolerance(dtype));
         }
     }
 }
@@ -125,5 +125,5 @@ TEST_CASE("golden values: cases by op and largest errors", "[.golden-summary]") 
   }
   print(std::to_string(lines.size()) + " ops", total);
   for (const auto& [dtype, error] : total.largest)
-    CHECK(error <= tolerance(dtype));
+    CHECK(error <= golden_tolerance(dtype));
 }

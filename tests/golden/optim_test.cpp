@@ -16,6 +16,7 @@
 
 #include "golden/file.hpp"
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -27,7 +28,7 @@ constexpr std::size_t steps = 20;
 constexpr std::pair<const char*, DType> dtypes[] = {{"f64", DType::float64},
                                                     {"f32", DType::float32}};
 
-struct Cases {
+struct OptimizerCases {
   const GoldenFile& file;
   std::vector<Comparison> found = {};
 
@@ -46,7 +47,8 @@ struct Training {
 
 // make(a, b) returns an optimizer of the two parameters.
 template <class Make>
-void train(Cases& cases, const std::string& name, const Make& make, const Training& training = {}) {
+void train(OptimizerCases& cases, const std::string& name, const Make& make,
+           const Training& training = {}) {
   for (const auto& [label, dtype] : dtypes) {
     const std::string keys[] = {"a", "b"};
     std::vector<Tensor> parameters;
@@ -86,7 +88,7 @@ Training on_schedule() {
   }};
 }
 
-void add_sgd(Cases& cases) {
+void add_sgd(OptimizerCases& cases) {
   const auto sgd = [&](const std::string& name, const SGDOptions& options,
                        const Training& training = {}) {
     train(
@@ -113,7 +115,7 @@ void add_sgd(Cases& cases) {
 }
 
 template <class Kind, class Options>
-void add_adam(Cases& cases, const std::string& kind) {
+void add_adam(OptimizerCases& cases, const std::string& kind) {
   const auto adam = [&](const std::string& name, const Options& options,
                         const Training& training = {}) {
     train(
@@ -140,7 +142,7 @@ void add_adam(Cases& cases, const std::string& kind) {
 
 // ---- schedules ----
 
-void add_schedules(Cases& cases) {
+void add_schedules(OptimizerCases& cases) {
   const auto rates = [&](const std::string& name, const Schedule& schedule, std::size_t stride = 1,
                          std::size_t first = 0) {
     std::vector<Tensor> values;
@@ -167,7 +169,7 @@ void add_schedules(Cases& cases) {
 
 // clip(parameters) changes the gradients of three parameters; a fourth has none.
 template <class Clip>
-void add_clip(Cases& cases, const std::string& name, const Clip& clip) {
+void add_clip(OptimizerCases& cases, const std::string& name, const Clip& clip) {
   for (const auto& [label, dtype] : dtypes) {
     std::vector<Tensor> parameters;
     for (const int k : {0, 1, 2}) {
@@ -187,7 +189,7 @@ void add_clip(Cases& cases, const std::string& name, const Clip& clip) {
   }
 }
 
-void add_clipping(Cases& cases) {
+void add_clipping(OptimizerCases& cases) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const double norm_type : {2.0, 1.0, 3.0, infinity, 0.5})
     for (const double max_norm : {1.0, 1000.0, 0.0})
@@ -204,8 +206,8 @@ void add_clipping(Cases& cases) {
              });
 }
 
-std::vector<Comparison> run(const GoldenFile& file) {
-  Cases cases{file};
+std::vector<Comparison> run_optimizers(const GoldenFile& file) {
+  OptimizerCases cases{file};
   add_sgd(cases);
   add_adam<Adam, AdamOptions>(cases, "Adam");
   add_adam<AdamW, AdamWOptions>(cases, "AdamW");
@@ -222,10 +224,10 @@ std::vector<Comparison> run(const GoldenFile& file) {
 TEST_CASE("golden optimizers: every step, rate and clipped gradient is PyTorch's",
           "[optim][golden]") {
   const GoldenFile file("optimizers");
-  check_golden(run(file));
+  check_golden(run_optimizers(file));
   CHECK(file.unused().empty());
 }
 
 TEST_CASE("golden optimizers: summary", "[.golden-summary]") {
-  print_golden_summary("optimizers", run(GoldenFile("optimizers")));
+  print_golden_summary("optimizers", run_optimizers(GoldenFile("optimizers")));
 }

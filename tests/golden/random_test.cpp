@@ -194,7 +194,7 @@ void initialised(std::initializer_list<double> parameters, const F& compare) {
         compare(zeros(sizes, dtype), parameter);
 }
 const std::initializer_list<double> gains = {1, 5.0 / 3, std::sqrt(2.0)};
-const std::initializer_list<double> slopes = {0, 0.2, std::sqrt(5.0)};
+const std::initializer_list<double> leaky_slopes = {0, 0.2, std::sqrt(5.0)};
 
 void xavier_uniform_case(Draws& d) {
   initialised(gains, [&](const Tensor& x, double gain) {
@@ -207,11 +207,11 @@ void xavier_normal_case(Draws& d) {
   });
 }
 void kaiming_uniform_case(Draws& d) {
-  initialised(slopes,
+  initialised(leaky_slopes,
               [&](const Tensor& x, double a) { d.exact(nn::init::kaiming_uniform_(x, a, d.g)); });
 }
 void kaiming_normal_case(Draws& d) {
-  initialised(slopes,
+  initialised(leaky_slopes,
               [&](const Tensor& x, double a) { d.normal(nn::init::kaiming_normal_(x, a, d.g)); });
 }
 
@@ -261,7 +261,7 @@ constexpr Case cases[] = {
     {"interleaved", interleaved_case},
 };
 
-std::vector<Comparison> run(const GoldenFile& file) {
+std::vector<Comparison> run_generator(const GoldenFile& file) {
   std::vector<Comparison> found;
   for (const Case& c : cases)
     for (const std::uint64_t seed : {42, 1337})
@@ -276,10 +276,10 @@ std::vector<Comparison> run(const GoldenFile& file) {
 
 TEST_CASE("golden random: every transform draws PyTorch's numbers", "[random][golden]") {
   const GoldenFile file("generator");
-  check_golden(run(file));
+  check_golden(run_generator(file));
   CHECK(file.unused().empty());
 }
 
 TEST_CASE("golden random: summary", "[.golden-summary]") {
-  print_golden_summary("random generator", run(GoldenFile("generator")));
+  print_golden_summary("random generator", run_generator(GoldenFile("generator")));
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "golden/ops.hpp"
+#include "helpers/tensors.hpp"
 
 namespace xgrad::testing {
 namespace {
@@ -109,7 +110,6 @@ void add_extrema(GoldenCalls& calls) {
 }
 
 void add_norms(GoldenCalls& calls) {
-  const double inf = std::numeric_limits<double>::infinity();
   const auto total = [&](const std::string& sample, double ord) {
     calls.add("vector_norm", {sample}, [=](const In& in) { return vector_norm(in[0], ord); });
   };

@@ -1,10 +1,14 @@
 #pragma once
 // Small Tensors that tests make, and the numbers in them.
 
+#include <limits>
 #include <vector>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// A float64 leaf that requires a gradient.
 inline xgrad::Tensor leaf(const xgrad::Values& values) {
@@ -20,6 +24,9 @@ inline xgrad::Tensor normal(const xgrad::Dims& sizes, std::uint64_t seed,
 
 /// The elements of a Tensor of either dtype.
 inline std::vector<double> numbers(const xgrad::Tensor& x) { return xgrad::detail::elements(x); }
+inline std::vector<std::int64_t> numbers(const xgrad::Indices& x) {
+  return {x.data(), x.data() + x.numel()};
+}
 
 /// Changes element i.
 inline void set_element(xgrad::Tensor x, std::size_t i, double value) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/picture.hpp>
@@ -11,14 +10,12 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 using namespace xgrad::io;
 
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
 using Texts = std::vector<std::string>;
 
@@ -161,7 +158,7 @@ TEST_CASE("picture: round numbers along an axis") {
 
 TEST_CASE("picture: a heat map's cells have the scale's colours") {
   const std::string svg = heat_map(
-      tensor({{0, 1, 2}, {3, none, 4}, {4, 4, 0}}),
+      tensor({{0, 1, 2}, {3, not_a_number, 4}, {4, 4, 0}}),
       {.title = "T & t", .x_label = "key", .y_label = "query", .cell = 20, .numbers = false});
   CHECK(well_formed(svg));
   CHECK(svg.find("scale(20)") != std::string::npos);
@@ -179,7 +176,7 @@ TEST_CASE("picture: a heat map's cells have the scale's colours") {
 }
 
 TEST_CASE("picture: a heat map's numbers and labels") {
-  const Texts two = words(heat_map(tensor({{0.5, none}, {-0.25, -inf}})));
+  const Texts two = words(heat_map(tensor({{0.5, not_a_number}, {-0.25, -inf}})));
   for (const char* const number : {"0.500", "-0.250", "nan", "-inf", "2 not finite"})
     CHECK(has(two, number));
   CHECK(has(words(heat_map(tensor({{1e-5, 2e-5}}))), "1.0e-05"));
@@ -192,7 +189,7 @@ TEST_CASE("picture: a heat map's numbers and labels") {
   CHECK((has(few, "5") && !has(few, "1") && !has(few, "4")));
   const std::string upright = heat_map(zeros({1, 2}), {.columns = {"the word", "\xE6\x95\xB0"}});
   CHECK(all(upright, "rotate", ">", "<") == Texts{"the word", "\xE6\x95\xB0"});
-  CHECK(well_formed(heat_map(full({3, 5}, none))));
+  CHECK(well_formed(heat_map(full({3, 5}, not_a_number))));
   CHECK(path_of(heat_map(zeros({1, 2}, DType::float64).requires_grad_(), {.numbers = false}),
                 viridis(std::round(0.5 * 255) / 255)) == "M0 0.5h2");
   CHECK(heat_map(zeros({1024, 1024})).size() < 100'000);
@@ -204,7 +201,7 @@ TEST_CASE("picture: a heat map as text") {
         "0 |@@  |\n"
         "1 |::##|\n"
         "from \" \" for 0 to \"@\" for 1\n");
-  CHECK(heat_map_text(tensor({{1, none, 3}}),
+  CHECK(heat_map_text(tensor({{1, not_a_number, 3}}),
                       {.title = "T", .rows = {"s\xC3\xBCm"}, .columns = {"the", "cat", "sat"}}) ==
         "T\n"
         "     the sat\n"
@@ -251,7 +248,7 @@ TEST_CASE("picture: a line chart") {
   CHECK((has(cut, "1.0") && has(cut, "3.0") && !has(cut, "0.5")));
 
   // A gap, a cross above it, and a dot where a point is alone.
-  const std::string gap = line_chart({{"g", {0, 1, 2, 3, 4}, {0, 2, none, 2, inf}}},
+  const std::string gap = line_chart({{"g", {0, 1, 2, 3, 4}, {0, 2, not_a_number, 2, inf}}},
                                      {.y_low = 0, .y_high = 2, .width = 400, .height = 100});
   const Texts paths = paths_of(gap, blue);
   REQUIRE(paths.size() == 4);  // in the legend, lines, dots, crosses
@@ -292,7 +289,7 @@ TEST_CASE("picture: many points, and many series") {
 
 TEST_CASE("picture: a line chart that cannot be drawn") {
   CHECK_THROWS_WITH(line_chart({}), "line_chart: there is no finite point");
-  CHECK_THROWS_AS(line_chart({{"a", {1, none}, {none, 1}}}), ValueError);
+  CHECK_THROWS_AS(line_chart({{"a", {1, not_a_number}, {not_a_number, 1}}}), ValueError);
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1}}}), "line_chart: 'a' has 2 xs and 1 ys");
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.log_y = true}),
                     "line_chart: 'a' at x = 2 is 0, which has no logarithm");

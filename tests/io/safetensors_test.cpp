@@ -91,8 +91,8 @@ TEST_CASE("safetensors: what is written is read again, bit for bit") {
 TEST_CASE("safetensors: infinities, NaN and signed zero keep their bits") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
-  const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> values = {inf, -inf, std::nanf("5"), -0.0f, 1e-45f};
+  const float float_inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {float_inf, -float_inf, std::nanf("5"), -0.0f, 1e-45f};
   TensorFile file;
   file.tensors["x"] = Tensor(floats({5}, values));
   save_safetensors(path, file);

@@ -18,6 +18,7 @@
 #include "helpers/paths.hpp"
 #include "helpers/safetensors.hpp"
 #include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -178,7 +179,6 @@ TEST_CASE("weights: every half-precision number is read exactly") {
 
 TEST_CASE("weights: F64 rounds to the nearest float32, ties to even") {
   const TemporaryFolder folder;
-  const double inf = std::numeric_limits<double>::infinity();
   const double ulp = std::ldexp(1, -23), most = std::numeric_limits<float>::max();
   const std::vector<double> values = {1 + ulp / 2, 1 + 1.5 * ulp,       1 + 0.51 * ulp,
                                       1e-60,       std::ldexp(1, -149), most * (1 + 1e-9),

@@ -15,6 +15,7 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -288,9 +289,8 @@ TEST_CASE("zero_grad clears, and parameters without a gradient stay", "[optim]")
 TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
   using optim::Adam, optim::AdamW, optim::SGD;
   const Tensor p = ones({2}).requires_grad_();
-  const auto nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_WITH(Adam({p}, {.lr = -1}), ContainsSubstring("Adam: lr is -1"));
-  CHECK_THROWS_WITH(AdamW({p}, {.lr = nan}), ContainsSubstring("AdamW: lr is nan"));
+  CHECK_THROWS_WITH(AdamW({p}, {.lr = not_a_number}), ContainsSubstring("AdamW: lr is nan"));
   CHECK_THROWS_WITH(Adam({p}, {.betas = {0.9, 1}}), ContainsSubstring("(0.9, 1)"));
   CHECK_THROWS_WITH(Adam({p}, {.betas = {-0.1, 0.5}}), ContainsSubstring("[0, 1)"));
   CHECK_THROWS_WITH(Adam({p}, {.eps = -1}), ContainsSubstring("eps"));

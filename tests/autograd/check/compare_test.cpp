@@ -2,7 +2,6 @@
 // not see.
 
 #include <cmath>
-#include <limits>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -19,8 +18,6 @@ using namespace xgrad;
 using Inputs = std::vector<Tensor>;
 
 namespace {
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 struct Weights {
   Tensor qkv = normal({24, 8}, 1), out = normal({8, 8}, 2);
@@ -54,7 +51,7 @@ Tensor attention(const Tensor& x, const Weights& w, const Variant& v) {
   if (v.mask_leaks)
     hidden = hidden & tril(hidden | ~hidden, 1);  // of the future only the next position
   if (!v.mask_after && !v.no_mask)
-    scores = masked_fill(scores, hidden, minus_infinity);
+    scores = masked_fill(scores, hidden, -inf);
   Tensor weights = softmax(scores, -1);
   if (v.mask_after)
     weights = masked_fill(weights, hidden, 0);

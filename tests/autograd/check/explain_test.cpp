@@ -1,7 +1,6 @@
 // Each bug in the backward of an op of an attention layer: explain_gradient() names the op.
 
 #include <cmath>
-#include <limits>
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -17,8 +16,6 @@ using Inputs = std::vector<Tensor>;
 using Verdict = OpCheck::Verdict;
 
 namespace {
-
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
 // What may be wrong with it.
 struct Bugs {
@@ -60,7 +57,7 @@ Tensor my_mask(const Tensor& x, const Bugs& bugs) {
   const Mask hidden = nn::future(x.size(-2), x.size(-1));
   return record(
       "my_mask", {x},
-      [hidden](std::span<const Tensor> in) { return masked_fill(in[0], hidden, minus_infinity); },
+      [hidden](std::span<const Tensor> in) { return masked_fill(in[0], hidden, -inf); },
       [hidden, bug = bugs.mask](Sink& sink) {
         sink.add(0, bug ? sink.gradient() : masked_fill(sink.gradient(), hidden, 0));
       });

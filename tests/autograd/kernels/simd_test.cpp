@@ -14,8 +14,8 @@ using namespace xgrad;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float float_inf = std::numeric_limits<float>::infinity();
+constexpr float float_nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float tiny = std::numeric_limits<float>::denorm_min();
 constexpr float least = std::numeric_limits<float>::min();  // the least normal number
 
@@ -54,7 +54,7 @@ std::vector<float> evenly(float low, float high) {
 // processors may take denormals for zero.
 double spacing(double y) {
   const float f = std::max(static_cast<float>(std::abs(y)), least);
-  return static_cast<double>(std::nextafter(f, inf)) - static_cast<double>(f);
+  return static_cast<double>(std::nextafter(f, float_inf)) - static_cast<double>(f);
 }
 
 struct Worst {
@@ -135,7 +135,7 @@ TEST_CASE("special values go through float32 functions as through the standard l
                         {"sqrt", sqrt, std::sqrt},
                         {"abs", abs, std::abs}})
     for (const float x :
-         {0.0f, -0.0f, inf, -inf, not_a_number, -1.0f, 104.0f, -104.0f, 1e10f, -1e30f}) {
+         {0.0f, -0.0f, float_inf, -float_inf, float_nan, -1.0f, 104.0f, -104.0f, 1e10f, -1e30f}) {
       const auto expected = static_cast<float>(c.exact(static_cast<double>(x)));
       const float got = at(c.op, x);
       INFO(c.name << "(" << x << ") is " << got << ", expected " << expected);
@@ -163,13 +163,13 @@ TEST_CASE("denormals are themselves or zero, never garbage", "[simd]") {
 }
 
 TEST_CASE("activations at infinity", "[simd]") {
-  CHECK(at(sigmoid, inf) == 1);
-  CHECK(at(sigmoid, -inf) == 0);
-  CHECK(at(relu, inf) == inf);
-  CHECK(at(relu, -inf) == 0);
-  CHECK(std::isnan(at(relu, not_a_number)));
-  CHECK(at(rsqrt, inf) == 0);
-  CHECK(at(rsqrt, 0) == inf);
+  CHECK(at(sigmoid, float_inf) == 1);
+  CHECK(at(sigmoid, -float_inf) == 0);
+  CHECK(at(relu, float_inf) == float_inf);
+  CHECK(at(relu, -float_inf) == 0);
+  CHECK(std::isnan(at(relu, float_nan)));
+  CHECK(at(rsqrt, float_inf) == 0);
+  CHECK(at(rsqrt, 0) == float_inf);
   CHECK(at(silu, -104) == 0);
   const Op gelu_erf = [](const Tensor& x) { return gelu(x); };
   const Op gelu_tanh = [](const Tensor& x) { return gelu(x, Gelu::tanh); };

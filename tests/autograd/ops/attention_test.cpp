@@ -17,8 +17,6 @@ using namespace xgrad::testing;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 // The largest |a - b|, relative to b's largest magnitude; NaN if there is a NaN.
 double distance(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
@@ -48,7 +46,7 @@ Tensor in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b
 }
 
 Tensor causal_bias(std::size_t t, std::size_t s, DType dtype) {
-  return masked_fill(zeros({t, s}, dtype), triu(ones({t, s}), 1) > 0.5, -infinity);
+  return masked_fill(zeros({t, s}, dtype), triu(ones({t, s}), 1) > 0.5, -inf);
 }
 
 std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs,

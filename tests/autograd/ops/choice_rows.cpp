@@ -25,12 +25,12 @@ Row extremum(const std::string& op, Binary f, double (*formula)(double, double))
                            everywhere(formula)});
     seed += 2;
   }
-  row.samples.push_back(
-      {"ties, NaN and infinities",
-       {values({1, nan, 2, inf, -inf, 0.5, nan}), values({1, 2, nan, 1, 1, 0.5, nan})},
-       [f](const Inputs& in) { return f(in[0], in[1]); },
-       everywhere(formula),
-       false});
+  row.samples.push_back({"ties, NaN and infinities",
+                         {values({1, not_a_number, 2, inf, -inf, 0.5, not_a_number}),
+                          values({1, 2, not_a_number, 1, 1, 0.5, not_a_number})},
+                         [f](const Inputs& in) { return f(in[0], in[1]); },
+                         everywhere(formula),
+                         false});
   add_bad_binary(row, f);
   return row;
 }
@@ -61,19 +61,19 @@ Call everywhere_masked(const Mask& m, const Formula& formula) {
 
 Row maximum_row() {
   return extremum("maximum", maximum, [](double a, double b) {
-    return std::isnan(a) || std::isnan(b) ? nan : std::max(a, b);
+    return std::isnan(a) || std::isnan(b) ? not_a_number : std::max(a, b);
   });
 }
 
 Row minimum_row() {
   return extremum("minimum", minimum, [](double a, double b) {
-    return std::isnan(a) || std::isnan(b) ? nan : std::min(a, b);
+    return std::isnan(a) || std::isnan(b) ? not_a_number : std::min(a, b);
   });
 }
 
 Row clamp_row() {
   Row row{"clamp", {}, {}};
-  const Numbers special = {-0.5, 0.75, -1, 2, inf, -inf, nan, 0.0};
+  const Numbers special = {-0.5, 0.75, -1, 2, inf, -inf, not_a_number, 0.0};
   const auto reference = [](const std::optional<double>& low, const std::optional<double>& high) {
     return [low, high](const Numbers& at) {
       double v = at[0];
@@ -120,11 +120,12 @@ Row clamp_row() {
                          everywhere([](double a, double b) { return std::min(a, b); })});
   row.samples.push_back(
       {"Tensors, ties, NaN and infinities",
-       {values({1, 1, 1, nan, 0, 0, inf, -inf, 5}), values({1, 0, 2, 0, nan, 0, 0, 0, -inf}),
-        values({2, 1, 1, 1, 1, nan, 1, inf, inf})},
+       {values({1, 1, 1, not_a_number, 0, 0, inf, -inf, 5}),
+        values({1, 0, 2, 0, not_a_number, 0, 0, 0, -inf}),
+        values({2, 1, 1, 1, 1, not_a_number, 1, inf, inf})},
        [](const Inputs& in) { return clamp(in[0], in[1], in[2]); },
        [](const Inputs&) {
-         return values({1, 1, 1, nan, nan, nan, 1, 0, 5});
+         return values({1, 1, 1, not_a_number, not_a_number, not_a_number, 1, 0, 5});
        },
        false});
   row.bad = {{"no bound",
@@ -186,7 +187,7 @@ Row where_row() {
        everywhere_masked(m, [](const Numbers& at) { return at[0] != 0 ? -inf : at[1]; }),
        false});
   row.samples.push_back({"NaN and infinities not chosen",
-                         {values({1, nan, inf}), values({nan, 2, 3})},
+                         {values({1, not_a_number, inf}), values({not_a_number, 2, 3})},
                          [](const Inputs& in) {
                            return where(Mask({1, 0, 0}), in[0], in[1]);
                          },
@@ -296,7 +297,7 @@ Row to_row() {
          [](const Inputs& in) { return in[0]; },
          false});
   row.samples.push_back({"special values",
-                         {values({inf, -inf, nan, 0.0})},
+                         {values({inf, -inf, not_a_number, 0.0})},
                          there_and_back,
                          [](const Inputs& in) { return in[0]; },
                          false});
@@ -311,7 +312,7 @@ Row clone_row() {
   Row row{"clone", {}, {}};
   add_unary(
       row, "", [](const Inputs& in) { return clone(in[0]); },
-      [](const Numbers& at) { return at[0]; }, {-2, 2}, {inf, nan, 0.0});
+      [](const Numbers& at) { return at[0]; }, {-2, 2}, {inf, not_a_number, 0.0});
   return row;
 }
 

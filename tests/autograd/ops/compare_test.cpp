@@ -1,24 +1,20 @@
 // Comparisons, masks, allclose, argmax and argmin.
 
 #include <algorithm>
-#include <limits>
 #include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
 
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
 using Bits = std::vector<int>;
 using Places = std::vector<std::int64_t>;
 
-Bits list(const Mask& mask) { return {mask.data(), mask.data() + mask.numel()}; }
-Places list(const Indices& x) { return {x.data(), x.data() + x.numel()}; }
+Bits bits(const Mask& mask) { return {mask.data(), mask.data() + mask.numel()}; }
 
 }  // namespace
 
@@ -26,23 +22,23 @@ TEST_CASE("comparisons of Tensors", "[compare]") {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const Tensor a = tensor({1, 2, 3, not_a_number, inf}, dtype),
                  b = tensor({2, 2, 2, not_a_number, inf}, dtype);
-    CHECK(list(a == b) == Bits{0, 1, 0, 0, 1});
-    CHECK(list(a != b) == Bits{1, 0, 1, 1, 0});
-    CHECK(list(a < b) == Bits{1, 0, 0, 0, 0});
-    CHECK(list(a <= b) == Bits{1, 1, 0, 0, 1});
-    CHECK(list(a > b) == Bits{0, 0, 1, 0, 0});
-    CHECK(list(a >= b) == Bits{0, 1, 1, 0, 1});
+    CHECK(bits(a == b) == Bits{0, 1, 0, 0, 1});
+    CHECK(bits(a != b) == Bits{1, 0, 1, 1, 0});
+    CHECK(bits(a < b) == Bits{1, 0, 0, 0, 0});
+    CHECK(bits(a <= b) == Bits{1, 1, 0, 0, 1});
+    CHECK(bits(a > b) == Bits{0, 0, 1, 0, 0});
+    CHECK(bits(a >= b) == Bits{0, 1, 1, 0, 1});
   }
 }
 
 TEST_CASE("comparisons with a number, which is taken in the Tensor's dtype", "[compare]") {
   const Tensor a = tensor({1, 2, 3, not_a_number});
-  CHECK(list(a == 2.0) == Bits{0, 1, 0, 0});
-  CHECK(list(a != 2.0) == Bits{1, 0, 1, 1});
-  CHECK(list(a < 2.0) == Bits{1, 0, 0, 0});
-  CHECK(list(a <= 2.0) == Bits{1, 1, 0, 0});
-  CHECK(list(a > 2.0) == Bits{0, 0, 1, 0});
-  CHECK(list(a >= 2.0) == Bits{0, 1, 1, 0});
+  CHECK(bits(a == 2.0) == Bits{0, 1, 0, 0});
+  CHECK(bits(a != 2.0) == Bits{1, 0, 1, 1});
+  CHECK(bits(a < 2.0) == Bits{1, 0, 0, 0});
+  CHECK(bits(a <= 2.0) == Bits{1, 1, 0, 0});
+  CHECK(bits(a > 2.0) == Bits{0, 0, 1, 0});
+  CHECK(bits(a >= 2.0) == Bits{0, 1, 1, 0});
   CHECK(all(full({3}, 0.1) == 0.1));
   CHECK(all(full({3}, 0.1, DType::float64) == 0.1));
 }
@@ -60,10 +56,10 @@ TEST_CASE("comparisons broadcast", "[compare]") {
   const Tensor column = tensor({{1}, {2}, {3}}), row = tensor({1, 2, 3});
   const Mask m = column > row;
   CHECK(m.shape() == Shape{3, 3});
-  CHECK(list(m) == Bits{0, 0, 0, 1, 0, 0, 1, 1, 0});
-  CHECK(list(row < column) == list(m));
-  CHECK(list(scalar(2) >= row) == Bits{1, 1, 0});
-  CHECK(list(row >= scalar(2)) == Bits{0, 1, 1});
+  CHECK(bits(m) == Bits{0, 0, 0, 1, 0, 0, 1, 1, 0});
+  CHECK(bits(row < column) == bits(m));
+  CHECK(bits(scalar(2) >= row) == Bits{1, 1, 0});
+  CHECK(bits(row >= scalar(2)) == Bits{0, 1, 1});
   CHECK((scalar(1) == scalar(1)).shape() == Shape{});
   CHECK((zeros({0, 1}) == zeros({1, 4})).shape() == Shape{0, 4});
 
@@ -88,12 +84,12 @@ TEST_CASE("comparisons name what does not fit", "[compare]") {
 
 TEST_CASE("masks combine", "[compare]") {
   const Mask a = tensor({0, 0, 1, 1}) == 1.0, b = tensor({0, 1, 0, 1}) == 1.0;
-  CHECK(list(a & b) == Bits{0, 0, 0, 1});
-  CHECK(list(a | b) == Bits{0, 1, 1, 1});
-  CHECK(list(~a) == Bits{1, 1, 0, 0});
+  CHECK(bits(a & b) == Bits{0, 0, 0, 1});
+  CHECK(bits(a | b) == Bits{0, 1, 1, 1});
+  CHECK(bits(~a) == Bits{1, 1, 0, 0});
   const Mask column = tensor({{0}, {1}}) == 1.0;
-  CHECK(list(column & b) == Bits{0, 0, 0, 0, 0, 1, 0, 1});
-  CHECK(list(b | column) == Bits{0, 1, 0, 1, 1, 1, 1, 1});
+  CHECK(bits(column & b) == Bits{0, 0, 0, 0, 0, 1, 0, 1});
+  CHECK(bits(b | column) == Bits{0, 1, 0, 1, 1, 1, 1, 1});
   CHECK_THROWS_AS(a & (zeros({3}) == 0.0), ShapeError);
 }
 
@@ -109,7 +105,7 @@ TEST_CASE("any and all", "[compare]") {
 
 TEST_CASE("isfinite", "[compare]") {
   for (const DType dtype : {DType::float32, DType::float64})
-    CHECK(list(isfinite(tensor({1, inf, -inf, not_a_number, 0}, dtype))) == Bits{1, 0, 0, 0, 1});
+    CHECK(bits(isfinite(tensor({1, inf, -inf, not_a_number, 0}, dtype))) == Bits{1, 0, 0, 0, 1});
 }
 
 TEST_CASE("allclose", "[compare]") {
@@ -139,10 +135,10 @@ TEST_CASE("argmax and argmin", "[compare]") {
     CHECK(argmax(x).item() == 1);
     CHECK(argmin(x).item() == 4);
     CHECK(argmax(x).shape() == Shape{});
-    CHECK(list(argmax(x, 1)) == Places{1, 0});
-    CHECK(list(argmax(x, -2)) == Places{1, 0, 0});
-    CHECK(list(argmin(x, 1)) == Places{0, 1});
-    CHECK(list(argmin(x, 0)) == Places{0, 1, 1});
+    CHECK(numbers(argmax(x, 1)) == Places{1, 0});
+    CHECK(numbers(argmax(x, -2)) == Places{1, 0, 0});
+    CHECK(numbers(argmin(x, 1)) == Places{0, 1});
+    CHECK(numbers(argmin(x, 0)) == Places{0, 1, 1});
     CHECK(argmax(x, 0, true).shape() == Shape{1, 3});
     CHECK(argmax(x, 1, true).shape() == Shape{2, 1});
   }
@@ -151,9 +147,9 @@ TEST_CASE("argmax and argmin", "[compare]") {
 TEST_CASE("argmax of special values and shapes", "[compare]") {
   CHECK(argmax(tensor({1, not_a_number, inf, not_a_number})).item() == 1);
   CHECK(argmin(tensor({1, -inf, not_a_number, 0})).item() == 2);
-  CHECK(list(argmax(tensor({{1, not_a_number}, {not_a_number, 0}}), 0)) == Places{1, 0});
+  CHECK(numbers(argmax(tensor({{1, not_a_number}, {not_a_number, 0}}), 0)) == Places{1, 0});
   CHECK(argmax(tensor({-inf, -inf})).item() == 0);
-  CHECK(list(argmax(full({2, 3}, -inf), 0)) == Places{0, 0, 0});
+  CHECK(numbers(argmax(full({2, 3}, -inf), 0)) == Places{0, 0, 0});
   CHECK(argmax(scalar(5)).item() == 0);
   CHECK(argmax(scalar(5), -1, true).shape() == Shape{});
   CHECK(argmax(zeros({0, 3}), 1).shape() == Shape{0});

@@ -55,15 +55,17 @@ TEST_CASE("third derivatives against closed forms", "[ops]") {
 namespace {
 
 // x^2, and x^3, whose first and second derivatives are right: in that of x^2, x counts as constant.
-Tensor square_once(const Tensor& x) {
+Tensor square_as_constant(const Tensor& x) {
   return record(
-      "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
+      "square_as_constant", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
       [x = Saved(x.detach())](Sink& sink) { sink.add(0, sink.gradient() * x.tensor() * 2.0); });
 }
 Tensor cube_twice(const Tensor& x) {
   return record(
       "cube_twice", {x}, [](std::span<const Tensor> in) { return in[0] * in[0] * in[0]; },
-      [x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * square_once(x.tensor()) * 3.0); });
+      [x = Saved(x)](Sink& sink) {
+        sink.add(0, sink.gradient() * square_as_constant(x.tensor()) * 3.0);
+      });
 }
 
 }  // namespace

@@ -2,15 +2,11 @@
 // What the rows of elementwise ops are made of: references, samples of every way to broadcast, and
 // bad inputs.
 
-#include <limits>
 #include <tuple>
 
 #include "autograd/ops/op_table.hpp"
 
 namespace xgrad::testing {
-
-inline constexpr double inf = std::numeric_limits<double>::infinity();
-inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 using Numbers = std::vector<double>;
 using Call = std::function<Tensor(const Inputs&)>;

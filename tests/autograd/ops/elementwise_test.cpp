@@ -2,7 +2,6 @@
 // not chosen, conversion, and operators.  All else is in elementwise_rows.cpp.
 
 #include <cmath>
-#include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -15,8 +14,6 @@ using namespace xgrad;
 namespace {
 
 using Numbers = std::vector<double>;
-const double inf = std::numeric_limits<double>::infinity();
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 // The gradients of sum(y), by the ordinary backward and under create_graph, which must agree.
 std::vector<Numbers> slopes(const Tensor& y, const std::vector<Tensor>& inputs) {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "autograd/ops/reduce_samples.hpp"
 
 namespace xgrad::testing {
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // ---- extrema
 
@@ -28,7 +24,7 @@ double smallest(const Numbers& v) {
   return m;
 }
 
-const Values special = {{1, nan, 2}, {inf, -inf, 0}, {-inf, -inf, -inf}, {3, 3, 1}};
+const Values special = {{1, not_a_number, 2}, {inf, -inf, 0}, {-inf, -inf, -inf}, {3, 3, 1}};
 
 Row among_all_row(const std::string& op, Tensor (*f)(const Tensor&, const Dims&, bool), Fold fold) {
   Row row{op, {}, {}};
@@ -92,9 +88,9 @@ Row logsumexp_row() {
   add_ways(row, "", f, fold);
   row.samples.push_back(reduction("large", tensor({{1000, 1001}, {-1000, -1002}}, DType::float64),
                                   {1}, false, f, fold, false));
-  row.samples.push_back(
-      reduction("infinities", tensor({{-inf, -inf}, {1, inf}, {-inf, 2}, {nan, 1}}, DType::float64),
-                {1}, false, f, fold, false));
+  row.samples.push_back(reduction(
+      "infinities", tensor({{-inf, -inf}, {1, inf}, {-inf, 2}, {not_a_number, 1}}, DType::float64),
+      {1}, false, f, fold, false));
   row.samples.push_back(
       reduction("of nothing", zeros({2, 0}, DType::float64), {1}, false, f, fold, false));
   add_bad_dims(row, f);
@@ -152,8 +148,10 @@ Row vector_norm_row() {
   add_bad_dims(row, norm(2));
   add_bad_empty(row, norm(inf));
   add_bad_empty(row, norm(-1));
-  row.bad.push_back(
-      {"ord is NaN", [] { vector_norm(zeros({2}), nan); }, Bad::value, {"vector_norm", "NaN"}});
+  row.bad.push_back({"ord is NaN",
+                     [] { vector_norm(zeros({2}), not_a_number); },
+                     Bad::value,
+                     {"vector_norm", "NaN"}});
   return row;
 }
 
@@ -235,10 +233,11 @@ Row matrix_norm_row() {
                          [](const Inputs&) { return scalar(6, DType::float64); }});
   row.samples.push_back(
       {"nuc, NaN and infinity",
-       {tensor({{{1, nan}, {0, 1}}, {{1, 0}, {0, inf}}, {{1, 0}, {0, -2}}}, DType::float64)},
+       {tensor({{{1, not_a_number}, {0, 1}}, {{1, 0}, {0, inf}}, {{1, 0}, {0, -2}}},
+               DType::float64)},
        nuclear,
        [](const Inputs&) {
-         return tensor({nan, nan, 3}, DType::float64);
+         return tensor({not_a_number, not_a_number, 3}, DType::float64);
        },
        false});
   row.samples.push_back({"by default fro",

@@ -1,16 +1,14 @@
 // What ops.hpp says of gradients where an op is not smooth.  Away from there: op_table_test.cpp.
 
-#include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 // The gradient of sum(f(x)), the ordinary one and that under create_graph, in both dtypes.
 template <class F>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "autograd/ops/op_table.hpp"
 #include "helpers/element.hpp"
@@ -12,7 +11,6 @@ namespace {
 
 using Reference = std::function<Tensor(const Inputs&)>;
 using Ids = std::vector<std::int64_t>;
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 // ---- references, by plain loops ----
 

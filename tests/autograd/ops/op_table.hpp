@@ -9,6 +9,8 @@
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
 
+#include "helpers/tensors.hpp"
+
 namespace xgrad::testing {
 
 using Inputs = std::vector<Tensor>;

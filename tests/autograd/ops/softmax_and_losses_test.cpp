@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -12,17 +11,11 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-
-std::vector<double> numbers(const Tensor& x) {
-  const Tensor y = to(x, DType::float64);
-  return {y.data<double>(), y.data<double>() + y.numel()};
-}
 
 // The gradient of sum(f(x) * g) in both readings, which must be equal.
 std::vector<double> gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& value,
