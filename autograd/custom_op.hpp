@@ -7,10 +7,10 @@
 //   #include <xgrad/autograd/custom_op.hpp>
 //   using namespace xgrad;
 //
-//   // softplus(x) = log(1 + exp(x)), written so that exp does not overflow
-//   Tensor softplus(const Tensor& x) {
+//   // soft_relu(x) = log(1 + exp(x)), written so that exp does not overflow
+//   Tensor soft_relu(const Tensor& x) {
 //     return elementwise(
-//         "softplus", x,
+//         "soft_relu", x,
 //         [](const auto& a) { return maximum(a, c(a, 0)) + log(c(a, 1) + exp(-abs(a))); },
 //         partial<Uses::A>([](const auto& g, const auto& a) { return g * sigmoid(a); }));
 //   }

@@ -13,6 +13,7 @@
 // unless it says so.  The choice made at a kink is a constant: higher derivatives are of the chosen
 // piece.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@
 
 namespace xgrad {
 
-// ---- elementwise (ops/elementwise.cpp, ops/choice.cpp): operands broadcast ----
+// ---- elementwise (ops/elementwise.cpp, activation.cpp, choice.cpp): operands broadcast ----
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor add(const Tensor& a, const Tensor& b, double alpha);  ///< a + alpha * b
@@ -45,7 +46,9 @@ Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
 Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact for small x
 Tensor log(const Tensor& x);    ///< natural; derivative infinite at 0
+Tensor log1p(const Tensor& x);  ///< log(1 + x), exact for small x; derivative infinite at -1
 Tensor sqrt(const Tensor& x);   ///< derivative infinite at 0
 Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x); derivative -infinity at 0
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
@@ -59,7 +62,18 @@ enum class Gelu { erf, tanh };
 /// x * Phi(x), with the normal distribution's Phi exact (erf) or approximated as
 /// (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (tanh).  Hendrycks and Gimpel, 2016.
 Tensor gelu(const Tensor& x, Gelu approximate = Gelu::erf);
-Tensor silu(const Tensor& x);                      ///< x * sigmoid(x)
+Tensor silu(const Tensor& x);  ///< x * sigmoid(x)
+/// log(1 + exp(beta * x)) / beta (F.softplus); x itself where beta * x > threshold.
+Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
+Tensor mish(const Tensor& x);        ///< x * tanh(log(1 + exp(x))) (F.mish).  Misra, 2019.
+Tensor logsigmoid(const Tensor& x);  ///< log(sigmoid(x)) = -log(1 + exp(-x)) (F.logsigmoid)
+/// x where x > 0, else alpha * (exp(x) - 1) (F.elu); derivative alpha at 0.  Clevert et al., 2015.
+Tensor elu(const Tensor& x, double alpha = 1);
+/// x where x > 0, else negative_slope * x (F.leaky_relu); derivative negative_slope at 0.
+Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// x limited to [min, max] (F.hardtanh): clamp, but for the derivative 0 at min and at max.
+/// ValueError if min > max.
+Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< at a tie half of the gradient to each
 /// x limited to [min, max]; either may be absent.  The gradient passes where min <= x <= max.
@@ -156,8 +170,12 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 /// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the
 /// left, a column on the right.
 Tensor matmul(const Tensor& a, const Tensor& b);
-Tensor mm(const Tensor& a, const Tensor& b);     ///< (m, k), (k, n) -> (m, n)
-Tensor bmm(const Tensor& a, const Tensor& b);    ///< (B, m, k), (B, k, n) -> (B, m, n)
+Tensor mm(const Tensor& a, const Tensor& b);   ///< (m, k), (k, n) -> (m, n)
+Tensor bmm(const Tensor& a, const Tensor& b);  ///< (B, m, k), (B, k, n) -> (B, m, n)
+/// beta * x + alpha * bmm(a, b) (torch.baddbmm): x broadcasts to (B, m, n); with beta 0 it is not
+/// read and its gradient is 0.
+Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta = 1,
+               double alpha = 1);
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
 /// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out).
@@ -166,7 +184,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp, ops/parts.cpp) ----
+// ---- shape (ops/shape.cpp, ops/repeat.cpp, ops/parts.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.
@@ -179,12 +197,30 @@ Tensor squeeze(const Tensor& x);
 Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
 Tensor unsqueeze(const Tensor& x, std::int64_t dim);
 Tensor expand(const Tensor& x, const Dims& sizes);  ///< -1 keeps a size
+/// x sizes[d] times along each dimension d (Tensor.repeat); sizes beyond x's are of new ones, in
+/// front.
+Tensor repeat(const Tensor& x, const Dims& sizes);
+/// Each element along dim `repeats` times in a row, or element i repeats[i] times: one for each, or
+/// one for all (torch.repeat_interleave).  Without a dim, of the flattened x.
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
+                         std::optional<std::int64_t> dim = {});
+Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
+                         std::optional<std::int64_t> dim = {});
 Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
                           std::int64_t dim = 0);
 std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim = 0);
+/// As many parts as are named, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are
+/// more or fewer.
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                            std::int64_t dim = 0);
+template <std::size_t N>
+std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim = 0);
 /// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),
 /// step > 0.
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
@@ -192,13 +228,20 @@ Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> star
 /// x[start : start + length] along dim; ValueError if there are fewer.
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
+/// A copy of x with src where select(x, dim, index) is, and where slice(x, ...) is
+/// (torch.select_scatter, torch.slice_scatter): what `x[index] = src` is in PyTorch.  src has the
+/// shape of that part.
+Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
+Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim = 0,
+                     std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
+                     std::int64_t step = 1);
 Tensor flip(const Tensor& x, const Dims& dims);
 Tensor tril(const Tensor& x,
             std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 Mask tril(const Mask& x, std::int64_t diagonal = 0);
 
-// ---- indexing and scans (ops/index.cpp) ----
+// ---- indexing and scans (ops/index.cpp, ops/scatter.cpp) ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
@@ -207,6 +250,16 @@ Tensor index_select(const Tensor& x, std::int64_t dim,
 Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
+/// The same with src, or one number, in place of what was there (torch.scatter).  Of several that
+/// go to one place the last stays, and the gradient of the others is 0; PyTorch says neither.
+Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
+Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value);
+/// A copy of x with `values` at (i[0], i[1], ...) of its first dimensions, for each element i of
+/// the indices, which broadcast (torch.index_put): x[rows, columns] = values.  values broadcast to
+/// the indices' shape and x's other sizes.  Negative indices count from the end.  accumulate adds;
+/// else, of several at one place the last stays, as in scatter.
+Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
+                 bool accumulate = false);
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor cumsum(const Tensor& x, std::int64_t dim);
 /// The k largest (or smallest) along dim, in falling (rising) order; the gradient goes to the
@@ -286,43 +339,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
 
 // ---- operators ----
-// `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
-
-namespace detail {
-/// A number beside x, in x's dtype; for an undefined x any, and the op says so.
-inline Tensor number(double value, const Tensor& x) {
-  return scalar(value, x.defined() ? x.dtype() : DType::float32);
-}
-}  // namespace detail
-
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
-inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
-inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
-inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator+(const Tensor& a, double b) { return add(a, detail::number(b, a)); }
-inline Tensor operator-(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
-inline Tensor operator*(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
-inline Tensor operator/(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
-inline Tensor operator+(double a, const Tensor& b) { return add(detail::number(a, b), b); }
-inline Tensor operator-(double a, const Tensor& b) { return sub(detail::number(a, b), b); }
-inline Tensor operator*(double a, const Tensor& b) { return mul(detail::number(a, b), b); }
-inline Tensor operator/(double a, const Tensor& b) { return div(detail::number(a, b), b); }
-template <class B>
-Tensor& operator+=(Tensor& a, const B& b) {
-  return a = a + b;
-}
-template <class B>
-Tensor& operator-=(Tensor& a, const B& b) {
-  return a = a - b;
-}
-template <class B>
-Tensor& operator*=(Tensor& a, const B& b) {
-  return a = a * b;
-}
-template <class B>
-Tensor& operator/=(Tensor& a, const B& b) {
-  return a = a / b;
-}
+// + - * / of Tensors and numbers, and += and its like: ops/operators.hpp, included below.
 
 // ---- indexing and printing ----
 
@@ -365,3 +382,5 @@ std::ostream& operator<<(std::ostream& out, const Indices& x);
 std::ostream& operator<<(std::ostream& out, const Mask& x);
 
 }  // namespace xgrad
+
+#include <xgrad/autograd/ops/operators.hpp>

@@ -58,7 +58,9 @@ class Layout {
   Layout(const Shape& shape, std::function<std::string(std::size_t)> text, std::size_t width)
       : shape_(shape), text_(std::move(text)), width_(width), summarise_(summarises(shape)) {}
 
-  static bool summarises(const Shape& shape) { return numel(shape) > print_options().threshold; }
+  static bool summarises(const Shape& shape) {
+    return std::cmp_greater(numel(shape), print_options().threshold);
+  }
 
   // The part from dimension d on that begins at this position.
   std::string text(std::size_t position, std::size_t d, std::size_t indent) const {
@@ -72,9 +74,9 @@ class Layout {
     const auto [head, tail] = ends(shape_[d], summarise_);
     for (std::size_t i = 0; i < head; ++i)
       parts.push_back(text(position + i * stride, d + 1, indent + 1));
-    if (head < shape_[d]) {
+    if (std::cmp_less(head, shape_[d])) {
       parts.push_back(row ? " ..." : "...");
-      for (std::size_t i = shape_[d] - tail; i < shape_[d]; ++i)
+      for (Size i = shape_[d] - tail; i < shape_[d]; ++i)
         parts.push_back(text(position + i * stride, d + 1, indent + 1));
     }
     const std::size_t per_line = row ? elements_per_line(indent) : 1;

@@ -7,15 +7,20 @@
 
 namespace xgrad {
 
+std::size_t Shape::checked_size(Dim size) {
+  check<ShapeError>(size >= 0, "a size is {}", size.value);
+  return static_cast<std::size_t>(size.value);
+}
+
 void Shape::out_of_range(std::int64_t d) const {
   fail<ValueError>("shape {} has no dimension {}: expected {} to {}", to_string(*this), d,
                    -std::ssize(*this), std::ssize(*this) - 1);
 }
 
-std::size_t numel(const Shape& shape) {
+Size numel(const Shape& shape) {
   if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end())
     return 0;
-  std::size_t n = 1;
+  Size n = 1;
   for (const std::size_t size : shape)
     if (__builtin_mul_overflow(n, size, &n))
       fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));

@@ -16,6 +16,19 @@
 
 namespace xgrad {
 
+/// A number of elements or of dimensions, signed as in PyTorch: -x.size(0) is a negative number.
+using Size = std::int64_t;
+
+/// One size or dimension as a user writes it: any integer type, negative ones allowed where they
+/// mean something.
+struct Dim {
+  std::int64_t value;
+  template <class I>
+  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
+      : value(static_cast<std::int64_t>(v)) {}
+  constexpr operator std::int64_t() const { return value; }
+};
+
 /// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
 /// are kept inside, for shapes are made and copied with every op.
 class Shape {
@@ -30,7 +43,11 @@ class Shape {
     resize(rank);
     std::fill(begin(), end(), size);
   }
-  Shape(std::initializer_list<std::size_t> sizes) : Shape(sizes.begin(), sizes.end()) {}
+  /// ShapeError if one is negative.
+  Shape(std::initializer_list<Dim> sizes) {
+    resize(sizes.size());
+    std::transform(sizes.begin(), sizes.end(), begin(), checked_size);
+  }
   template <std::forward_iterator I>
   Shape(I first, I last) {
     resize(static_cast<std::size_t>(std::distance(first, last)));
@@ -58,13 +75,13 @@ class Shape {
     return begin()[checked(d)];
   }
   template <std::integral I>
-  const std::size_t& operator[](I d) const {
-    return begin()[checked(d)];
+  Size operator[](I d) const {
+    return static_cast<Size>(begin()[checked(d)]);
   }
   std::size_t& front() { return (*this)[0]; }
-  const std::size_t& front() const { return (*this)[0]; }
+  Size front() const { return (*this)[0]; }
   std::size_t& back() { return (*this)[-1]; }
-  const std::size_t& back() const { return (*this)[-1]; }
+  Size back() const { return (*this)[-1]; }
 
   /// The sizes that are new are 0.
   void resize(std::size_t rank) {
@@ -106,6 +123,7 @@ class Shape {
     return from_front;
   }
   [[noreturn]] void out_of_range(std::int64_t d) const;
+  static std::size_t checked_size(Dim size);
 
   std::size_t rank_ = 0;
   std::array<std::size_t, 6> few_{};
@@ -125,7 +143,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
 }
 
 /// The product of the sizes; 1 for a 0-d shape.  ShapeError if no number holds it.
-std::size_t numel(const Shape& shape);
+Size numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".
 std::string to_string(const Shape& shape);
@@ -136,16 +154,6 @@ const char* to_string(DType dtype);
 /// The shape of a op b by NumPy's rules: aligned at the last dimension, sizes equal or 1.  Throws
 /// ShapeError naming op.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
-
-/// One size or dimension as a user writes it: any integer type, negative ones allowed where they
-/// mean something.
-struct Dim {
-  std::int64_t value;
-  template <class I>
-  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
-      : value(static_cast<std::int64_t>(v)) {}
-  constexpr operator std::int64_t() const { return value; }
-};
 
 /// A list of sizes or dimensions: {2, -1}, a Shape, a vector of integers, or a single integer.
 class Dims : public std::vector<std::int64_t> {

@@ -65,7 +65,7 @@ template <class T>
 static Array<T> adopt(std::shared_ptr<T> memory, const Dims& sizes, std::size_t elements,
                       const char* from) {
   const Shape shape = to_shape(sizes, from);
-  if (numel(shape) != elements)
+  if (std::cmp_not_equal(numel(shape), elements))
     fail<ShapeError>("{}: {} elements for sizes {}, which make {}", from, elements,
                      to_string(shape), numel(shape));
   return elements == 0 ? empty_array<T>(shape) : Array<T>(std::move(memory), shape);
@@ -220,7 +220,7 @@ void flatten_into(const char* op, const Values& values, const Shape& shape, std:
     }
     return;
   }
-  if (values.list.size() != shape[depth])
+  if (std::cmp_not_equal(values.list.size(), shape[depth]))
     fail<ShapeError>("{}: ragged braces: a list of {} stands beside a list of {} at depth {}", op,
                      values.list.size(), shape[depth], depth);
   for (const Values& v : values.list)
@@ -256,6 +256,22 @@ template class Plain<bool>;
 
 Tensor tensor(const Values& values, DType dtype) {
   return dispatch(dtype, [&]<class T>() { return Tensor(to_array<T>("tensor", values)); });
+}
+
+void detail::NestedVectors::count(std::size_t size, std::size_t depth) {
+  if (depth == shape_.size())
+    shape_.push_back(size);
+  else if (shape_[depth] != size)
+    fail<ShapeError>("tensor: ragged vectors: one of {} stands beside one of {} at depth {}", size,
+                     shape_[depth], depth);
+}
+
+Tensor detail::NestedVectors::tensor(DType dtype) && {
+  return dispatch(dtype, [&]<class T>() {
+    auto a = empty_array<T>(shape_);
+    std::ranges::transform(numbers_, a.data(), [](double v) { return static_cast<T>(v); });
+    return Tensor(std::move(a));
+  });
 }
 
 // ---- from a rule ----

@@ -1,6 +1,7 @@
 #pragma once
 // Tensor: a cheap handle on a value and on the node of the graph that made it.
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -24,6 +25,7 @@ namespace xgrad {
 
 class Node;
 class Tensor;
+struct Extremum;
 struct GradOptions;
 struct Slice;
 
@@ -81,9 +83,9 @@ class Plain {
 
   auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)
   const Shape& shape() const { return array_->shape(); }
-  std::size_t dim() const { return shape().size(); }
-  std::size_t size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
-  std::size_t numel() const { return array_->size(); }
+  Size dim() const { return static_cast<Size>(shape().size()); }
+  Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
+  Size numel() const { return static_cast<Size>(array_->size()); }
   /// Not from a temporary, whose elements would be gone: name it first.
   const T* data() const& { return array_->data(); }
   const T* data() const&& = delete;
@@ -136,13 +138,18 @@ class alignas(2 * sizeof(void*)) Tensor {
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
       : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr, nullptr})) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
+  Tensor& operator=(const Tensor&) && = delete;  ///< `t[0] = x` would not change t
 
   bool defined() const { return impl_ != nullptr; }
   const Shape& shape() const { return impl().value->shape; }
   DType dtype() const { return impl().value->dtype; }
-  std::size_t dim() const { return shape().size(); }
-  std::size_t size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
-  std::size_t numel() const { return xgrad::numel(shape()); }
+  Size dim() const { return static_cast<Size>(shape().size()); }
+  Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
+  Size numel() const { return xgrad::numel(shape()); }
 
   /// The value as an xtensor expression that shares the memory: it can be indexed, viewed, reduced
   /// and assigned to an array, holds the elements as they are now through every later update(), and
@@ -249,6 +256,61 @@ class alignas(2 * sizeof(void*)) Tensor {
   Tensor log_softmax(std::int64_t dim) const;
   Indices argmax() const;
   Indices argmax(std::int64_t dim, bool keepdim = false) const;
+  // those used less often
+  Tensor add(const Tensor& other) const;
+  Tensor add(double other) const;
+  Tensor sub(const Tensor& other) const;
+  Tensor sub(double other) const;
+  Tensor mul(const Tensor& other) const;
+  Tensor mul(double other) const;
+  Tensor div(const Tensor& other) const;
+  Tensor div(double other) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor expm1() const;
+  Tensor log1p() const;
+  Tensor rsqrt() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor erf() const;
+  Tensor prod() const;
+  Tensor prod(std::int64_t dim, bool keepdim = false) const;
+  Tensor amin(const Dims& dims, bool keepdim = false) const;
+  Tensor logsumexp(const Dims& dims, bool keepdim = false) const;
+  Extremum max(std::int64_t dim, bool keepdim = false) const;
+  Extremum min(std::int64_t dim, bool keepdim = false) const;
+  Extremum topk(std::size_t k, std::int64_t dim = -1, bool largest = true) const;
+  Indices argmin() const;
+  Indices argmin(std::int64_t dim, bool keepdim = false) const;
+  Tensor mm(const Tensor& other) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor tril(std::int64_t diagonal = 0) const;
+  Tensor triu(std::int64_t diagonal = 0) const;
+  Tensor flip(const Dims& dims) const;
+  Tensor repeat(const Dims& sizes) const;
+  Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = {}) const;
+  Tensor repeat_interleave(const Indices& repeats, std::optional<std::int64_t> dim = {}) const;
+  std::vector<Tensor> split(const std::vector<std::size_t>& split_sizes,
+                            std::int64_t dim = 0) const;
+  template <std::size_t N>
+  std::array<Tensor, N> split(std::size_t split_size, std::int64_t dim = 0) const;
+  template <std::size_t N>
+  std::array<Tensor, N> split(const std::vector<std::size_t>& split_sizes,
+                              std::int64_t dim = 0) const;
+  template <std::size_t N>
+  std::array<Tensor, N> chunk(std::int64_t dim = 0) const;
+  Tensor index_select(std::int64_t dim, const Indices& index) const;
+  Tensor gather(std::int64_t dim, const Indices& index) const;
+  Tensor index_add(std::int64_t dim, const Indices& index, const Tensor& src) const;
+  Tensor scatter(std::int64_t dim, const Indices& index, const Tensor& src) const;
+  Tensor scatter(std::int64_t dim, const Indices& index, double value) const;
+  Tensor scatter_add(std::int64_t dim, const Indices& index, const Tensor& src) const;
+  Tensor select_scatter(const Tensor& src, std::int64_t dim, std::int64_t index) const;
+  Tensor slice_scatter(const Tensor& src, std::int64_t dim = 0,
+                       std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
+                       std::int64_t step = 1) const;
+  Tensor index_put(const std::vector<Indices>& indices, const Tensor& values,
+                   bool accumulate = false) const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
 

@@ -60,7 +60,7 @@ Array<T> from_xtensor(E&& e) {
   using Expression = std::remove_cvref_t<E>;
   const Shape shape(e.shape().begin(), e.shape().end());
   if constexpr (is_container<Expression>)
-    if (e.storage().size() < numel(shape))
+    if (std::cmp_less(e.storage().size(), numel(shape)))
       throw ValueError("a Tensor from an xtensor array that was moved from");
   if constexpr (!std::is_reference_v<E> && !std::is_const_v<E> && is_container<Expression> &&
                 std::is_same_v<value_type_of<E>, T>)

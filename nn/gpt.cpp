@@ -61,7 +61,7 @@ GPT::GPT(const GPTConfig& c)
 
 // What goes into ln_f: (B, T) -> (B, T, C).
 Tensor GPT::hidden(const Indices& idx) const {
-  if (idx.dim() != 2 || idx.size(1) == 0 || idx.size(1) > config.block_size)
+  if (idx.dim() != 2 || idx.size(1) == 0 || std::cmp_greater(idx.size(1), config.block_size))
     fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}",
                      to_string(idx.shape()), config.block_size);
   const auto T = static_cast<std::int64_t>(idx.size(1));

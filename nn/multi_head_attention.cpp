@@ -28,11 +28,10 @@ MultiHeadAttention::MultiHeadAttention(std::size_t embed_dim, std::size_t heads,
 namespace {
 
 struct Sizes {
-  std::size_t B, T, S, C, H;
+  Size B, T, S, C, H;
 };
 
-Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, std::size_t C,
-                    std::size_t H) {
+Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, Size C, Size H) {
   const auto& q = query.shape();
   const auto& k = key.shape();
   if (q.size() != 3 || k.size() != 3 || q[2] != C || k[2] != C || q[0] != k[0] ||
@@ -88,7 +87,7 @@ std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const Sizes&
     check<ShapeError>(mask.numel() == n.B * n.S && mask.size(-1) == n.S,
                       "MultiHeadAttention: key_padding_mask {} must be ({}, {})",
                       to_string(mask.shape()), n.B, n.S);
-    add(reshape(mask, {n.B, std::size_t{1}, std::size_t{1}, n.S}));
+    add(reshape(mask, {n.B, 1, 1, n.S}));
   }
   if (call.is_causal)
     add(future(n.T, n.S));

@@ -91,7 +91,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   for (const CheckedLeaf& leaf : checked.leaves()) {
     u.push_back(random_signed(leaf.x.shape(), generator));
     double* const direction = detail::writable_data<double>(u.back());
-    for (std::size_t i = 0; i < leaf.x.numel(); ++i)
+    for (Size i = 0; i < leaf.x.numel(); ++i)
       if (!std::isfinite(leaf.x.data<double>()[i]))
         direction[i] = 0;
   }

@@ -36,7 +36,7 @@ Tensor with(const Tensor& x, const std::function<double(std::size_t, double)>& c
   Tensor y = x.detach();
   dispatch(y.dtype(), [&]<class T>() {
     T* const data = detail::writable_data<T>(y);
-    for (std::size_t i = 0; i < y.numel(); ++i)
+    for (Size i = 0; i < y.numel(); ++i)
       data[i] = static_cast<T>(change(i, static_cast<double>(data[i])));
   });
   return y;
@@ -127,7 +127,7 @@ class Causality {
 
   // The first element of the Jacobian in this block that is not zero.
   Leak described(std::size_t t, std::size_t s) const {
-    for (std::size_t o = 0; o < y_.numel(); ++o) {
+    for (Size o = 0; o < y_.numel(); ++o) {
       if (out_.of(o) != t)
         continue;
       std::vector<double> v(y_.numel());

@@ -101,7 +101,7 @@ Tensors gradient_of_single(const Call& call) {
 // d y / d every input.
 Tensors rows(const Tensor& y, const Tensors& xs, bool create_graph) {
   std::vector<Tensors> rows_of(xs.size());
-  for (std::size_t at = 0; at < y.numel(); ++at) {
+  for (Size at = 0; at < y.numel(); ++at) {
     const Tensors row = gradients_or_zeros({y}, xs, {detail::one_hot(y, at)},
                                            {.create_graph = create_graph, .retain_graph = true});
     for (std::size_t j = 0; j < xs.size(); ++j)

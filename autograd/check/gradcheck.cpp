@@ -20,7 +20,7 @@ bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 
 // The first element in which two Tensors of one shape differ.
 std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b) {
-  for (std::size_t i = 0; i < a.numel(); ++i)
+  for (Size i = 0; i < a.numel(); ++i)
     if (!same(a.data<double>()[i], b.data<double>()[i]))
       return i;
   return {};
@@ -141,7 +141,7 @@ class Analytic {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto zero = rows(i, zeros_like(outputs_[i]));
       for (std::size_t k = 0; k < zero.size(); ++k)
-        for (std::size_t a = 0; zero[k].defined() && a < zero[k].numel(); ++a)
+        for (Size a = 0; zero[k].defined() && a < zero[k].numel(); ++a)
           if (const double g = zero[k].data<double>()[a]; g != 0 && std::isfinite(g))
             throw Verdict{
                 GradcheckReason::not_linear,

@@ -135,7 +135,7 @@ void Nudge::set(std::size_t at, double value) { writable_data<double>(x_)[at] = 
 void Nudge::move(const Tensor& direction, double scale) {
   const double* const u = direction.data<double>();
   double* const x = writable_data<double>(x_);
-  for (std::size_t i = 0; i < x_.numel(); ++i)
+  for (Size i = 0; i < x_.numel(); ++i)
     x[i] = before(i) + scale * u[i];
 }
 
@@ -241,7 +241,7 @@ std::vector<Tensor> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const double *const p = above[i].data<double>(), *const q = below[i].data<double>();
       double* const column = columns[i].data() + a * above[i].numel();
-      for (std::size_t j = 0; j < above[i].numel(); ++j)
+      for (Size j = 0; j < above[i].numel(); ++j)
         column[j] = difference(p[j], q[j]) / step;
     }
   }
@@ -269,7 +269,7 @@ std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& lea
   for (std::size_t k = 0; k < v.size(); ++k) {
     double sum = 0;  // outputs are subtracted before they are summed: the sum's rounding errors
                      // would drown a difference this small
-    for (std::size_t j = 0; j < v[k].numel(); ++j)
+    for (Size j = 0; j < v[k].numel(); ++j)
       sum += v[k].data<double>()[j] *
              difference(above[k].data<double>()[j], below[k].data<double>()[j]);
     result.push_back(sum / (2 * h));

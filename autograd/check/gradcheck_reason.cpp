@@ -274,7 +274,7 @@ Maybe not_finite(const Numbers& numbers, const CheckedFunction& f, const Gradche
   if (numeric && std::ranges::all_of(numbers.analytic(), is_finite))
     return {};
   const Tensor y = f.values().at(pair.output);
-  for (std::size_t j = 0; j < y.numel(); ++j)
+  for (Size j = 0; j < y.numel(); ++j)
     if (const double value = y.data<double>()[j]; !std::isfinite(value) && !numeric)
       return finding(Reason::not_finite, "{} is {} at {}: the function has no derivative there",
                      pair.output_name, value, place(j, pair.output_shape));

@@ -245,7 +245,7 @@ class OpChecker {
                                const std::vector<double>& numeric, const Shape& shape) {
     if (!gradient.defined())
       return "; the backward adds none for this input";
-    if (analytic.size() != numel(shape))
+    if (std::cmp_not_equal(analytic.size(), numel(shape)))
       return {};
     const std::string words = detail::relation(analytic, numeric, shape, 1e-3);
     return words.empty() ? words : fmt::format("; the analytic one {}", words);

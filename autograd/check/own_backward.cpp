@@ -132,7 +132,7 @@ std::vector<double> IsolatedOp::forward(const std::vector<std::vector<double>>& 
     if (!moves[k].empty())
       dispatch(values.back().dtype(), [&]<class T>() {
         T* const data = writable_data<T>(values.back());
-        for (std::size_t j = 0; j < values.back().numel(); ++j)
+        for (Size j = 0; j < values.back().numel(); ++j)
           data[j] += static_cast<T>(moves[k][j]);
       });
   }
@@ -148,7 +148,7 @@ Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
         const auto there = elements(op->event_.output);
         dispatch(y.dtype(), [&]<class T>() {
           T* const data = writable_data<T>(y);
-          for (std::size_t j = 0; j < y.numel(); ++j)
+          for (Size j = 0; j < y.numel(); ++j)
             if (std::isinf(there[j]) && static_cast<double>(data[j]) == there[j])
               data[j] = 0;
         });

@@ -39,10 +39,14 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
   });
 }
 
-// Rows with the same index meet in one place, so work is cut by columns: every piece goes through
-// the whole index.
-template <class T>
-void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
+namespace {
+
+// y[o][index[j]] and x[o][j] are handed to `combine`, in the order of the index.  Rows with the
+// same index meet in one place, so work is cut by columns: every piece goes through the whole
+// index.
+template <class T, class F>
+void each_row(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x,
+              const F& combine) {
   constexpr std::size_t tile = 64;
   const std::size_t inner = axis.inner, tiles = (inner + tile - 1) / tile;
   const std::size_t grain = grain_of(count * std::min(inner, tile));
@@ -55,16 +59,31 @@ void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, co
         T* const into = y + (o * axis.n + position(index[j])) * inner;
         const T* const row = x + (o * count + j) * inner;
         for (std::size_t c = from; c < to; ++c)
-          into[c] += row[c];
+          combine(into[c], row[c]);
       }
       begin += last - first;
     }
   });
 }
 
+constexpr auto add = [](auto& into, auto v) { into += v; };
+constexpr auto replace = [](auto& into, auto v) { into = v; };
+
+}  // namespace
+
+template <class T>
+void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
+  each_row(axis, y, index, count, x, add);
+}
+
+template <class T>
+void index_copy(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
+  each_row(axis, y, index, count, x, replace);
+}
+
 namespace {
 
-// How gather and scatter_add walk an index of any rank: as rows along its last dimension.
+// How gather and scatter walk an index of any rank: as rows along its last dimension.
 struct IndexRows {
   std::size_t length, count;  // of a row, and rows
   std::size_t together;       // neighbouring rows that may reach the same places
@@ -81,8 +100,9 @@ struct IndexRows {
         dim_is_last(dim + 1 == x_shape.size()) {
     const auto strides = row_major_strides(x_shape);
     for (std::size_t d = 0; d + 1 < index_shape.size(); ++d) {
-      outer.push_back({index_shape[d], {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
-      together *= d < dim ? 1 : index_shape[d];
+      outer.push_back({static_cast<std::size_t>(index_shape[d]),
+                       {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
+      together *= d < dim ? 1 : static_cast<std::size_t>(index_shape[d]);
     }
   }
 };
@@ -109,9 +129,11 @@ void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_
   });
 }
 
-template <class T>
-void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
-                 const Shape& index_shape, const T* x) {
+namespace {
+
+template <class T, class F>
+void each_element(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+                  const Shape& index_shape, const T* x, const F& combine) {
   const IndexRows rows(y_shape, dim, index_shape);
   if (rows.count == 0)
     return;
@@ -125,12 +147,26 @@ void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t
       const T* const from = x + r * rows.length;
       if (rows.dim_is_last)
         for (std::size_t j = 0; j < rows.length; ++j)
-          to[position(places[j])] += from[j];
+          combine(to[position(places[j])], from[j]);
       else
         for (std::size_t j = 0; j < rows.length; ++j)
-          to[position(places[j]) * rows.along + j] += from[j];
+          combine(to[position(places[j]) * rows.along + j], from[j]);
     }
   });
+}
+
+}  // namespace
+
+template <class T>
+void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+                 const Shape& index_shape, const T* x) {
+  each_element(y, y_shape, dim, index, index_shape, x, add);
+}
+
+template <class T>
+void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+             const Shape& index_shape, const T* x) {
+  each_element(y, y_shape, dim, index, index_shape, x, replace);
 }
 
 namespace {
@@ -209,10 +245,13 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
 #define XGRAD_INSTANTIATE(T)                                                                      \
   template void index_select<T>(Axis, const T*, const std::int64_t*, std::size_t, T*);            \
   template void index_add<T>(Axis, T*, const std::int64_t*, std::size_t, const T*);               \
+  template void index_copy<T>(Axis, T*, const std::int64_t*, std::size_t, const T*);              \
   template void gather<T>(const T*, const Shape&, std::size_t, const std::int64_t*, const Shape&, \
                           T*);                                                                    \
   template void scatter_add<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,  \
                                const T*);                                                         \
+  template void scatter<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,      \
+                           const T*);                                                             \
   template void cumsum<T>(Axis, const T*, bool, T*);                                              \
   template void topk<T>(Axis, const T*, std::size_t, bool, T*, std::int64_t*);
 XGRAD_INSTANTIATE(float)

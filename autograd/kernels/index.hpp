@@ -1,6 +1,7 @@
 #pragma once
 // Moving elements by index, scans, and selection.  Indices are within range: the ops check them.
-// Where several elements are added to one place, they are added in the order of the index.
+// Where several elements go to one place, they go there in the order of the index: sums are added
+// up in it, and of those that replace each other the last stays.
 
 #include <cstdint>
 #include <xgrad/autograd/kernels/axis.hpp>
@@ -15,6 +16,10 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
 template <class T>
 void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
 
+/// y[o][index[j]] = x[o][j], of the same shapes.
+template <class T>
+void index_copy(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
+
 /// y[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on.  y has the index's shape; x has its
 /// rank, at least 1, and is no smaller off dim.
 template <class T>
@@ -26,6 +31,11 @@ void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_
 template <class T>
 void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
                  const Shape& index_shape, const T* x);
+
+/// The same, with = in place of +=.
+template <class T>
+void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
+             const Shape& index_shape, const T* x);
 
 /// Running sums along n, from the front or, in reverse, from the back.  Added up in double.
 template <class T>

@@ -73,7 +73,7 @@ struct Rows {
     for (std::size_t d = out.size(); d-- > 0;) {
       if (out[d] == 1)
         continue;
-      Dimension<N> next{out[d], {}};
+      Dimension<N> next{static_cast<std::size_t>(out[d]), {}};
       for (std::size_t k = 0; k < N; ++k) {
         const Shape& shape = *operands[k];
         const std::size_t missing = out.size() - shape.size();

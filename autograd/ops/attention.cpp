@@ -49,11 +49,11 @@ Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 template <class T>
 kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, const Tensor& q,
                               const Tensor& k, const Tensor& v, const Tensor& bias) {
-  kernels::Attention<T> p{numel(batch),
-                          q.size(-2),
-                          k.size(-2),
-                          q.size(-1),
-                          v.size(-1),
+  kernels::Attention<T> p{static_cast<std::size_t>(numel(batch)),
+                          static_cast<std::size_t>(q.size(-2)),
+                          static_cast<std::size_t>(k.size(-2)),
+                          static_cast<std::size_t>(q.size(-1)),
+                          static_cast<std::size_t>(v.size(-1)),
                           static_cast<T>(setup.scale),
                           setup.causal,
                           matrices(q.data<T>(), q.shape(), batch),
@@ -107,7 +107,7 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Sa
     if (sink.needs(i)) {
       const Shape& shape = saved[i].value->shape;
       const auto same_node = [&](const Saved& other) { return other.node == saved[i].node; };
-      if (numel(leading(shape, 2)) != p.items ||
+      if (std::cmp_not_equal(numel(leading(shape, 2)), p.items) ||
           std::any_of(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(i), same_node))
         targets[i].to_own(shape, batch);
       else

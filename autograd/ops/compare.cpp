@@ -152,16 +152,20 @@ Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest,
 Indices place_along(const char* op, const Tensor& x, std::int64_t dim, bool largest, bool keepdim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
   Shape shape;
-  for (std::size_t k = 0; k < x.dim(); ++k)
+  for (std::size_t k = 0; k < x.shape().size(); ++k)
     if (k != d || keepdim)
-      shape.push_back(k == d ? 1 : x.shape()[k]);
+      shape.push_back(k == d ? 1 : static_cast<std::size_t>(x.shape()[k]));
   return place(op, x, kernels::axis_of(x.shape(), d), largest, shape);
 }
 
 }  // namespace
 
-Indices argmax(const Tensor& x) { return place("argmax", x, {1, x.numel(), 1}, true, {}); }
-Indices argmin(const Tensor& x) { return place("argmin", x, {1, x.numel(), 1}, false, {}); }
+Indices argmax(const Tensor& x) {
+  return place("argmax", x, {1, static_cast<std::size_t>(x.numel()), 1}, true, {});
+}
+Indices argmin(const Tensor& x) {
+  return place("argmin", x, {1, static_cast<std::size_t>(x.numel()), 1}, false, {});
+}
 Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
   return place_along("argmax", x, dim, true, keepdim);
 }

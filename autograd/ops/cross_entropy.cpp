@@ -31,7 +31,7 @@ Tensor classes_last(const Tensor& x) {
   if (x.dim() <= 2)
     return x;
   Dims order;
-  for (std::size_t d = 0; d < x.dim(); ++d)
+  for (Size d = 0; d < x.dim(); ++d)
     if (d != 1)
       order.push_back(static_cast<std::int64_t>(d));
   order.push_back(1);
@@ -42,7 +42,8 @@ Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end()
 
 template <class T>
 kernels::Logits<T> logits(const Tensor& x, const Options& options) {
-  return {numel(without_last(x.shape())), x.shape().back(), x.data<T>(),
+  return {static_cast<std::size_t>(numel(without_last(x.shape()))),
+          static_cast<std::size_t>(x.shape().back()), x.data<T>(),
           options.weight ? options.weight.value->data<T>() : nullptr,
           static_cast<T>(options.label_smoothing)};
 }

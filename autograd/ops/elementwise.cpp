@@ -159,10 +159,22 @@ Tensor exp(const Tensor& x) {
       partial<Y>([](const auto& g, const auto& y) { return g * y; }));
 }
 
+Tensor expm1(const Tensor& x) {
+  return elementwise(
+      "expm1", x, [](const auto& a) { return expm1(a); },
+      partial<Y>([](const auto& g, const auto& y) { return g * (y + c(y, 1)); }));
+}
+
 Tensor log(const Tensor& x) {
   return elementwise(
       "log", x, [](const auto& a) { return log(a); },
       partial<A>([](const auto& g, const auto& a) { return g / a; }));
+}
+
+Tensor log1p(const Tensor& x) {
+  return elementwise(
+      "log1p", x, [](const auto& a) { return log1p(a); },
+      partial<A>([](const auto& g, const auto& a) { return g / (a + c(a, 1)); }));
 }
 
 Tensor sqrt(const Tensor& x) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
+#include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {
@@ -14,6 +16,39 @@ class Generator;
 
 Tensor tensor(const Values& values,
               DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
+namespace detail {
+/// The numbers of a vector, or of vectors of vectors, in order, and their shape.
+class NestedVectors {
+ public:
+  template <class T>
+  void append(const std::vector<T>& list, std::size_t depth = 0) {
+    count(list.size(), depth);
+    for (const T& item : list)
+      if constexpr (std::is_arithmetic_v<T>)
+        numbers_.push_back(static_cast<double>(item));
+      else
+        append(item, depth + 1);
+  }
+  Tensor tensor(DType dtype) &&;
+
+ private:
+  void count(std::size_t size, std::size_t depth);  // ShapeError if a list beside it has another
+  Shape shape_;
+  std::vector<double> numbers_;
+};
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+inline constexpr bool is_number<std::vector<T>> = is_number<T>;
+}  // namespace detail
+/// The same of a std::vector of numbers, or of vectors of such vectors.
+template <class T>
+requires detail::is_number<T> Tensor tensor(const std::vector<T>& values,
+                                            DType dtype = DType::float32) {
+  detail::NestedVectors all;
+  all.append(values);
+  return std::move(all).tensor(dtype);
+}
 Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
 Tensor ones(const Dims& sizes, DType dtype = DType::float32);
 Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);

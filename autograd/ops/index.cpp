@@ -1,45 +1,24 @@
 // Elements by index, running sums, and the largest k.
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/index_checks.hpp>
 
 namespace xgrad {
 
 using kernels::Axis;
 
+using detail::at_least_1d;
+using detail::check_fits;
+using detail::check_range;
+using detail::check_same_dtype;
+
 // ---- checks ----
 
 namespace {
-
-// Every index must be in [0, limit); the error says which is not, and where it stands.
-void check_range(const char* op, const Indices& index, std::size_t limit) {
-  const auto outside = [limit](std::int64_t i) { return static_cast<std::uint64_t>(i) >= limit; };
-  const std::int64_t* const end = index.data() + index.numel();
-  const std::int64_t* const bad = std::find_if(index.data(), end, outside);
-  if (bad == end)
-    return;
-  Shape place = index.shape();
-  auto flat = static_cast<std::size_t>(bad - index.data());
-  for (std::size_t d = place.size(); d-- > 0; flat /= index.shape()[d])
-    place[d] = flat % index.shape()[d];
-  fail<ValueError>("{}: index {} at {} of the indices {} is out of range: expected 0 to {}", op,
-                   *bad, to_string(place), to_string(index.shape()),
-                   static_cast<std::int64_t>(limit) - 1);
-}
-
-void check_same_dtype(const char* op, const Tensor& x, const Tensor& src) {
-  if (x.dtype() != src.dtype())
-    fail<DTypeError>("{}: x is {} but src is {}; convert one with to()", op, to_string(x.dtype()),
-                     to_string(src.dtype()));
-}
-
-// A 0-d shape counts as one of a single element, as in PyTorch.
-Shape at_least_1d(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
 // What index_select makes of x, and index_add takes as src.
 Shape selected_shape(const char* op, const Tensor& x, std::size_t d, const Indices& index) {
@@ -54,22 +33,6 @@ Shape selected_shape(const char* op, const Tensor& x, std::size_t d, const Indic
   Shape shape = x.shape();
   shape[d] = index.numel();
   return shape;
-}
-
-// The index of gather and scatter_add: of the tensor's rank, and no larger off dim.  One without
-// elements fits anything.
-void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
-                std::optional<std::size_t> dim) {
-  if (index.numel() == 0)
-    return;
-  const Shape shape = at_least_1d(index.shape()), sizes = at_least_1d(tensor);
-  if (shape.size() != sizes.size())
-    fail<ShapeError>("{}: the index {} must have as many dimensions as {} {}", op,
-                     to_string(index.shape()), name, to_string(tensor));
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (d != dim && shape[d] > sizes[d])
-      fail<ShapeError>("{}: the index {} is larger than {} {} at dimension {}", op,
-                       to_string(index.shape()), name, to_string(tensor), d);
 }
 
 }  // namespace
@@ -98,7 +61,7 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
 
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_add");
-  check_same_dtype("index_add", x, src);
+  check_same_dtype("index_add", x, "src", src);
   const Shape expected = selected_shape("index_add", x, d, index);
   if (src.shape() != expected)
     fail<ShapeError>("index_add: src has shape {} but x {} with {} along dimension {} takes {}",
@@ -137,8 +100,9 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
         shape.push_back(from[1]);
         return dispatch(in[0].dtype(), [&]<class T>() {
           auto y = empty_array<T>(shape);
-          kernels::index_select({1, from[0], from[1]}, in[0].data<T>(), indices.data(),
-                                indices.numel(), y.data());
+          kernels::index_select(
+              {1, static_cast<std::size_t>(from[0]), static_cast<std::size_t>(from[1])},
+              in[0].data<T>(), indices.data(), indices.numel(), y.data());
           return Tensor(std::move(y));
         });
       },
@@ -180,44 +144,6 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
       [index, dim, before = x.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
         sink.add(0, scatter_add(zeros(before, g.dtype()), dim, index, g));
-      });
-}
-
-namespace {
-
-// The part of src that an index of this shape reaches.
-Tensor reached(Tensor src, const Shape& index) {
-  if (numel(index) == 0)
-    return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
-  for (std::size_t d = 0; d < index.size(); ++d)
-    if (src.dim() > 0 && index[d] < src.shape()[d])
-      src = narrow(src, static_cast<std::int64_t>(d), 0, index[d]);
-  return src.shape() == index ? src : reshape(src, index);
-}
-
-}  // namespace
-
-Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
-  const std::size_t d = normalize_dim(dim, x.dim(), "scatter_add");
-  check_same_dtype("scatter_add", x, src);
-  check_fits("scatter_add", index, "x", x.shape(), d);
-  check_fits("scatter_add", index, "src", src.shape(), {});
-  const Shape into = at_least_1d(x.shape());
-  check_range("scatter_add", index, into[d]);
-  return record(
-      "scatter_add", {x, reached(src, index.shape())},
-      [index, d, into](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = copy_of(in[0].data<T>(), in[0].shape());
-          kernels::scatter_add(y.data(), into, d, index.data(), at_least_1d(index.shape()),
-                               in[1].data<T>());
-          return Tensor(std::move(y));
-        });
-      },
-      [index, dim](Sink& sink) {
-        sink.add(0, sink.gradient());
-        if (sink.needs(1))
-          sink.add(1, gather(sink.gradient(), dim, index));
       });
 }
 

@@ -48,7 +48,7 @@ Tensor index(const Tensor& x, const std::vector<Index>& indices) {
   };
   const std::size_t used = count.operator()<std::int64_t>() + count.operator()<Slice>();
   check<ValueError>(count.operator()<Ellipsis>() <= 1, "index: there is more than one Ellipsis");
-  if (used > x.dim())
+  if (std::cmp_greater(used, x.dim()))
     fail<ValueError>("index: {} for x {}, which has {}",
                      counted(used, "integer or slice", "integers and slices"), to_string(x.shape()),
                      counted(x.dim(), "dimension", "dimensions"));

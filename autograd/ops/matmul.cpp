@@ -27,7 +27,8 @@ Shape detail::with_matrix(const Shape& batch, std::size_t rows, std::size_t colu
 }
 
 detail::Blocks detail::broadcast_blocks(const Shape& own, const Shape& batch) {
-  Blocks blocks{numel(own), std::vector<std::size_t>(numel(batch))};
+  Blocks blocks{static_cast<std::size_t>(numel(own)),
+                std::vector<std::size_t>(static_cast<std::size_t>(numel(batch)))};
   if (blocks.of_item.empty())
     return blocks;
   const kernels::Rows<1> rows(batch, {&own});
@@ -114,10 +115,10 @@ struct Layout {
 };
 
 Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, bool transpose_b) {
-  const auto row = [](const Shape& x, bool transposed) {
+  const auto row = [](const Shape& x, bool transposed) -> std::size_t {
     return x[x.size() - (transposed ? 1 : 2)];
   };
-  const auto col = [](const Shape& x, bool transposed) {
+  const auto col = [](const Shape& x, bool transposed) -> std::size_t {
     return x[x.size() - (transposed ? 2 : 1)];
   };
   const Sizes sizes{transpose_a, transpose_b, row(a, transpose_a), col(b, transpose_b),
@@ -205,7 +206,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         to_string(a.shape()), to_string(b.shape()));
   const bool row = a.dim() == 1, column = b.dim() == 1;
   const std::size_t inner = b.size(column ? 0 : -2);
-  if (a.size(-1) != inner)
+  if (std::cmp_not_equal(a.size(-1), inner))
     fail<ShapeError>(
         "matmul: a {} and b {}: the last dimension of a, {}, must equal the {} of b, {}",
         to_string(a.shape()), to_string(b.shape()), a.size(-1), column ? "only one" : "second last",
@@ -229,12 +230,30 @@ Tensor mm(const Tensor& a, const Tensor& b) {
   return detail::product("mm", a, false, b, false);
 }
 
-Tensor bmm(const Tensor& a, const Tensor& b) {
+static Tensor batches(const char* op, const Tensor& a, const Tensor& b) {
   if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
     fail<ShapeError>(
-        "bmm: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches",
+        "{}: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches", op,
         to_string(a.shape()), to_string(b.shape()));
-  return detail::product("bmm", a, false, b, false);
+  return detail::product(op, a, false, b, false);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) { return batches("bmm", a, b); }
+
+// One pass over the product adds x, whichever of the two numbers is not 1.
+Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
+  detail::check_operands("baddbmm", std::array{x, a, b});
+  const Tensor product = batches("baddbmm", a, b);
+  if (broadcast_shapes(x.shape(), product.shape(), "baddbmm") != product.shape())
+    fail<ShapeError>("baddbmm: x {} does not broadcast to (B, m, n), which is {}",
+                     to_string(x.shape()), to_string(product.shape()));
+  const Tensor scaled = alpha == 1 ? product : product * alpha;
+  if (beta == 0) {  // 0 * x would be NaN where x is
+    auto nowhere = empty_array<bool>({});
+    *nowhere.data() = false;
+    return where(Mask(std::move(nowhere)), x, scaled);
+  }
+  return add(scaled, x, beta);
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {

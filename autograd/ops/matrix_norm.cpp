@@ -149,7 +149,7 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm ord, const Dims& dims, bool keepd
   if (ord == MatrixNorm::fro)
     return vector_norm(x, 2, dims, keepdim);
   Dims order;
-  for (std::size_t d = 0; d < x.dim(); ++d)
+  for (Size d = 0; d < x.dim(); ++d)
     if (!matrix.contains(d))
       order.push_back(static_cast<std::int64_t>(d));
   order.insert(order.end(), dims.begin(), dims.end());

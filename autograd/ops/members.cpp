@@ -64,6 +64,50 @@ Tensor Tensor::softmax(std::int64_t dim) const { return xgrad::softmax(*this, di
 Tensor Tensor::log_softmax(std::int64_t dim) const { return xgrad::log_softmax(*this, dim); }
 Tensor Tensor::matmul(const Tensor& other) const { return xgrad::matmul(*this, other); }
 
+Tensor Tensor::add(const Tensor& other) const { return xgrad::add(*this, other); }
+Tensor Tensor::add(double other) const { return *this + other; }
+Tensor Tensor::sub(const Tensor& other) const { return xgrad::sub(*this, other); }
+Tensor Tensor::sub(double other) const { return *this - other; }
+Tensor Tensor::mul(const Tensor& other) const { return xgrad::mul(*this, other); }
+Tensor Tensor::mul(double other) const { return *this * other; }
+Tensor Tensor::div(const Tensor& other) const { return xgrad::div(*this, other); }
+Tensor Tensor::div(double other) const { return *this / other; }
+Tensor Tensor::pow(const Tensor& exponent) const { return xgrad::pow(*this, exponent); }
+Tensor Tensor::expm1() const { return xgrad::expm1(*this); }
+Tensor Tensor::log1p() const { return xgrad::log1p(*this); }
+Tensor Tensor::rsqrt() const { return xgrad::rsqrt(*this); }
+Tensor Tensor::sin() const { return xgrad::sin(*this); }
+Tensor Tensor::cos() const { return xgrad::cos(*this); }
+Tensor Tensor::erf() const { return xgrad::erf(*this); }
+Tensor Tensor::prod() const { return xgrad::prod(*this); }
+Tensor Tensor::prod(std::int64_t dim, bool keepdim) const {
+  return xgrad::prod(*this, dim, keepdim);
+}
+Tensor Tensor::amin(const Dims& dims, bool keepdim) const {
+  return xgrad::amin(*this, dims, keepdim);
+}
+Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
+  return xgrad::logsumexp(*this, dims, keepdim);
+}
+Extremum Tensor::max(std::int64_t dim, bool keepdim) const {
+  return xgrad::max(*this, dim, keepdim);
+}
+Extremum Tensor::min(std::int64_t dim, bool keepdim) const {
+  return xgrad::min(*this, dim, keepdim);
+}
+Extremum Tensor::topk(std::size_t k, std::int64_t dim, bool largest) const {
+  return xgrad::topk(*this, k, dim, largest);
+}
+Indices Tensor::argmin() const { return xgrad::argmin(*this); }
+Indices Tensor::argmin(std::int64_t dim, bool keepdim) const {
+  return xgrad::argmin(*this, dim, keepdim);
+}
+Tensor Tensor::mm(const Tensor& other) const { return xgrad::mm(*this, other); }
+Tensor Tensor::bmm(const Tensor& other) const { return xgrad::bmm(*this, other); }
+Tensor Tensor::dot(const Tensor& other) const { return xgrad::dot(*this, other); }
+Tensor Tensor::tril(std::int64_t diagonal) const { return xgrad::tril(*this, diagonal); }
+Tensor Tensor::triu(std::int64_t diagonal) const { return xgrad::triu(*this, diagonal); }
+
 void Tensor::copy_(const Tensor& from) {
   check_updatable();
   check<ValueError>(from.defined(), "copy_: the Tensor to copy from is undefined");
@@ -103,6 +147,49 @@ Tensor Tensor::narrow(std::int64_t dim, std::int64_t start, Dim length) const {
 }
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   return xgrad::select(*this, dim, index);
+}
+
+Tensor Tensor::flip(const Dims& dims) const { return xgrad::flip(*this, dims); }
+Tensor Tensor::repeat(const Dims& sizes) const { return xgrad::repeat(*this, sizes); }
+Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim) const {
+  return xgrad::repeat_interleave(*this, repeats, dim);
+}
+Tensor Tensor::repeat_interleave(const Indices& repeats, std::optional<std::int64_t> dim) const {
+  return xgrad::repeat_interleave(*this, repeats, dim);
+}
+std::vector<Tensor> Tensor::split(const std::vector<std::size_t>& split_sizes,
+                                  std::int64_t dim) const {
+  return xgrad::split(*this, split_sizes, dim);
+}
+Tensor Tensor::select_scatter(const Tensor& src, std::int64_t dim, std::int64_t index) const {
+  return xgrad::select_scatter(*this, src, dim, index);
+}
+Tensor Tensor::slice_scatter(const Tensor& src, std::int64_t dim, std::optional<std::int64_t> start,
+                             std::optional<std::int64_t> end, std::int64_t step) const {
+  return xgrad::slice_scatter(*this, src, dim, start, end, step);
+}
+
+Tensor Tensor::index_select(std::int64_t dim, const Indices& index) const {
+  return xgrad::index_select(*this, dim, index);
+}
+Tensor Tensor::gather(std::int64_t dim, const Indices& index) const {
+  return xgrad::gather(*this, dim, index);
+}
+Tensor Tensor::index_add(std::int64_t dim, const Indices& index, const Tensor& src) const {
+  return xgrad::index_add(*this, dim, index, src);
+}
+Tensor Tensor::scatter(std::int64_t dim, const Indices& index, const Tensor& src) const {
+  return xgrad::scatter(*this, dim, index, src);
+}
+Tensor Tensor::scatter(std::int64_t dim, const Indices& index, double value) const {
+  return xgrad::scatter(*this, dim, index, value);
+}
+Tensor Tensor::scatter_add(std::int64_t dim, const Indices& index, const Tensor& src) const {
+  return xgrad::scatter_add(*this, dim, index, src);
+}
+Tensor Tensor::index_put(const std::vector<Indices>& indices, const Tensor& values,
+                         bool accumulate) const {
+  return xgrad::index_put(*this, indices, values, accumulate);
 }
 
 }  // namespace xgrad

@@ -104,7 +104,7 @@ struct Normalization {
 Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normalized_shape,
                  const Tensor& weight, const Tensor& bias, double eps) {
   const Shape normalized = check_inputs(op, x, normalized_shape, weight, bias);
-  kernels::NormSizes sizes{1, numel(normalized)};
+  kernels::NormSizes sizes{1, static_cast<std::size_t>(numel(normalized))};
   for (std::size_t d = 0; d < x.dim() - normalized.size(); ++d)
     sizes.rows *= x.shape()[d];
   const Normalization shared{norm, eps, normalized, sizes, {}, {}};

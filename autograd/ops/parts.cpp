@@ -21,14 +21,26 @@ static void check_has_dimensions(const char* op, const Tensor& x) {
   check<ShapeError>(x.dim() > 0, "{}: x is 0-d and has no dimension to work on", op);
 }
 
-Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
-             std::optional<std::int64_t> end, std::int64_t step) {
-  check_has_dimensions("slice", x);
-  const std::size_t d = normalize_dim(dim, x.dim(), "slice");
-  const auto [first, length] = detail::slice_range("slice", x.shape()[d], start, end, step);
+static Selection slice_of(const char* op, const Tensor& x, std::int64_t dim,
+                          std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                          std::int64_t step) {
+  check_has_dimensions(op, x);
+  const std::size_t d = normalize_dim(dim, x.dim(), op);
+  const auto [first, length] = detail::slice_range(op, x.shape()[d], start, end, step);
   Selection s(x.shape());
   s.slice(d, first, length, length > 1 ? step : 1);
-  return pick("slice", x, std::move(s));
+  return s;
+}
+
+Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
+             std::optional<std::int64_t> end, std::int64_t step) {
+  return pick("slice", x, slice_of("slice", x, dim, start, end, step));
+}
+
+Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim,
+                     std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                     std::int64_t step) {
+  return detail::put("slice_scatter", x, src, slice_of("slice_scatter", x, dim, start, end, step));
 }
 
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
@@ -45,17 +57,25 @@ Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length)
   return pick("narrow", x, std::move(s));
 }
 
-Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
-  check_has_dimensions("select", x);
-  const std::size_t d = normalize_dim(dim, x.dim(), "select");
+static Selection select_of(const char* op, const Tensor& x, std::int64_t dim, std::int64_t index) {
+  check_has_dimensions(op, x);
+  const std::size_t d = normalize_dim(dim, x.dim(), op);
   const auto n = static_cast<std::int64_t>(x.shape()[d]);
   if (index < -n || index >= n)
-    fail<ValueError>("select: index {} is out of range for dimension {} of x {}, which has size {}",
+    fail<ValueError>("{}: index {} is out of range for dimension {} of x {}, which has size {}", op,
                      index, d, to_string(x.shape()), n);
   Selection s(x.shape());
   s.slice(d, static_cast<std::size_t>(index < 0 ? index + n : index), 1);
   s.drop(d);
-  return pick("select", x, std::move(s));
+  return s;
+}
+
+Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
+  return pick("select", x, select_of("select", x, dim, index));
+}
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index) {
+  return detail::put("select_scatter", x, src, select_of("select_scatter", x, dim, index));
 }
 
 namespace {
@@ -114,6 +134,14 @@ std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim)
   if (n == 0)
     return split_at("chunk", x, d, std::vector<std::size_t>(chunks, 0));
   return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
+}
+
+void detail::check_parts(const char* op, const Tensor& x, std::int64_t dim, std::size_t parts,
+                         std::size_t wanted) {
+  if (parts != wanted)
+    fail<ValueError>("{}: x {} makes {} along dimension {}, but {} named", op, to_string(x.shape()),
+                     counted(parts, "part", "parts"), dim,
+                     wanted == 1 ? "1 is" : fmt::format("{} are", wanted));
 }
 
 // ---- joining ----
@@ -190,7 +218,8 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
         for (std::size_t i = 0; i < shapes.size(); ++i)
           if (sink.needs(i)) {
             Selection s(sink.gradient().shape());
-            s.slice(d, starts[i], shapes[i] == Shape{0} ? 0 : shapes[i][d]);
+            s.slice(d, starts[i],
+                    shapes[i] == Shape{0} ? 0 : static_cast<std::size_t>(shapes[i][d]));
             sink.add(i, shapes[i] == Shape{0} ? zeros({0}, sink.gradient().dtype())
                                               : pick("narrow", sink.gradient(), std::move(s)));
           }

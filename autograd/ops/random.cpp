@@ -75,7 +75,7 @@ Tensor bernoulli(const Tensor& p) { return bernoulli(p, default_generator()); }
 Tensor bernoulli(const Tensor& p, Generator& generator) {
   return dispatch(p.dtype(), [&]<class T>() {
     const T* const data = p.data<T>();
-    for (std::size_t i = 0; i < p.numel(); ++i)
+    for (Size i = 0; i < p.numel(); ++i)
       check<ValueError>(data[i] >= 0 && data[i] <= 1,
                         "bernoulli: p {} at place {} is not between 0 and 1", data[i], i);
     auto a = empty_array<T>(p.shape());

@@ -75,7 +75,7 @@ class Reduced {
   // at least once.  Each call is to see the result of the one before.
   template <class F>
   void for_each_axis(const F& f) const {
-    kernels::Axis axis{numel(x_), 1, 1};
+    kernels::Axis axis{static_cast<std::size_t>(numel(x_)), 1, 1};
     bool open = false;  // there are reduced dimensions that f has not seen
     for (std::size_t d = x_.size(); d-- > 0;) {
       if (x_[d] == 1)

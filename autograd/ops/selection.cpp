@@ -4,6 +4,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
+#include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
 
@@ -69,7 +70,7 @@ kernels::Walk to_picked(const Selection& s) {
   walk.axes.reserve(s.shape.size());
   const Selection dense(s.shape);
   for (std::size_t d = 0; d < s.shape.size(); ++d)
-    walk.axes.push_back({s.shape[d], s.strides[d], dense.strides[d]});
+    walk.axes.push_back({static_cast<std::size_t>(s.shape[d]), s.strides[d], dense.strides[d]});
   return walk;
 }
 
@@ -144,6 +145,29 @@ Tensor place(const Tensor& g, const Shape& shape, Selection s) {
   };
   return record("place", {g}, forward,
                 [s](Sink& sink) { sink.add(0, pick("pick", sink.gradient(), s)); });
+}
+
+Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
+  if (x.dtype() != src.dtype())
+    fail<DTypeError>("{}: x is {} but src is {}; convert one with to()", op, to_string(x.dtype()),
+                     to_string(src.dtype()));
+  if (src.shape() != s.shape)
+    fail<ShapeError>("{}: src has shape {} but the part of x {} that it replaces has {}", op,
+                     to_string(src.shape()), to_string(x.shape()), to_string(s.shape));
+  const auto forward = [s](std::span<const Tensor> in) {
+    return dispatch(in[0].dtype(), [&]<class T>() {
+      auto y = copy_of(in[0].data<T>(), in[0].shape());
+      kernels::copy(from_picked(s), in[1].data<T>(), y.data());
+      return Tensor(std::move(y));
+    });
+  };
+  return record(op, {x, src}, forward, [op, s](Sink& sink) {
+    const Tensor& g = sink.gradient();
+    if (sink.needs(0))
+      sink.add(0, put(op, g, zeros(s.shape, g.dtype()), s));
+    if (sink.needs(1))
+      sink.add(1, pick("pick", g, s));
+  });
 }
 
 }  // namespace xgrad::detail

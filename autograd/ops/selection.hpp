@@ -36,4 +36,8 @@ Tensor pick(const char* op, const Tensor& x, Selection selection);
 /// Zeros of this shape, with g in the selected places: the derivative of pick(), and pick() is its.
 Tensor place(const Tensor& g, const Shape& shape, Selection selection);
 
+/// A copy of x with src in the selected places.  The gradient goes to x elsewhere, and to src from
+/// them.  DTypeError and ShapeError naming op unless src has x's dtype and the selection's shape.
+Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection selection);
+
 }  // namespace xgrad::detail

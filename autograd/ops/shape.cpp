@@ -45,7 +45,7 @@ Shape infer_shape(const char* op, const Tensor& x, Dims sizes) {
     *inferred = static_cast<std::int64_t>(n / known);
   }
   const Shape shape = to_shape(sizes, op);
-  if (numel(shape) != n)
+  if (std::cmp_not_equal(numel(shape), n))
     fail<ShapeError>("{}: x {} has {} but sizes {} make {}", op, to_string(x.shape()),
                      counted(n, "element", "elements"), list(sizes), numel(shape));
   return shape;
@@ -85,7 +85,7 @@ Tensor squeeze(const Tensor& x) {
 Tensor squeeze(const Tensor& x, const Dims& dims) {
   const Listed listed = listed_dims(dims, x.dim(), "squeeze");
   Shape shape;
-  for (std::size_t d = 0; d < x.dim(); ++d)
+  for (Size d = 0; d < x.dim(); ++d)
     if (x.shape()[d] != 1 || !listed[d])
       shape.push_back(x.shape()[d]);
   return pick("squeeze", x, Selection(shape));
@@ -110,7 +110,7 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
                        list(sizes), d, to_string(from));
     if (sizes[d] == -1)
       wanted[d] = static_cast<std::int64_t>(from[d - added]);
-    else if (d >= added && from[d - added] != 1 && !std::cmp_equal(from[d - added], sizes[d]))
+    else if (d >= added && from[d - added] != 1 && from[d - added] != sizes[d])
       fail<ShapeError>(
           "expand: size {} at dimension {} of sizes {} does not fit x {}, which has {} there, not "
           "1",
@@ -124,7 +124,8 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
     kernels::Walk walk;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const bool repeated = d < added || old[d - added] == 1;
-      walk.axes.push_back({shape[d], repeated ? 0 : static_cast<std::ptrdiff_t>(source[d - added]),
+      walk.axes.push_back({static_cast<std::size_t>(shape[d]),
+                           repeated ? 0 : static_cast<std::ptrdiff_t>(source[d - added]),
                            static_cast<std::ptrdiff_t>(dense[d])});
     }
     return dispatch(in[0].dtype(), [&]<class T>() {
@@ -140,7 +141,7 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
 // ---- another order ----
 
 Tensor permute(const Tensor& x, const Dims& dims) {
-  if (dims.size() != x.dim())
+  if (std::cmp_not_equal(dims.size(), x.dim()))
     fail<ValueError>("permute: dims {} do not name each dimension of x {}", list(dims),
                      to_string(x.shape()));
   std::vector<std::size_t> order;
@@ -169,7 +170,7 @@ Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
 Tensor flip(const Tensor& x, const Dims& dims) {
   Selection s(x.shape());
   const Listed listed = listed_dims(dims, x.dim(), "flip");
-  for (std::size_t d = 0; d < x.dim(); ++d)
+  for (Size d = 0; d < x.dim(); ++d)
     if (listed[d] && x.numel() > 0)
       s.slice(d, x.shape()[d] - 1, x.shape()[d], -1);
   return pick("flip", x, std::move(s));

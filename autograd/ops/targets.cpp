@@ -33,13 +33,13 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
   const std::size_t dim = class_dim(op, x);
   const auto classes = static_cast<std::int64_t>(x.shape()[dim]);
   Shape expected;
-  for (std::size_t d = 0; d < x.dim(); ++d)
+  for (std::size_t d = 0; d < x.shape().size(); ++d)
     if (d != dim)
       expected.push_back(x.shape()[d]);
   if (target.shape() != expected)
     fail<ShapeError>("{}: x {} takes targets of shape {}, not {}", op, to_string(x.shape()),
                      to_string(expected), to_string(target.shape()));
-  for (std::size_t i = 0; i < target.numel(); ++i)
+  for (Size i = 0; i < target.numel(); ++i)
     if (const std::int64_t id = target.data()[i]; id != ignored && (id < 0 || id >= classes)) {
       const auto at = position(expected, i);
       fail<ValueError>("{}: target {} at {} is not one of {} classes, nor ignore_index {}", op, id,
@@ -50,7 +50,7 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
 Denominator denominator(const Indices& target, const Tensor& weight, std::int64_t ignored) {
   Denominator sum;
   const auto add = [&](auto weight_of) {
-    for (std::size_t i = 0; i < target.numel(); ++i)
+    for (Size i = 0; i < target.numel(); ++i)
       if (const std::int64_t id = target.data()[i]; id != ignored) {
         sum.weight += weight_of(id);
         sum.any = true;
@@ -85,7 +85,7 @@ Tensor wanted(const Shape& shape, DType dtype, std::size_t class_dim, const Indi
     };
     auto q = empty_array<T>(shape);
     std::fill_n(q.data(), q.size(), T(0));
-    for (std::size_t r = 0; r < target.numel(); ++r)
+    for (Size r = 0; r < target.numel(); ++r)
       if (const std::int64_t id = target.data()[r]; id != ignored) {
         T* const first = q.data() + r / axis.inner * axis.n * axis.inner + r % axis.inner;
         if (smoothing != 0)

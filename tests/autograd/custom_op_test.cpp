@@ -12,9 +12,9 @@ namespace mine {
 using namespace xgrad;
 
 // log(1 + exp(x))
-Tensor softplus(const Tensor& x) {
+Tensor soft_relu(const Tensor& x) {
   return elementwise(
-      "softplus", x,
+      "soft_relu", x,
       [](const auto& a) { return maximum(a, c(a, 0)) + log(c(a, 1) + exp(-abs(a))); },
       partial<Uses::A>([](const auto& g, const auto& a) { return g * sigmoid(a); }));
 }
@@ -71,11 +71,11 @@ void check_derivatives(const F& f, const std::vector<Tensor>& inputs) {
 
 TEST_CASE("a user's elementwise op of one operand", "[custom_op]") {
   const Tensor x = leaf({{-6, -1.5, -0.2}, {0.3, 2, 40}});
-  const Tensor y = mine::softplus(x);
+  const Tensor y = mine::soft_relu(x);
   for (std::size_t i = 0; i < 6; ++i)
     CHECK(y.data<double>()[i] == Approx(std::log1p(std::exp(x.data<double>()[i]))).epsilon(1e-12));
-  CHECK(mine::softplus(tensor({800.0f})).item() == 800);  // exp has not overflowed
-  check_derivatives([](const std::vector<Tensor>& in) { return mine::softplus(in[0]); }, {x});
+  CHECK(mine::soft_relu(tensor({800.0f})).item() == 800);  // exp has not overflowed
+  check_derivatives([](const std::vector<Tensor>& in) { return mine::soft_relu(in[0]); }, {x});
 }
 
 TEST_CASE("a user's elementwise op of two operands broadcasts", "[custom_op]") {

@@ -152,6 +152,18 @@ TEST_CASE("the value of a Tensor", "[tensor]") {
   CHECK(x.dim() == 2);
   CHECK(x.numel() == 4);
   CHECK(x.size(-1) == 2);
+  CHECK(-x.size(-1) == -2);
+  CHECK(-x.shape()[-1] == -2);
+  CHECK(-x.dim() == -std::ssize(x.shape()));
+  CHECK(-x.numel() < 0);
+  CHECK(-numel(x.shape()) < 0);
+  CHECK((x.sum() * static_cast<double>(-x.size(-1))).item() == -20);
+  CHECK(x.size(0) - 5 == -3);
+  CHECK(std::sqrt(x.size(-1)) == std::sqrt(2.0));
+  CHECK(x.shape() == Shape{x.size(0), std::size_t{2}});
+  CHECK_THROWS_WITH((Shape{2, x.size(-1) - 3}), "a size is -1");
+  CHECK_THROWS_AS(x.shape()[-3], ValueError);
+  CHECK_THROWS_AS(x.shape()[2], ValueError);
   CHECK_THROWS_AS(x.size(2), ValueError);
   CHECK_THROWS_AS(x.array<double>(), DTypeError);
   CHECK_THROWS_WITH(x.data<double>(), ContainsSubstring("float32"));

@@ -91,6 +91,14 @@ def add_unary(cases):
         "gelu": (F.gelu, randn),
         "silu": (F.silu, randn),
         "clone": (torch.clone, randn),
+        "expm1": (torch.expm1, randn),
+        "log1p": (torch.log1p, positive),
+        "softplus": (F.softplus, randn),
+        "mish": (F.mish, randn),
+        "logsigmoid": (F.logsigmoid, randn),
+        "elu": (F.elu, away_from_zero),
+        "leaky_relu": (F.leaky_relu, away_from_zero),
+        "hardtanh": (F.hardtanh, randn),
     }
     for op, (f, inputs) in ops.items():
         for sample, shape in UNARY_SHAPES.items():
@@ -98,13 +106,21 @@ def add_unary(cases):
     wide = values(
         [-40, -20, -9, -4, -2.5, -1.5, -1, -0.5, -0.0625, 0, 0.03125, 0.75, 1.25, 2, 6, 11, 30, 60]
     )
-    for op in ("sin", "cos", "tanh", "erf", "sigmoid", "gelu", "silu"):
+    for op in ("sin", "cos", "tanh", "erf", "sigmoid", "gelu", "silu", "softplus", "mish", "logsigmoid"):
         cases.add(f"{op}/small and large", ops[op][0], wide)
     for sample, shape in UNARY_SHAPES.items():
         cases.add(f"gelu/tanh, {sample}", lambda x: F.gelu(x, approximate="tanh"), randn(*shape))
     cases.add("gelu/tanh, small and large", lambda x: F.gelu(x, approximate="tanh"), wide)
-    for op in ("abs", "relu"):
+    for op in ("abs", "relu", "leaky_relu"):
         cases.add(f"{op}/at 0", ops[op][0], values([-1, 0, 2, 0.5]))
+    # PyTorch's second derivative at 0 is 0, not that of the piece it has chosen.
+    cases.add("elu/at 0", F.elu, values([-1, 0, 2, 0.5]), second=False)
+    cases.add("hardtanh/at the bounds", F.hardtanh, values([-1, 0, 2, 1, -3]))
+    cases.add("softplus/beta", lambda x: F.softplus(x, 2.5), randn(2, 3))
+    cases.add("softplus/threshold", lambda x: F.softplus(x, 0.5, 1), values([-3, 1, 1.5, 2.5, 6]))
+    cases.add("elu/alpha", lambda x: F.elu(x, 0.5), away_from_zero(2, 3))
+    cases.add("leaky_relu/slope", lambda x: F.leaky_relu(x, -0.5), away_from_zero(2, 3))
+    cases.add("hardtanh/bounds", lambda x: F.hardtanh(x, -0.25, 2), randn(2, 3))
     for exponent in (2, 3, 0.5, -1, 0, 1, -2.5):
         cases.add(f"pow/exponent {exponent}", lambda x: torch.pow(x, exponent), positive(2, 3))
     for exponent in (2, 3, -1, -2):

@@ -45,6 +45,17 @@ def add_shapes(cases):
     cases.add("expand/new dimensions, -1", lambda x: x.expand(2, 3, -1), randn(1, 4))
     cases.add("expand/0-d", lambda x: x.expand(2, 2), randn())
     cases.add("expand/zero-size", lambda x: x.expand(0, 3), randn(1, 3))
+    cases.add("repeat/both", lambda x: x.repeat(3, 2), randn(2, 3))
+    cases.add("repeat/new dimension", lambda x: x.repeat(2, 1, 2), randn(2, 3))
+    cases.add("repeat/0-d", lambda x: x.repeat(3), randn())
+    cases.add("repeat/zero-size", lambda x: x.repeat(2, 2), randn(0, 3))
+    each = lambda *a: lambda x: torch.repeat_interleave(x, *a)
+    cases.add("repeat_interleave/flattened", each(2), randn(2, 3))
+    cases.add("repeat_interleave/dim 0", each(3, 0), randn(2, 3))
+    cases.add("repeat_interleave/dim -1", each(2, -1), randn(2, 3, 2))
+    some = lambda dim: lambda x, i: torch.repeat_interleave(x, i, dim)
+    cases.add("repeat_interleave/a list, dim 1", some(1), randn(2, 3), ids([2, 0, 3]))
+    cases.add("repeat_interleave/a list of one, dim 1", some(1), randn(2, 3), ids([2]))
     for op in ("tril", "triu"):
         f = getattr(torch, op)
         cases.add(f"{op}/square", f, randn(3, 3))
@@ -92,6 +103,16 @@ def add_parts(cases):
     cases.add("select/dim -1, negative index", lambda x: x.select(-1, -2), randn(2, 3, 4))
     cases.add("select/to 0-d", lambda x: x.select(0, 2), randn(3))
     cases.add("select/zero-size", lambda x: x.select(0, 0), randn(2, 0))
+    one = lambda *a: lambda x, src: torch.select_scatter(x, src, *a)
+    cases.add("select_scatter/dim 0", one(0, 1), randn(3, 2), randn(2))
+    cases.add("select_scatter/dim -1, negative index", one(-1, -2), randn(2, 3, 4), randn(2, 3))
+    cases.add("select_scatter/an element", one(0, 2), randn(3), randn())
+    # PyTorch 1.13 mistakes what its defaults are.
+    part = lambda *a: lambda x, src: torch.slice_scatter(x, src, *a)
+    cases.add("slice_scatter/range", part(0, 1, 3, 1), randn(4, 2), randn(2, 2))
+    cases.add("slice_scatter/dim -1, step 2", part(-1, 1, None, 2), randn(2, 5), randn(2, 2))
+    cases.add("slice_scatter/negative ends", part(1, -3, -1, 1), randn(2, 4), randn(2, 2))
+    cases.add("slice_scatter/all", part(0, None, None, 1), randn(2, 3), randn(2, 3))
     cases.add("flip/dim 0", lambda x: x.flip(0), randn(3, 2))
     cases.add("flip/dims -1 and 0", lambda x: x.flip(-1, 0), randn(2, 3, 4))
     cases.add("flip/no dims", lambda x: x.flip(()), randn(2, 3))
@@ -133,6 +154,26 @@ def add_indexing(cases):
         randn(3, 2),
     )
     cases.add("scatter_add/no indices", scatter(0), randn(3, 4), ids([], 0, 4), randn(0, 4))
+    # Where several go to one place, PyTorch does not say which stays.
+    scatter = lambda dim: lambda x, i, src: x.scatter(dim, i, src)
+    some = ids([0, 2, 1, 0, 2, 1, 0, 2], 2, 4)
+    cases.add("scatter/dim 0", scatter(0), randn(3, 4), some, randn(2, 4))
+    cases.add("scatter/dim -1", scatter(-1), randn(3, 4), ids([3, 0, 1, 2, 2, 0], 3, 2), randn(3, 2))
+    cases.add("scatter/no indices", scatter(0), randn(3, 4), ids([], 0, 4), randn(0, 4))
+    cases.add("scatter/a number", lambda x, i: x.scatter(0, i, -1.5), randn(3, 4), some)
+    put = lambda x, i, v: x.index_put((i,), v)
+    put_two = lambda x, i, j, v: x.index_put((i, j), v)
+    add = lambda x, i, j, v: x.index_put((i, j), v, accumulate=True)
+    i, j = ids([2, 0, 2]), ids([1, 3, 1])
+    cases.add("index_put/rows", put, randn(3, 4), ids([2, 0]), randn(2, 4))
+    cases.add("index_put/rows, one value each", put, randn(3, 4), ids([2, -3]), randn(2, 1))
+    cases.add("index_put/no indices", put, randn(3, 2), ids([], 0), randn(0, 2))
+    cases.add("index_put/elements", put_two, randn(3, 4), ids([2, 0]), ids([1, -1]), randn(2))
+    cases.add(
+        "index_put/rows and columns", put_two, randn(3, 4), ids([2, 0], 2, 1), ids([1, 3]), randn(2, 2)
+    )
+    cases.add("index_put/added, some twice", add, randn(3, 4, 2), i, j, randn(3, 2))
+    cases.add("index_put/added, one value", add, randn(3, 4), i, j, randn())
     add_to = lambda dim: lambda x, i, src: x.index_add(dim, i, src)
     cases.add("index_add/repeated", add_to(0), randn(4, 3), ids([2, 0, 2]), randn(3, 3))
     cases.add("index_add/dim -1", add_to(-1), randn(2, 4), ids([1, 1]), randn(2, 2))
@@ -176,6 +217,14 @@ def add_matrix_products(cases):
     ):
         for sample, (a, b) in zip(("usual", "size 1", "zero-size"), shapes):
             cases.add(f"{op}/{sample}", f, randn(*a), randn(*b))
+    for sample, x, beta, alpha in (
+        ("usual", (2, 2, 4), 1, 1),
+        ("beta and alpha", (2, 2, 4), -0.5, 2.5),
+        ("a row, alpha", (4,), 1, 0.25),
+        ("beta 0", (2, 1), 0, 2),
+    ):
+        f = lambda x, a, b: torch.baddbmm(x, a, b, beta=beta, alpha=alpha)
+        cases.add(f"baddbmm/{sample}", f, randn(*x), randn(2, 2, 3), randn(2, 3, 4))
     for sample, x, weight in (
         ("2-d", (3, 4), (2, 4)),
         ("3-d", (2, 3, 4), (5, 4)),

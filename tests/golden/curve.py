@@ -18,7 +18,7 @@ import torch
 TINY = "--block-size 16 --batch-size 6 --n-layer 2 --n-head 2 --n-embd 32 --warmup-iters 5 --lr-decay-iters 35 "
 CURVES = [
     TINY + "--max-iters 40 --seed 1337 --learning-rate 0.01 --min-lr 0.001",
-    TINY + "--max-iters 40 --seed 7 --learning-rate 0.005 --dropout 0.2 --bias --gradient-accumulation-steps 2 "
+    TINY + "--max-iters 40 --seed 7 --learning-rate 0.005 --min-lr 0.0001 --dropout 0.2 --bias --gradient-accumulation-steps 2 "
            "--weight-decay 0.3 --grad-clip 0.5 --beta2 0.95",
     TINY + "--max-iters 20 --seed 3 --n-head 4 --dropout 0.5 --grad-clip 0",
 ]

@@ -79,6 +79,23 @@ void add_unary(GoldenCalls& calls) {
   add_wide("erf", erf);
   add_wide("sigmoid", sigmoid);
   add_wide("silu", silu);
+  add_function("expm1", expm1);
+  add_function("log1p", log1p);
+  add_wide("mish", mish);
+  add_wide("logsigmoid", logsigmoid);
+  add_op("softplus", [](const In& in) { return softplus(in[0]); });
+  calls.add("softplus", {wide}, [](const In& in) { return softplus(in[0]); });
+  calls.add("softplus", {"beta"}, [](const In& in) { return softplus(in[0], 2.5); });
+  calls.add("softplus", {"threshold"}, [](const In& in) { return softplus(in[0], 0.5, 1); });
+  add_op("elu", [](const In& in) { return elu(in[0]); });
+  calls.add("elu", {kink}, [](const In& in) { return elu(in[0]); });
+  calls.add("elu", {"alpha"}, [](const In& in) { return elu(in[0], 0.5); });
+  add_op("leaky_relu", [](const In& in) { return leaky_relu(in[0]); });
+  calls.add("leaky_relu", {kink}, [](const In& in) { return leaky_relu(in[0]); });
+  calls.add("leaky_relu", {"slope"}, [](const In& in) { return leaky_relu(in[0], -0.5); });
+  add_op("hardtanh", [](const In& in) { return hardtanh(in[0]); });
+  calls.add("hardtanh", {"at the bounds"}, [](const In& in) { return hardtanh(in[0]); });
+  calls.add("hardtanh", {"bounds"}, [](const In& in) { return hardtanh(in[0], -0.25, 2); });
   add_op("gelu", [](const In& in) { return gelu(in[0]); });
   calls.add("gelu", {wide}, [](const In& in) { return gelu(in[0]); });
   calls.add("gelu", {"tanh, 3-d", "tanh, 0-d", "tanh, size 1", "tanh, zero-size", "tanh, " + wide},

@@ -50,7 +50,7 @@ double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit) {
     const T* const a = ours.data<T>();
     const T* const b = expected.data<T>();
     double largest = 0, magnitude = 0;
-    for (std::size_t i = 0; i < expected.numel(); ++i) {
+    for (Size i = 0; i < expected.numel(); ++i) {
       const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
       double error = same ? 0 : std::abs(double{a[i]} - double{b[i]});
       if (std::isnan(error))

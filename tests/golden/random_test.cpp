@@ -165,7 +165,7 @@ void randperm_case(Draws& d) {
     some.data()[i] = big.data()[1001 * i];
   d.exact(Indices(std::move(some)));
   std::int64_t weighted = 0;
-  for (std::size_t i = 0; i < big.numel(); ++i)
+  for (Size i = 0; i < big.numel(); ++i)
     weighted += static_cast<std::int64_t>(i) * big.data()[i];
   d.exact(one(weighted));
 }

@@ -44,6 +44,20 @@ void add_shapes(GoldenCalls& calls) {
   calls.add("expand", {"0-d"}, [](const In& in) { return expand(in[0], {2, 2}); });
   calls.add("expand", {"zero-size"}, [](const In& in) { return expand(in[0], {0, 3}); });
 
+  calls.add("repeat", {"both", "zero-size"}, [](const In& in) {
+    return in[0].numel() == 0 ? repeat(in[0], {2, 2}) : repeat(in[0], {3, 2});
+  });
+  calls.add("repeat", {"new dimension"}, [](const In& in) { return repeat(in[0], {2, 1, 2}); });
+  calls.add("repeat", {"0-d"}, [](const In& in) { return repeat(in[0], 3); });
+  calls.add("repeat_interleave", {"flattened"},
+            [](const In& in) { return repeat_interleave(in[0], 2); });
+  calls.add("repeat_interleave", {"dim 0"},
+            [](const In& in) { return repeat_interleave(in[0], 3, 0); });
+  calls.add("repeat_interleave", {"dim -1"},
+            [](const In& in) { return repeat_interleave(in[0], 2, -1); });
+  calls.add("repeat_interleave", {"a list, dim 1", "a list of one, dim 1"},
+            [](const In& in) { return repeat_interleave(in[0], in.ids[0], 1); });
+
   using Triangle = Tensor(const Tensor&, std::int64_t);
   const auto add_triangles = [&](const std::string& op, Triangle* f, std::int64_t everything) {
     calls.add(op, {"square", "zero-size"}, [f](const In& in) { return f(in[0], 0); });
@@ -89,6 +103,19 @@ void add_parts(GoldenCalls& calls) {
             [](const In& in) { return select(in[0], -1, -2); });
   calls.add("select", {"to 0-d"}, [](const In& in) { return select(in[0], 0, 2); });
   calls.add("select", {"zero-size"}, [](const In& in) { return select(in[0], 0, 0); });
+  calls.add("select_scatter", {"dim 0"},
+            [](const In& in) { return select_scatter(in[0], in[1], 0, 1); });
+  calls.add("select_scatter", {"dim -1, negative index"},
+            [](const In& in) { return select_scatter(in[0], in[1], -1, -2); });
+  calls.add("select_scatter", {"an element"},
+            [](const In& in) { return select_scatter(in[0], in[1], 0, 2); });
+  calls.add("slice_scatter", {"range"},
+            [](const In& in) { return slice_scatter(in[0], in[1], 0, 1, 3); });
+  calls.add("slice_scatter", {"dim -1, step 2"},
+            [](const In& in) { return slice_scatter(in[0], in[1], -1, 1, {}, 2); });
+  calls.add("slice_scatter", {"negative ends"},
+            [](const In& in) { return slice_scatter(in[0], in[1], 1, -3, -1); });
+  calls.add("slice_scatter", {"all"}, [](const In& in) { return slice_scatter(in[0], in[1]); });
   calls.add("flip", {"dim 0"}, [](const In& in) { return flip(in[0], 0); });
   calls.add("flip", {"dims -1 and 0"}, [](const In& in) { return flip(in[0], {-1, 0}); });
   calls.add("flip", {"no dims"}, [](const In& in) { return flip(in[0], {}); });
@@ -124,6 +151,17 @@ void add_indexing(GoldenCalls& calls) {
             [](const In& in) { return scatter_add(in[0], -1, in.ids[0], in[1]); });
   calls.add("scatter_add", {"larger src"},
             [](const In& in) { return scatter_add(in[0], 1, in.ids[0], in[1]); });
+  calls.add("scatter", {"dim 0", "no indices"},
+            [](const In& in) { return scatter(in[0], 0, in.ids[0], in[1]); });
+  calls.add("scatter", {"dim -1"},
+            [](const In& in) { return scatter(in[0], -1, in.ids[0], in[1]); });
+  calls.add("scatter", {"a number"},
+            [](const In& in) { return scatter(in[0], 0, in.ids[0], -1.5); });
+  calls.add("index_put",
+            {"rows", "rows, one value each", "no indices", "elements", "rows and columns"},
+            [](const In& in) { return index_put(in[0], in.ids, in[1]); });
+  calls.add("index_put", {"added, some twice", "added, one value"},
+            [](const In& in) { return index_put(in[0], in.ids, in[1], true); });
   calls.add("index_add", {"repeated", "no indices"},
             [](const In& in) { return index_add(in[0], 0, in.ids[0], in[1]); });
   calls.add("index_add", {"dim -1"},
@@ -147,6 +185,12 @@ void add_matrix_products(GoldenCalls& calls) {
   };
   add_product("mm", mm);
   add_product("bmm", bmm);
+  calls.add("baddbmm", {"usual"}, [](const In& in) { return baddbmm(in[0], in[1], in[2]); });
+  calls.add("baddbmm", {"beta and alpha"},
+            [](const In& in) { return baddbmm(in[0], in[1], in[2], -0.5, 2.5); });
+  calls.add("baddbmm", {"a row, alpha"},
+            [](const In& in) { return baddbmm(in[0], in[1], in[2], 1, 0.25); });
+  calls.add("baddbmm", {"beta 0"}, [](const In& in) { return baddbmm(in[0], in[1], in[2], 0, 2); });
   add_product("dot", dot);
   add_product("outer", outer);
   for (const std::string sample : {"2-d", "3-d", "1-d", "one output", "no rows"}) {

@@ -33,7 +33,7 @@ const io::TensorFile& outputs() {
 void check_close(const Tensor& x, const Tensor& expected) {
   REQUIRE(x.shape() == expected.shape());
   double largest = 0;
-  for (std::size_t i = 0; i < x.numel(); ++i)
+  for (Size i = 0; i < x.numel(); ++i)
     largest = std::max(largest, std::abs(element<double>(x.to(DType::float64), i) -
                                          double{expected.data<float>()[i]}));
   CHECK(largest <= 1e-5);

@@ -67,7 +67,7 @@ nn::GPT seeded(std::uint64_t seed, nn::GPTConfig c = config) {
 
 std::vector<std::vector<std::int64_t>> rows(const Indices& x) {
   std::vector<std::vector<std::int64_t>> list;
-  for (std::size_t b = 0; b < x.size(0); ++b)
+  for (Size b = 0; b < x.size(0); ++b)
     list.emplace_back(x.data() + b * x.size(1), x.data() + (b + 1) * x.size(1));
   return list;
 }

@@ -26,9 +26,27 @@ Tensor mistake(const Tensor& x, Tensor w) {
 #elif CASE == 6  // a value is read-only
   x.array<float>()(0) = 1;
   return w;
+#elif CASE == 7  // to what t[0] names, and not to t
+  Tensor t = x * w;
+  t[0] = zeros({3});
+  return t;
+#elif CASE == 8
+  x.select(0, 0) = w;
+  return x;
+#elif CASE == 9
+  const Tensor zero = zeros({});
+  index(x, {0, 0}) = zero;
+  return x;
+#elif CASE == 10
+  w.grad() = x;
+  return w;
+#elif CASE == 11
+  return x * w += x;
 #else
+  Tensor y = -x;
+  y = std::move(w);
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [w = Saved(w)](Sink& sink) { sink.add(0, sink.gradient() * w.tensor()); });
+      [y = Saved(y)](Sink& sink) { sink.add(0, sink.gradient() * y.tensor()); });
 #endif
 }

@@ -43,7 +43,7 @@ struct Problem {
 };
 
 void check_values(const Tensor& x, const std::vector<double>& expected, double eps = 2e-6) {
-  REQUIRE(x.numel() == expected.size());
+  REQUIRE(numbers(x).size() == expected.size());
   const Tensor values = x.detach().to(DType::float64);
   for (std::size_t i = 0; i < expected.size(); ++i)
     CHECK(values.data<double>()[i] == Approx(expected[i]).epsilon(eps).margin(1e-7));
@@ -390,6 +390,11 @@ TEST_CASE("Schedules", "[optim][schedule]") {
   const optim::Schedule short_run =
       optim::warmup_cosine({.warmup_iters = 10, .lr_decay_iters = 10});
   CHECK(short_run(10) == 1e-4);  // no division by zero
+  CHECK(optim::warmup_cosine({.learning_rate = 5e-5})(2000) == 5e-5 / 10);
+  CHECK_THROWS_WITH(optim::warmup_cosine({.learning_rate = 5e-5, .min_lr = 1e-4}),
+                    ContainsSubstring("min_lr 0.0001 is above learning_rate 5e-05"));
+  CHECK_THROWS_WITH(optim::warmup_cosine({.warmup_iters = 11, .lr_decay_iters = 10}),
+                    ContainsSubstring("warmup_iters 11 is beyond lr_decay_iters 10"));
 
   Problem problem;
   optim::SGD sgd(problem.params());

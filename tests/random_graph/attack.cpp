@@ -118,7 +118,8 @@ std::vector<std::size_t> Attack::reached_steps() const {
 }
 
 void Attack::compare(const Tensor& x, const Numbers& expected, const std::string& what) {
-  demand(x.numel() == expected.size(), what + " has shape " + xgrad::to_string(x.shape()));
+  demand(std::cmp_equal(x.numel(), expected.size()),
+         what + " has shape " + xgrad::to_string(x.shape()));
   double scale = 1, error = 0;
   for (const double e : expected)
     scale = std::max(scale, std::abs(e));

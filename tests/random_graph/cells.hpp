@@ -28,7 +28,7 @@ Cells<T> each(const Cells<T>& x, const F& f) {
 template <class T, class F>
 Cells<T> each_pair(const Cells<T>& a, const Cells<T>& b, const F& f) {
   Cells<T> y{common_shape(a.shape, b.shape), {}};
-  for (std::size_t i = 0; i < numel(y.shape); ++i) {
+  for (Size i = 0; i < numel(y.shape); ++i) {
     const Position p = position(i, y.shape);
     y.at.push_back(f(a.at[broadcast_from(p, a.shape)], b.at[broadcast_from(p, b.shape)], i));
   }
@@ -39,7 +39,7 @@ Cells<T> each_pair(const Cells<T>& a, const Cells<T>& b, const F& f) {
 template <class T, class F>
 Cells<T> moved(const Cells<T>& x, const Shape& shape, const F& from) {
   Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < numel(shape); ++i)
+  for (Size i = 0; i < numel(shape); ++i)
     y.at.push_back(x.at[flat(from(position(i, shape)), x.shape)]);
   return y;
 }
@@ -63,7 +63,7 @@ inline std::vector<Position> groups(const Shape& shape, const std::vector<bool>&
     if (along[d])
       kept[d] = 1;
   std::vector<Position> result(numel(kept));
-  for (std::size_t i = 0; i < numel(shape); ++i)
+  for (Size i = 0; i < numel(shape); ++i)
     result[broadcast_from(position(i, shape), kept)].push_back(i);
   return result;
 }
@@ -136,10 +136,10 @@ Cells<T> joined(const std::vector<const Cells<T>*>& xs, std::size_t dim) {
   for (const auto* x : xs)
     shape[dim] += x->shape[dim];
   Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < numel(shape); ++i) {
+  for (Size i = 0; i < numel(shape); ++i) {
     Position p = position(i, shape);
     std::size_t k = 0;
-    for (; p[dim] >= xs[k]->shape[dim]; ++k)
+    for (; std::cmp_greater_equal(p[dim], xs[k]->shape[dim]); ++k)
       p[dim] -= xs[k]->shape[dim];
     y.at.push_back(xs[k]->at[flat(p, xs[k]->shape)]);
   }
@@ -154,10 +154,10 @@ Cells<T> product(const Cells<T>& a, const Cells<T>& b) {
   shape.push_back(a.shape[a.shape.size() - 2]);
   shape.push_back(b.shape.back());
   Cells<T> y{shape, {}};
-  for (std::size_t i = 0; i < numel(shape); ++i) {
+  for (Size i = 0; i < numel(shape); ++i) {
     Position left = position(i, shape), right = left;
     T sum = 0.0;
-    for (std::size_t k = 0; k < a.shape.back(); ++k) {
+    for (Size k = 0; k < a.shape.back(); ++k) {
       left.back() = k;
       right[right.size() - 2] = k;
       sum = sum + a.at[broadcast_from(left, a.shape)] * b.at[broadcast_from(right, b.shape)];

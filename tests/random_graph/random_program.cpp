@@ -55,7 +55,7 @@ class Maker {
       for (std::size_t& size : input.shape)
         if (random_.chance(0.25))
           size = 1;
-      for (std::size_t k = 0; k < numel(input.shape); ++k)
+      for (Size k = 0; k < numel(input.shape); ++k)
         input.values.push_back(random_.uniform(-1.5, 1.5));
       planes_.push_back({input.shape, input.values});
       program_.inputs.push_back(std::move(input));
@@ -83,7 +83,7 @@ class Maker {
 
   void add_root(std::size_t at) {
     Root root{at, {}};
-    for (std::size_t k = 0; k < numel(program_.shape(at)); ++k)
+    for (Size k = 0; k < numel(program_.shape(at)); ++k)
       root.cotangent.push_back(random_.uniform(-1, 1));
     program_.roots.push_back(std::move(root));
   }
@@ -283,7 +283,7 @@ class Maker {
     if (!away_from_kinks(step))
       return false;
     const Plane y = reference_step(step, planes_);
-    return numel(y.shape) <= most_elements &&
+    return std::cmp_less_equal(numel(y.shape), most_elements) &&
            std::all_of(y.values.begin(), y.values.end(),
                        [](double v) { return std::abs(v) <= largest_value; });
   }

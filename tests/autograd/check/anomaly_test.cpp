@@ -123,7 +123,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
         "my_mask", {x},
         [](std::span<const Tensor> in) {
           Tensor y = in[0].clone();
-          for (std::size_t i = 0; i < y.numel(); i += 3)
+          for (Size i = 0; i < y.numel(); i += 3)
             set_element(y, i, -std::numeric_limits<double>::infinity());
           return y;
         },

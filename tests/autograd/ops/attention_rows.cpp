@@ -19,7 +19,7 @@ double element(const Tensor& x, std::size_t batch, const Shape& dims, std::size_
   index[dims.size()] = i;
   index[dims.size() + 1] = j;
   std::size_t at = 0;
-  for (std::size_t d = 0; d < x.dim(); ++d) {
+  for (Size d = 0; d < x.dim(); ++d) {
     const std::size_t size = x.shape()[d];
     at = at * size + (size == 1 ? 0 : index[index.size() - x.dim() + d]);
   }
@@ -41,7 +41,7 @@ struct Reference {
     shape[batch.size()] = t;
     shape[batch.size() + 1] = dv;
     std::vector<double> y;
-    for (std::size_t b = 0; b < numel(batch); ++b)
+    for (Size b = 0; b < numel(batch); ++b)
       for (std::size_t i = 0; i < t; ++i) {
         std::vector<double> row(dv, 0.0), weights(s);
         double largest = -std::numeric_limits<double>::infinity(), total = 0;

@@ -22,7 +22,7 @@ double distance(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const Tensor x = to(a.detach(), DType::float64), y = to(b.detach(), DType::float64);
   double most = 0, largest = 0;
-  for (std::size_t i = 0; i < x.numel(); ++i) {
+  for (Size i = 0; i < x.numel(); ++i) {
     const double difference = std::abs(x.data<double>()[i] - y.data<double>()[i]);
     if (std::isnan(difference))
       return difference;
@@ -177,7 +177,7 @@ TEST_CASE("a NaN shows up where it was seen, and nowhere else", "[attention]") {
     set_element(q, i * 4 + i % 4, std::numeric_limits<double>::quiet_NaN());
   const Tensor y = scaled_dot_product_attention(q, k, k, AttentionOptions{.is_causal = true});
   const Mask finite = isfinite(y);
-  for (std::size_t i = 0; i < finite.numel(); ++i)
+  for (Size i = 0; i < finite.numel(); ++i)
     CHECK(finite.data()[i] == (i / 4 % 3 != 0));
 }
 

@@ -109,7 +109,7 @@ Row scatter_add_row() {
          [c](const Inputs& in) { return scatter_add(in[0], c.dim, c.index, in[1]); },
          [c](const Inputs& in) {
            std::vector<double> y = list_of(in[0]);
-           for (std::size_t i = 0; i < c.index.numel(); ++i) {
+           for (Size i = 0; i < c.index.numel(); ++i) {
              At at = position(i, c.index.shape());
              const double v = read(in[1], at);
              at[c.d] = number(c.index, i);
@@ -217,7 +217,8 @@ Row topk_row() {
                                At at = position(flat, shape);
                                const std::size_t rank = at[w.d];
                                std::vector<double> line;
-                               for (at[w.d] = 0; at[w.d] < in[0].shape()[w.d]; ++at[w.d])
+                               for (at[w.d] = 0; std::cmp_less(at[w.d], in[0].shape()[w.d]);
+                                    ++at[w.d])
                                  line.push_back(read(in[0], at));
                                std::sort(line.begin(), line.end());
                                return largest ? line[line.size() - 1 - rank] : line[rank];

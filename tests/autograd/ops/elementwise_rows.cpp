@@ -1,4 +1,5 @@
-// Rows of the test table: elementwise ops.  Those that choose or copy: choice_rows.cpp.
+// Rows of the test table: elementwise ops.  Those that choose or copy: choice_rows.cpp;
+// activations: activation_rows.cpp.
 
 #include <cmath>
 #include <numbers>
@@ -170,7 +171,7 @@ Row gelu_row() {
 std::vector<Row> elementwise_rows() {
   const Numbers wide = {0.0, -0.0, 1, -1, inf, -inf, not_a_number, 1e-30, -1e-30, 30, -30};
   const Numbers positive = {0.0, 1, inf, not_a_number, 1e-30, 1e30, -1};
-  return {
+  std::vector<Row> rows = {
       add_row(),
       sub_row(),
       mul_row(),
@@ -203,6 +204,9 @@ std::vector<Row> elementwise_rows() {
       to_row(),
       clone_row(),
   };
+  for (Row& row : activation_rows())
+    rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace xgrad::testing

@@ -84,7 +84,7 @@ Row index_add_row() {
          [c](const Inputs& in) { return index_add(in[0], c.dim, c.index, in[1]); },
          [c](const Inputs& in) {
            std::vector<double> y = list_of(in[0]);
-           for (std::size_t i = 0; i < in[1].numel(); ++i) {
+           for (Size i = 0; i < in[1].numel(); ++i) {
              At at = position(i, in[1].shape());
              at[c.d] = number(c.index, at[c.d]);
              y[flat(at, in[0].shape())] += in[1].data<double>()[i];
@@ -196,8 +196,11 @@ Row embedding_row() {
 }  // namespace
 
 std::vector<Row> index_rows() {
-  return {index_select_row(), index_add_row(), embedding_row(), gather_row(),
-          scatter_add_row(),  cumsum_row(),    topk_row()};
+  std::vector<Row> rows = {index_select_row(), index_add_row(), embedding_row(), gather_row(),
+                           scatter_add_row(),  cumsum_row(),    topk_row()};
+  for (Row& row : scatter_rows())
+    rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace xgrad::testing

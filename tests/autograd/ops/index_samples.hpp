@@ -41,6 +41,9 @@ struct IndexCase {
   std::size_t d;  // dim, counted from the front
 };
 
+/// scatter_rows.cpp; part of index_rows().
+std::vector<Row> scatter_rows();
+
 // element_rows.cpp
 Row gather_row();
 Row scatter_add_row();

@@ -264,8 +264,8 @@ Row cat_row() {
   const auto found = [](std::size_t d) {
     return [d](const Inputs& in, At at) {
       std::size_t i = 0;
-      while (in[i].dim() <= d || at[d] >= in[i].shape()[d])
-        at[d] -= in[i].dim() <= d ? 0 : in[i].shape()[d], ++i;
+      while (std::cmp_less_equal(in[i].dim(), d) || std::cmp_greater_equal(at[d], in[i].shape()[d]))
+        at[d] -= std::cmp_less_equal(in[i].dim(), d) ? 0 : in[i].shape()[d], ++i;
       return read(in[i], at);
     };
   };

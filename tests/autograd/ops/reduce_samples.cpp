@@ -12,12 +12,12 @@ Tensor folded(const Tensor& x, const Dims& dims, bool keepdim, const Fold& fold)
   std::size_t lists = 1;
   for (std::size_t d = 0; d < rank; ++d) {
     if (!gone[d] || keepdim)
-      shape.push_back(gone[d] ? 1 : x.shape()[d]);
+      shape.push_back(gone[d] ? 1 : static_cast<std::size_t>(x.shape()[d]));
     if (!gone[d])
       lists *= x.shape()[d];
   }
   std::vector<Numbers> parts(lists);
-  for (std::size_t flat = 0; flat < x.numel(); ++flat) {
+  for (Size flat = 0; flat < x.numel(); ++flat) {
     std::size_t rest = flat, list = 0, stride = 1;
     for (std::size_t d = rank; d-- > 0; rest /= x.shape()[d])
       if (!gone[d]) {

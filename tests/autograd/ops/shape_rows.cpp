@@ -301,8 +301,9 @@ std::vector<Row> shape_rows() {
                            flip_row(),
                            triangle_row("tril", tril, true),
                            triangle_row("triu", triu, false)};
-  for (Row& row : parts_rows())
-    rows.push_back(std::move(row));
+  for (auto* const more : {repeat_rows, parts_rows})
+    for (Row& row : more())
+      rows.push_back(std::move(row));
   return rows;
 }
 

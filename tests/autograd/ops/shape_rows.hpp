@@ -52,5 +52,7 @@ inline Bad out_of_range(const Op& op, const Dims& sizes = {2, 3}) {
 
 /// The rows of ops that take Tensors apart or join them; part of shape_rows().
 std::vector<Row> parts_rows();
+/// Those that use each element several times; part of shape_rows().
+std::vector<Row> repeat_rows();
 
 }  // namespace xgrad::testing

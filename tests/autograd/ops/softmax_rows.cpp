@@ -17,12 +17,12 @@ using Reference = std::function<Tensor(const Inputs&)>;
 Tensor along(const Tensor& x, std::size_t dim,
              const std::function<std::vector<double>(const std::vector<double>&)>& f) {
   std::size_t n = 1, inner = 1;
-  for (std::size_t d = 0; d < x.dim(); ++d) {
+  for (std::size_t d = 0; d < x.shape().size(); ++d) {
     n = d == dim ? x.shape()[d] : n;
-    inner *= d > dim ? x.shape()[d] : 1;
+    inner *= d > dim ? static_cast<std::size_t>(x.shape()[d]) : 1;
   }
   std::vector<double> y(x.numel());
-  for (std::size_t first = 0; first < x.numel(); ++first) {
+  for (Size first = 0; first < x.numel(); ++first) {
     if (first / inner % n != 0)
       continue;
     std::vector<double> line;

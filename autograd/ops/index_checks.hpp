@@ -1,0 +1,23 @@
+#pragma once
+// What the ops that take Indices check, for all of them.
+
+#include <optional>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::detail {
+
+/// Every index must be in [0, limit); the ValueError says which is not, and where it stands.
+void check_range(const char* op, const Indices& index, std::size_t limit);
+
+/// DTypeError unless the argument called `name` has x's dtype.
+void check_same_dtype(const char* op, const Tensor& x, const char* name, const Tensor& src);
+
+/// A 0-d shape counts as one of a single element, as in PyTorch.
+Shape at_least_1d(const Shape& shape);
+
+/// The index of gather and scatter: of the tensor's rank, and no larger off dim.  One without
+/// elements fits anything.
+void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
+                std::optional<std::size_t> dim);
+
+}  // namespace xgrad::detail

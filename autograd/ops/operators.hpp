@@ -1,0 +1,92 @@
+#pragma once
+// Operators on Tensors and numbers, and the ops that return a std::array.  Part of the catalogue:
+// include ops.hpp.
+
+#include <algorithm>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+// `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
+
+namespace detail {
+/// A number beside x, in x's dtype; for an undefined x any, and the op says so.
+inline Tensor number(double value, const Tensor& x) {
+  return scalar(value, x.defined() ? x.dtype() : DType::float32);
+}
+}  // namespace detail
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, detail::number(b, a)); }
+inline Tensor operator-(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
+inline Tensor operator+(double a, const Tensor& b) { return add(detail::number(a, b), b); }
+inline Tensor operator-(double a, const Tensor& b) { return sub(detail::number(a, b), b); }
+inline Tensor operator*(double a, const Tensor& b) { return mul(detail::number(a, b), b); }
+inline Tensor operator/(double a, const Tensor& b) { return div(detail::number(a, b), b); }
+template <class B>
+Tensor& operator+=(Tensor& a, const B& b) {
+  return a = a + b;
+}
+template <class B>
+Tensor& operator-=(Tensor& a, const B& b) {
+  return a = a - b;
+}
+template <class B>
+Tensor& operator*=(Tensor& a, const B& b) {
+  return a = a * b;
+}
+template <class B>
+Tensor& operator/=(Tensor& a, const B& b) {
+  return a = a / b;
+}
+
+// ---- parts by name ----
+
+namespace detail {
+/// ValueError naming op unless there are as many parts as wanted.
+void check_parts(const char* op, const Tensor& x, std::int64_t dim, std::size_t parts,
+                 std::size_t wanted);
+
+template <std::size_t N>
+std::array<Tensor, N> named_parts(const char* op, const Tensor& x, std::int64_t dim,
+                                  std::vector<Tensor> parts) {
+  check_parts(op, x, dim, parts.size(), N);
+  std::array<Tensor, N> named;
+  std::move(parts.begin(), parts.end(), named.begin());
+  return named;
+}
+}  // namespace detail
+
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim) {
+  return detail::named_parts<N>("split", x, dim, split(x, split_size, dim));
+}
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                            std::int64_t dim) {
+  return detail::named_parts<N>("split", x, dim, split(x, split_sizes, dim));
+}
+template <std::size_t N>
+std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim) {
+  return detail::named_parts<N>("chunk", x, dim, chunk(x, N, dim));
+}
+template <std::size_t N>
+std::array<Tensor, N> Tensor::split(std::size_t split_size, std::int64_t dim) const {
+  return xgrad::split<N>(*this, split_size, dim);
+}
+template <std::size_t N>
+std::array<Tensor, N> Tensor::split(const std::vector<std::size_t>& split_sizes,
+                                    std::int64_t dim) const {
+  return xgrad::split<N>(*this, split_sizes, dim);
+}
+template <std::size_t N>
+std::array<Tensor, N> Tensor::chunk(std::int64_t dim) const {
+  return xgrad::chunk<N>(*this, dim);
+}
+
+}  // namespace xgrad
