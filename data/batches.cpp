@@ -10,9 +10,7 @@ void check_size(std::span<const std::int64_t> data, std::size_t block_size, std:
   check<ValueError>(block_size > 0, "block_size must be at least 1");
   // Without the sum block_size + 1, which could overflow.
   check<ValueError>(data.size() > block_size,
-                    "the {} split has {} characters, but a block of {} needs one more than that: "
-                    "give a longer text "
-                    "or a smaller block_size",
+                    "the {} split has {} characters, but a block of {} needs one more than that",
                     part, data.size(), block_size);
 }
 

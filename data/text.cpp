@@ -11,6 +11,8 @@
 namespace xgrad::data {
 namespace {
 
+constexpr char32_t byte_order_mark = 0xFEFF;
+
 std::string read_bytes(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -25,7 +27,6 @@ std::string read_bytes(const std::string& path) {
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
   if (file.bad())
     fail<FileError>("{}: reading failed after {} bytes", path, bytes.size());
-  check<FileError>(!bytes.empty(), "{}: the file is empty", path);
   return bytes;
 }
 
@@ -57,6 +58,9 @@ void normalize_newlines(std::u32string& text) {
 
 std::u32string read_text(const std::string& path) {
   std::u32string text = decode<FileError>(read_bytes(path), path);
+  if (text.starts_with(byte_order_mark))
+    text.erase(0, 1);
+  check<FileError>(!text.empty(), "{}: the file is empty", path);
   normalize_newlines(text);
   return text;
 }

@@ -6,11 +6,11 @@
 
 namespace xgrad::data {
 
-/// The code points of a whole UTF-8 file, as Python's open(path, encoding="utf-8").read() gives
-/// them: a byte order mark stays as U+FEFF, and "\r\n" and "\r" become "\n".  Python's reading is
-/// followed to the letter because the position of every later character, and so every random batch,
-/// hangs on it. Throws FileError for a file that is missing, a directory, unreadable, empty, or not
-/// UTF-8 (saying where).
+/// The code points of a whole UTF-8 file, as Python's open(path, encoding="utf-8-sig").read() gives
+/// them: a byte order mark at the start is dropped, and "\r\n" and "\r" become "\n".  Python's
+/// reading is followed to the letter because the position of every later character, and so every
+/// random batch, hangs on it. Throws FileError for a file that is missing, a directory, unreadable,
+/// empty, or not UTF-8 (saying where).
 std::u32string read_text(const std::string& path);
 
 /// The code points of UTF-8 bytes; newlines stay as they are.  `what` names the bytes in the

@@ -79,7 +79,7 @@ float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t
 /// Throws FileError if a finite value has no finite float32.
 void check_range(const Tensor& x, const std::string& path, const std::string& name) {
   const double* const values = x.data<double>();
-  for (std::size_t i = 0; i < x.numel(); ++i) {
+  for (Size i = 0; i < x.numel(); ++i) {
     if (std::isfinite(values[i]) && !std::isfinite(static_cast<float>(values[i])))
       fail<FileError>("{}: tensor '{}' (F64) holds {} at place {}, which float32 cannot hold", path,
                       name, values[i], i);

@@ -22,16 +22,22 @@ Schedule exponential(double lr, double gamma) {
 }
 
 Schedule warmup_cosine(const WarmupCosine& o) {
-  return [o](std::size_t step) {
+  const double min_lr = o.min_lr.value_or(o.learning_rate / 10);
+  check<ValueError>(min_lr <= o.learning_rate, "warmup_cosine: min_lr {} is above learning_rate {}",
+                    min_lr, o.learning_rate);
+  check<ValueError>(o.warmup_iters <= o.lr_decay_iters,
+                    "warmup_cosine: warmup_iters {} is beyond lr_decay_iters {}", o.warmup_iters,
+                    o.lr_decay_iters);
+  return [o, min_lr](std::size_t step) {
     const auto [at, warmup, end] =
         std::tuple{static_cast<double>(step), static_cast<double>(o.warmup_iters),
                    static_cast<double>(o.lr_decay_iters)};
     if (at < warmup)
       return o.learning_rate * (at + 1) / (warmup + 1);
     if (at >= end)
-      return o.min_lr;
+      return min_lr;
     const double way = (at - warmup) / (end - warmup);  // 0 to 1
-    return o.min_lr + 0.5 * (1 + std::cos(std::numbers::pi * way)) * (o.learning_rate - o.min_lr);
+    return min_lr + 0.5 * (1 + std::cos(std::numbers::pi * way)) * (o.learning_rate - min_lr);
   };
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 
 namespace xgrad::optim {
 
@@ -21,12 +22,13 @@ Schedule exponential(double lr, double gamma);
 
 struct WarmupCosine {
   double learning_rate = 1e-3;
-  double min_lr = 1e-4;
+  std::optional<double> min_lr = {};  ///< none: a tenth of learning_rate
   std::size_t warmup_iters = 100;
   std::size_t lr_decay_iters = 2000;
 };
 /// learning_rate * (step + 1) / (warmup_iters + 1) before warmup_iters; from there half a cosine
-/// wave down to min_lr at lr_decay_iters; then min_lr (nanoGPT).
+/// wave down to min_lr at lr_decay_iters; then min_lr (nanoGPT).  ValueError if the rate would rise
+/// to min_lr, or if warmup_iters is beyond lr_decay_iters.
 Schedule warmup_cosine(const WarmupCosine& options);
 
 }  // namespace xgrad::optim

@@ -63,8 +63,8 @@ xgrad::nn::GPTConfig sizes_of(const SafetensorsFile& file, std::size_t n_head, d
           "{}: the embeddings have width {}, so {} should be {}, but it is {}", file.path(), width,
           name, xgrad::to_string(Shape{3 * width, width}), xgrad::to_string(found)));
   }
-  return {.block_size = wpe[0],
-          .vocab_size = wte[0],
+  return {.block_size = static_cast<std::size_t>(wpe[0]),
+          .vocab_size = static_cast<std::size_t>(wte[0]),
           .n_layer = layers.size(),
           .n_head = n_head,
           .n_embd = width,

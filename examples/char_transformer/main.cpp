@@ -4,7 +4,12 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <variant>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
@@ -62,9 +67,44 @@ struct Run {
   }
 };
 
+/// What takes the memory, for when there is not enough.
+struct Needs {
+  std::string operator()(const TrainOptions& options) const {
+    const Recipe& r = options.recipe;
+    const auto [C, L, T] = std::tuple{static_cast<double>(r.n_embd), static_cast<double>(r.n_layer),
+                                      static_cast<double>(r.block_size)};
+    // Floats: a weight, its gradient and AdamW's two moments; the activations that a block keeps.
+    const double weights = 4.0 * sizeof(float) * C * (12 * L * C + T);
+    const double batch = sizeof(float) * static_cast<double>(r.batch_size) * T * C * L * 17;
+    return fmt::format(
+        ": the weights and what AdamW keeps of them need about {:.1f} GB (--n-layer {}, --n-embd "
+        "{}), "
+        "a batch about {:.1f} GB (--batch-size {}, --block-size {})",
+        weights / 1e9, r.n_layer, r.n_embd, batch / 1e9, r.batch_size, r.block_size);
+  }
+  std::string operator()(const EvalOptions& options) const { return model(options.checkpoint); }
+  std::string operator()(const SampleOptions& options) const { return model(options.checkpoint); }
+  std::string operator()(const ExportOptions& options) const { return model(options.checkpoint); }
+  std::string operator()(const ImportOptions& options) const {
+    return file("--state", options.state);
+  }
+  std::string operator()(const auto&) const { return ""; }
+
+ private:
+  static std::string model(const std::string& path) { return file("--checkpoint", path); }
+  static std::string file(const char* flag, const std::string& path) {
+    std::error_code error;
+    const auto bytes = static_cast<double>(std::filesystem::file_size(path, error));
+    return fmt::format(" for {} {}{}", flag, path,
+                       error ? "" : fmt::format(", which has {:.1f} GB", bytes / 1e9));
+  }
+};
+
 int main(int argc, char** argv) {
+  Command command;
   try {
-    return std::visit(Run(), parse_command(argc, argv));
+    command = parse_command(argc, argv);
+    return std::visit(Run(), command);
   } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
@@ -73,7 +113,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "char_transformer: {}\n", error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "char_transformer: not enough memory\n");
+    std::fflush(stdout);
+    fmt::print(stderr, "char_transformer: not enough memory{}\n", std::visit(Needs(), command));
     return 1;
   } catch (const std::exception& error) {
     std::fflush(stdout);

@@ -67,12 +67,13 @@ void add_model(Flags& flags, RecipeFlags& recipe) {
   recipe.boolean("--bias", &Recipe::bias, "biases in linear layers and norms");
 }
 
-void add_training(Flags& flags, RecipeFlags& recipe) {
+void add_training(Flags& flags, RecipeFlags& recipe, double& min_lr) {
   flags.group("Training");
   recipe.number("--batch-size", &Recipe::batch_size, {1, 65536}, "blocks in a batch");
   recipe.number("--max-iters", &Recipe::max_iters, {0, many}, "steps");
   recipe.number("--learning-rate", &Recipe::learning_rate, {0, 10}, "the highest learning rate");
-  recipe.number("--min-lr", &Recipe::min_lr, {0, 10}, "where the learning rate ends");
+  flags.number("--min-lr", min_lr, {0, 10},
+               "where the learning rate ends [a tenth of --learning-rate]");
   recipe.number("--warmup-iters", &Recipe::warmup_iters, {0, many}, "steps on which it rises");
   recipe.number("--lr-decay-iters", &Recipe::lr_decay_iters, {0, many},
                 "step at which it reaches --min-lr");
@@ -122,7 +123,7 @@ Command parse_command(int argc, const char* const* argv) {
   add_threads(train_flags, train.threads);
   RecipeFlags recipe(train_flags, train.recipe);
   add_model(train_flags, recipe);
-  add_training(train_flags, recipe);
+  add_training(train_flags, recipe, train.recipe.min_lr);
 
   EvalOptions eval;
   Flags eval_flags = line.command("eval", "print a model's loss over a whole validation split");
@@ -171,9 +172,21 @@ Command parse_command(int argc, const char* const* argv) {
 
   if (train_flags.given()) {
     recipe.apply(train.preset == "baby" ? baby : nano);
-    if (train.recipe.n_embd % train.recipe.n_head != 0)
-      line.refuse(fmt::format("--n-embd {} is not divisible by --n-head {}", train.recipe.n_embd,
-                              train.recipe.n_head));
+    Recipe& r = train.recipe;
+    if (!train_flags.given("--min-lr"))
+      r.min_lr = r.learning_rate / 10;
+    if (r.n_embd % r.n_head != 0)
+      line.refuse(fmt::format("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head));
+    if (r.min_lr > r.learning_rate)
+      line.refuse(
+          fmt::format("--min-lr {} is above --learning-rate {}: the learning rate would "
+                      "rise where it should fall",
+                      r.min_lr, r.learning_rate));
+    if (r.warmup_iters > r.lr_decay_iters)
+      line.refuse(
+          fmt::format("--warmup-iters {} is beyond --lr-decay-iters {}: the learning rate "
+                      "would reach --min-lr while it rises",
+                      r.warmup_iters, r.lr_decay_iters));
     return train;
   }
   const auto need = [&line](const char* flag, const std::string& value) {

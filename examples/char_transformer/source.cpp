@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
@@ -22,6 +23,21 @@ std::optional<double> Source::entropy(std::size_t block_size) const {
          static_cast<double>(asked);
 }
 
+namespace {
+
+/// What to do about a text that has no whole block to train on or to validate on.
+std::string advice(const data::Split& ids, std::size_t block_size, bool trained) {
+  const auto least = [](std::size_t size) { return 10 * size + 1; };  // a tenth is to validate on
+  const std::string longer = fmt::format("give at least {} characters", least(block_size));
+  const std::size_t most = std::min(ids.train.size(), ids.validation.size());
+  if (trained)
+    return longer;
+  return most > 1 ? fmt::format("{}, or --block-size {} or less", longer, most - 1)
+                  : fmt::format("{}, or {} with --block-size 1", longer, least(1));
+}
+
+}  // namespace
+
 Source open_source(const std::string& path, std::size_t block_size,
                    const std::optional<data::Characters>& characters) {
   Source source;
@@ -39,10 +55,15 @@ Source open_source(const std::string& path, std::size_t block_size,
   try {
     source.characters = characters ? *characters : data::Characters::of(text);
     source.ids = data::split(source.characters.encode(text));
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
+  }
+  try {
     data::block_count(source.ids.train, block_size, "training");
     data::block_count(source.ids.validation, block_size, "validation");
   } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
+    throw xgrad::FileError(fmt::format("{}: {}: {}", source.name, error.what(),
+                                       advice(source.ids, block_size, characters.has_value())));
   }
   if (!nll.empty())
     source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),

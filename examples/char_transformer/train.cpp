@@ -112,6 +112,9 @@ void Training::describe() const {
              format_count(recipe_.max_iters), format_count(tokens_per_step()),
              n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size, recipe_.block_size,
              xgrad::num_threads(), options_.seed);
+  if (recipe_.max_iters > 0 && recipe_.max_iters <= recipe_.warmup_iters)
+    fmt::print("Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
+               recipe_.warmup_iters, recipe_.max_iters);
 }
 
 /// Times gradients of random batches that go nowhere: what the training draws and holds is as if

@@ -80,12 +80,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return distance[a.size()][b.size()];
 }
 
-/// The name that is nearest to what was written.
-std::string nearest(std::string_view written, const std::vector<std::string>& names) {
-  return *std::min_element(names.begin(), names.end(),
-                           [&](const std::string& a, const std::string& b) {
-                             return edit_distance(written, a) < edit_distance(written, b);
-                           });
+/// "; did you mean NAME?" with the name that is nearest to what was written, if it is near: some of
+/// the name's letters may be missing, or a third of those written be wrong.
+std::string suggestion(std::string_view written, const std::vector<std::string>& names) {
+  const std::string_view letters =
+      written.substr(std::min(written.find_first_not_of('-'), written.size()));
+  const auto wrong = [&](const std::string& name) {
+    const bool part = letters.size() > 2 && name.find(letters) != std::string::npos;
+    return part ? 0 : edit_distance(written, name);
+  };
+  const std::string& name = *std::ranges::min_element(names, {}, wrong);
+  return wrong(name) <= std::max<std::size_t>(1, letters.size() / 3)
+             ? fmt::format("; did you mean {}?", name)
+             : "";
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
@@ -226,12 +233,12 @@ void CommandLine::refuse(const std::string& message) const {
   for (const std::string& word : unknown) {
     const std::string flag = word.substr(0, word.find('='));
     if (flag.starts_with("-"))
-      throw UsageError(fmt::format("{}: unknown flag {}; did you mean {}?{}", name, flag,
-                                   nearest(flag, names_in(app)), more));
+      throw UsageError(fmt::format("{}: unknown flag {}{}{}", name, flag,
+                                   suggestion(flag, names_in(app)), more));
   }
   if (!unknown.empty() && !commands_of(app).empty())
-    throw UsageError(fmt::format("{}: unknown command '{}'; did you mean {}?{}", name, unknown[0],
-                                 nearest(unknown[0], names_in(app)), more));
+    throw UsageError(fmt::format("{}: unknown command '{}'{}{}", name, unknown[0],
+                                 suggestion(unknown[0], names_in(app)), more));
   if (!unknown.empty())
     throw UsageError(fmt::format("{}: unexpected argument '{}'{}", name, unknown[0], more));
   throw UsageError(fmt::format("{}: {}{}", name, message, more));

@@ -138,7 +138,7 @@ class Text:
     """A text as ids: a character's id is its place among the sorted characters; nine tenths are to train on."""
 
     def __init__(self, path, characters=None):
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             text = file.read()
         self.characters = characters or "".join(sorted(set(text)))
         place = {c: i for i, c in enumerate(self.characters)}
@@ -193,7 +193,9 @@ def add_recipe(parser):
 
 
 def fill_recipe(args):
-    """Gives the flags that were not given the preset's value."""
+    """Gives the flags that were not given the preset's value; min_lr is a tenth of learning_rate."""
+    if args.min_lr is None and args.learning_rate is not None:
+        args.min_lr = args.learning_rate / 10
     for name, value in PRESETS[args.preset].items():
         if getattr(args, name) is None:
             setattr(args, name, value)

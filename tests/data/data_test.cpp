@@ -31,9 +31,11 @@ TEST_CASE("a text file is read as code points", "[data]") {
     write_bytes(path, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA6\x86");
     CHECK(read_text(path) == U"a\u00E9\u20AC\U0001F986");
   }
-  SECTION("a byte order mark stays") {
-    write_bytes(path, "\xEF\xBB\xBFx");
-    CHECK(read_text(path) == U"\uFEFFx");
+  SECTION("a byte order mark is dropped, at the start alone") {
+    write_bytes(path, "\xEF\xBB\xBFx\xEF\xBB\xBF");
+    CHECK(read_text(path) == U"x\uFEFF");
+    write_bytes(path, "\xEF\xBB\xBF");
+    CHECK_THAT(message_of<FileError>([&] { read_text(path); }), ContainsSubstring("is empty"));
   }
   SECTION("all newlines are the same newline") {
     write_bytes(path, "a\r\nb\rc\nd\r\r\n\n\r");

@@ -1,6 +1,7 @@
 // What char_transformer says to what it cannot do.
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <xgrad/io/safetensors.hpp>
 
 #include "examples/char_transformer_run.hpp"
@@ -23,8 +24,14 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
           {"train: unknown flag --n-layers", "did you mean --n-layer?"});
   refused({"train", "--block_size=3"}, {"--block_size;", "did you mean --block-size?"});
   refused({"sample", "--chekpoint", "x"}, {"--chekpoint", "did you mean --checkpoint?"});
+  refused({"train", "--iters", "5"}, {"--iters; did you mean --max-iters?"});
+  const Result far = run(folder, {"sample", "--num-samples", "3"});
+  CHECK_THAT(far.err, StartsWith("char_transformer sample: unknown flag --num-samples\n"));
   refused({"train", "text"}, {"unexpected argument 'text'"});
   refused({"train", "--n-embd", "130"}, {"--n-embd 130 is not divisible by --n-head 4"});
+  refused({"train", "--min-lr", "1"}, {"--min-lr 1 is above --learning-rate 0.001"});
+  refused({"train", "--warmup-iters", "2001"},
+          {"--warmup-iters 2001 is beyond --lr-decay-iters 2000"});
   refused({"train", "--preset", "tiny"}, {"--preset", "'tiny'", "nano, baby"});
   refused({"train", "--bias", "maybe"}, {"--bias", "'maybe'", "true or false"});
   refused({"train", "--n-layer"}, {"--n-layer needs a value"});
@@ -69,11 +76,39 @@ TEST_CASE("char_transformer: texts that cannot be trained on") {
   refused("none", {"none: no such file"});
   refused(".", {"is a directory"});
   refused("empty", {"empty: the file is empty"});
-  refused("short", {"short: ", "training", "block of 64"});
-  refused("almost", {"almost: ", "validation", "60 characters", "block of 64"});
+  refused("short", {"short: ", "training", "block of 64",
+                    "give at least 641 characters, or --block-size 5 or less"});
+  refused("almost", {"almost: ", "validation", "60 characters", "block of 64",
+                     "give at least 641 characters, or --block-size 59 or less"});
+  write_bytes(folder / "ten", "abcdefghij");
+  refused("ten", {"ten: ", "give at least 641 characters, or 11 with --block-size 1"});
   refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
+  // What the advice says does.
+  for (const auto& [data, characters, block_size] : {std::tuple{"short", 60, "5"},
+                                                     {"almost", 600, "59"},
+                                                     {"eleven", 11, "1"},
+                                                     {"641", 641, "64"}}) {
+    write_bytes(folder / data, std::string(static_cast<std::size_t>(characters), 'a'));
+    run_well(folder, tiny_train({"--data", data, "--block-size", block_size, "--max-iters", "1"}));
+  }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
+TEST_CASE("char_transformer: not enough memory") {
+  const TinyFolder folder;
+  const Result result = Process(folder,
+                                {"train", "--data", "text", "--n-embd", "65536", "--n-head", "1",
+                                 "--n-layer", "2", "--threads", "1"},
+                                rlim_t{16} << 30)
+                            .wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == 1);
+  check_contains(result.err,
+                 {"not enough memory: the weights", "1649.3 GB (--n-layer 2, --n-embd 65536)",
+                  " GB (--batch-size 12, --block-size 64)"});
+}
+#endif
 
 TEST_CASE("char_transformer: folders that cannot take a run") {
   const TinyFolder folder;
@@ -101,6 +136,8 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
           {"--prompt", "not UTF-8 at byte 1"});
   write_bytes(folder / "greek", std::string(300, 't') + "αβ");
   refused({"eval", "--checkpoint", good, "--data", "greek"}, {"greek: ", "'α'", "'β'"});
+  write_bytes(folder / "short", "the cat");
+  refused({"eval", "--checkpoint", good, "--data", "short"}, {"block of 8", "81 characters\n"});
   refused({"eval", "--checkpoint", good, "--data", "none"}, {"none: no such file"});
   refused({"eval", "--checkpoint", "none"}, {"none: cannot be opened"});
   refused({"eval", "--checkpoint", "text"}, {"text: not a safetensors file"});

@@ -105,7 +105,7 @@ TEST_CASE("char_transformer: PyTorch's state dicts are imported", "[golden]") {
     const Tensor expected = outputs.tensors.at(name + ".out0");
     REQUIRE(logits.shape() == expected.shape());
     double largest = 0;
-    for (std::size_t i = 0; i < logits.numel(); ++i)
+    for (Size i = 0; i < logits.numel(); ++i)
       largest = std::max(
           largest, std::abs(double{logits.data<float>()[i]} - double{expected.data<float>()[i]}));
     CHECK(largest < 1e-5);

@@ -2,6 +2,7 @@
 // Running char_transformer as a user does, on a text and a model that take no time.
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@ struct Result {
 /// A process that runs the program in a folder.
 class Process {
  public:
-  Process(const TemporaryFolder& folder, const Arguments& arguments)
+  /// With a limit, it may have no more than so many bytes of memory.
+  Process(const TemporaryFolder& folder, const Arguments& arguments, rlim_t limit = RLIM_INFINITY)
       : out_(folder / ".out"), err_(folder / ".err") {
     Arguments words = {char_transformer};
     words.insert(words.end(), arguments.begin(), arguments.end());
@@ -36,8 +38,9 @@ class Process {
     const std::string here = folder / ".";
     id_ = ::fork();
     if (id_ == 0) {
-      if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
-          !std::freopen(err_.c_str(), "w", stderr))
+      const rlimit memory{limit, limit};
+      if (::chdir(here.c_str()) != 0 || ::setrlimit(RLIMIT_AS, &memory) != 0 ||
+          !std::freopen(out_.c_str(), "w", stdout) || !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
       ::execv(argv[0], argv.data());
       ::_exit(98);

@@ -1,5 +1,6 @@
 // The trained job itself, as a user runs it.
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -145,6 +146,27 @@ TEST_CASE("char_transformer: eval prints the loss that training ended with") {
   const Result other =
       run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "other"});
   CHECK(std::stod(number_after(other.out, "val_loss ")) > std::stod(trained));
+}
+
+TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told otherwise") {
+  const TinyFolder folder;
+  const Arguments low = tiny_train({"--learning-rate", "5e-5", "--max-iters", "41"});
+  const auto rates = [&](const Arguments& more) {
+    Arguments all = low;
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = run_well(folder, all);
+    CHECK((result.out.find("Note:") == std::string::npos));
+    return column(metrics_of(all.back()), "lr");
+  };
+  const auto tenth = rates({"--out", folder / "tenth"});
+  CHECK(tenth[2] == 5e-5);
+  CHECK(std::is_sorted(tenth.rbegin(), tenth.rend() - 2));
+  CHECK(tenth.back() == 5e-5 / 10);
+  CHECK(rates({"--min-lr", "2e-5", "--out", folder / "told"}).back() == 2e-5);
+  // Legal, and odd.
+  CHECK_THAT(run_well(folder, tiny_train({"--max-iters", "2"})).out,
+             ContainsSubstring("Note:  the learning rate rises to the end: --warmup-iters 2, "
+                               "--max-iters 2.\n"));
 }
 
 TEST_CASE("char_transformer: the same seed gives the same numbers on any number of threads") {
