@@ -315,8 +315,6 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 
 // ---- attention (ops/attention.cpp) ----
 
-/// Name the type where one option is set, AttentionOptions{.is_causal = true}: GCC 12 finds such
-/// braces alone ambiguous with a Mask's.
 struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
   double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
@@ -329,9 +327,15 @@ struct AttentionOptions {
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const Mask& mask, const AttentionOptions& options = {});
+                                    const Mask& mask, const AttentionOptions& options);
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const Tensor& mask, const AttentionOptions& options = {});
+                                    const Tensor& mask, const AttentionOptions& options);
+/// (A template, so that {.is_causal = true} alone is options and no mask.)
+template <class M>
+requires std::is_same_v<M, Mask> || std::is_same_v<M, Tensor> Tensor
+scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const M& mask) {
+  return scaled_dot_product_attention(q, k, v, mask, AttentionOptions{});
+}
 /// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
 /// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
 /// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the

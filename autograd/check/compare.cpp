@@ -14,8 +14,6 @@
 namespace xgrad {
 namespace {
 
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-
 struct Intermediate {
   Tensor tensor;
   std::vector<double> numbers;
@@ -49,9 +47,9 @@ struct Run {
   Tensor result;
   std::optional<std::size_t> last;  // the op that made the result
 
-  Run(const Function& f, const std::vector<Tensor>& inputs) {
+  Run(const TensorFunction& f, const std::vector<Tensor>& inputs) {
     const Trace trace;
-    result = f(inputs);
+    result = f.single("compare", inputs);
     const auto maker = [this](const Tensor& x) {
       std::optional<std::size_t> found;
       for (std::size_t n = 0; x.defined() && n < ops.size(); ++n)
@@ -317,7 +315,7 @@ void locate(Comparison& found, const Run& mine, const Run& reference, const Alig
 
 }  // namespace
 
-Comparison compare(const Function& mine, const Function& reference,
+Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options) {
   const detail::SameDraws draws;
   Run theirs(reference, inputs);

@@ -14,11 +14,10 @@
 //     what yours gives to softmax is 2.82843 (√8) times what the reference gives to it
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/autograd/check/tensor_function.hpp>
 
 namespace xgrad {
 
@@ -52,8 +51,7 @@ struct Comparison {
 /// is computed counts, not how.  A value that only one of them has does not count if the values
 /// made of it agree. Both draw the same numbers from default_generator(), which is set back
 /// afterwards.
-Comparison compare(const std::function<Tensor(const std::vector<Tensor>&)>& mine,
-                   const std::function<Tensor(const std::vector<Tensor>&)>& reference,
+Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options = {});
 
 }  // namespace xgrad

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <xgrad/autograd/check/hidden.hpp>
 #include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/values.hpp>
@@ -15,7 +16,6 @@ namespace {
 
 using detail::elements;
 using Event = Trace::Event;
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 using Verdict = OpCheck::Verdict;
 
 std::string in_scope(const OpCheck& check) {
@@ -99,10 +99,13 @@ std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inp
 }
 
 std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>& events,
-                      const std::vector<Tensor>& inputs, const Tensor& result) {
+                      const std::vector<Tensor>& inputs, const Tensor& result,
+                      const TensorFunction& f) {
   if (std::string found = hook(ops, inputs); !found.empty())
     return found;
   if (std::string found = cut(events, inputs, result); !found.empty())
+    return found;
+  if (std::string found = detail::copied_value(f, inputs); !found.empty())
     return found;
   for (const OpCheck& check : ops)
     if (check.verdict == Verdict::unchecked)
@@ -118,12 +121,12 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
 
 }  // namespace
 
-GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor>& inputs,
+GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options) {
   const detail::SameDraws draws;
   GradientExplanation found;
   Trace trace;
-  const Tensor result = f(inputs);
+  const Tensor result = f.single("explain_gradient", inputs);
   const std::vector<Event> events = trace.events();
   {
     const ModeGuard unobserved({true, nullptr});
@@ -132,7 +135,7 @@ GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor
       if (!found.first_wrong && found.ops.back().verdict == Verdict::wrong)
         found.first_wrong = found.ops.size() - 1;
     }
-    const Function same_draws = [&](const std::vector<Tensor>& in) {
+    const TensorFunction same_draws = [&](const std::vector<Tensor>& in) {
       draws.again();
       return f(in);
     };
@@ -161,8 +164,12 @@ GradientExplanation explain_gradient(const Function& f, const std::vector<Tensor
     found.message = fmt::format("the backward of each of the {} ops is right; {}", found.ops.size(),
                                 found.whole.message);
   } else {
-    found.message = fmt::format("no op's own backward is wrong, but the whole is: {}; {}",
-                                suspicion(found.ops, events, inputs, result), found.whole.message);
+    const std::string why = suspicion(found.ops, events, inputs, result, f);
+    std::string whole = found.whole.message;
+    if (const std::size_t again = whole.find("; " + why); again != std::string::npos)
+      whole.erase(again, why.size() + 2);
+    found.message =
+        fmt::format("no op's own backward is wrong, but the whole is: {}; {}", why, whole);
   }
   return found;
 }

@@ -82,8 +82,7 @@ struct GradientExplanation {
 ///
 /// Inputs as for gradcheck(): float64, and leaves if they require a gradient.  Dropout may be on:
 /// default_generator() is set back before each call of f and after the last.
-GradientExplanation explain_gradient(const std::function<Tensor(const std::vector<Tensor>&)>& f,
-                                     const std::vector<Tensor>& inputs,
+GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options = {});
 
 /// A table of the ops, one line each, and the message.

@@ -6,6 +6,17 @@
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
+
+void detail::wrong_number_of_inputs(std::size_t takes, std::size_t given) {
+  fail<ValueError>("a function of {} Tensor{} was given {}", takes, takes == 1 ? "" : "s", given);
+}
+
+Tensor TensorFunction::single(const char* caller, const Inputs& inputs) const {
+  const std::vector<Tensor> results = call_(inputs);
+  check<ValueError>(results.size() == 1, "{}: the function has {} results, not one", caller,
+                    results.size());
+  return results[0];
+}
 namespace {
 
 using Tensors = std::vector<Tensor>;

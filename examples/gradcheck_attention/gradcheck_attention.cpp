@@ -176,7 +176,7 @@ void add_fused(std::vector<Case>& cases, const Sizes& s) {
   const Dims square = {s.length, s.length};
   add("none", [](const Inputs& in) { return scaled_dot_product_attention(in[0], in[1], in[2]); });
   add("causal", [](const Inputs& in) {
-    return scaled_dot_product_attention(in[0], in[1], in[2], AttentionOptions{.is_causal = true});
+    return scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true});
   });
   add("boolean", with(scattered(square)));
   add("additive",
@@ -189,8 +189,7 @@ void add_fused(std::vector<Case>& cases, const Sizes& s) {
   add("a row of nothing", with(without_row(square)));
   add("causal, dropout", [](const Inputs& in) {
     manual_seed(1);  // the same draws in every call
-    return scaled_dot_product_attention(in[0], in[1], in[2],
-                                        AttentionOptions{.is_causal = true, .dropout_p = 0.3});
+    return scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = true, .dropout_p = 0.3});
   });
 }
 

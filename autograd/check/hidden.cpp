@@ -1,0 +1,115 @@
+#include <xgrad/autograd/check/hidden.hpp>
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::detail {
+namespace {
+
+using Event = Trace::Event;
+
+bool is_view(std::string_view op) {
+  static const std::set<std::string_view> views = {
+      "reshape", "flatten", "squeeze", "unsqueeze", "narrow",    "select", "slice",
+      "split",   "chunk",   "index",   "expand",    "transpose", "permute"};
+  return views.contains(op);
+}
+
+// A value is one however many handles it has.
+const void* identity(const Tensor& x) { return x.defined() ? x.impl().value.get() : nullptr; }
+
+std::string named(const Event& event, std::size_t n) {
+  return fmt::format("op {}, {}{}{}", n + 1, event.op, event.scope.empty() ? "" : " in ",
+                     event.scope);
+}
+
+bool same_elements(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && same_bits(a, b);
+}
+
+// The same draws, the same ops: else the two runs cannot be laid beside each other.
+bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
+  return std::ranges::equal(a, b, [](const Event& x, const Event& y) {
+    return x.op == y.op && x.inputs.size() == y.inputs.size();
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> unused_results(const std::vector<Event>& events,
+                                        const std::vector<Tensor>& outputs) {
+  std::set<const void*> used, from_view;
+  for (const Tensor& y : outputs)
+    used.insert(identity(y));
+  for (const Event& event : events) {
+    for (const Tensor& x : event.inputs)
+      used.insert(identity(x));
+    if (is_view(event.op))
+      from_view.insert(identity(event.output));
+  }
+  std::vector<std::string> found;
+  for (std::size_t n = 0; n < events.size(); ++n) {
+    const Event& event = events[n];
+    if (is_view(event.op) || used.contains(identity(event.output)))
+      continue;
+    const bool of_part = !event.inputs.empty() && from_view.contains(identity(event.inputs[0]));
+    found.push_back(
+        fmt::format("no output depends on the result of {}: {}", named(event, n),
+                    of_part ? "it is a new Tensor, and what the part was taken from is as it was; "
+                              "x = x.select_scatter(...) or x.slice_scatter(...) puts a part back"
+                            : "it was lost, or read as numbers, through which no gradient passes"));
+  }
+  return found;
+}
+
+std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inputs) {
+  const SameDraws draws;
+  Generator generator(0);
+  std::vector<Tensor> moved;
+  for (const Tensor& x : inputs) {
+    moved.push_back(x.defined() && x.requires_grad()
+                        ? (x.detach() + random_signed(x.shape(), generator).to(x.dtype()) * 1e-3)
+                              .requires_grad_()
+                        : x);
+  }
+  const auto events_of = [&](const std::vector<Tensor>& in) {
+    draws.again();
+    Trace trace;
+    f(in);
+    return trace.events();
+  };
+  const std::vector<Event> before = events_of(inputs), after = events_of(moved);
+  if (!aligned(before, after))
+    return {};
+  std::set<const void*> known;
+  for (const Tensor& x : inputs)
+    known.insert(identity(x));
+  for (std::size_t n = 0; n < before.size(); ++n) {
+    const Event &a = before[n], &b = after[n];
+    for (std::size_t i = 0; i < a.inputs.size(); ++i)
+      if (a.inputs[i].defined() && b.inputs[i].defined() &&
+          !known.contains(identity(a.inputs[i])) && !same_elements(a.inputs[i], b.inputs[i]))
+        return fmt::format(
+            "input {} of {} moves with the function's inputs, but no graph leads to it: numbers "
+            "were read (item(), data(), array()) and put back, through which no gradient passes; "
+            "compute them with ops",
+            i, named(a, n));
+    known.insert(identity(a.output));
+    const ModeGuard unobserved({false, nullptr});
+    const Tensor again = a.forward(a.inputs);
+    if (same_elements(again, a.output) && !same_elements(again, b.forward(a.inputs)))
+      return fmt::format(
+          "a number that {} is given moves with the function's inputs, but no graph leads to it: "
+          "it was read (item()), and no gradient passes through it; use a Tensor",
+          named(a, n));
+  }
+  return {};
+}
+
+}  // namespace xgrad::detail

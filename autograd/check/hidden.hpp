@@ -1,0 +1,21 @@
+#pragma once
+// What a function does that its graph does not show.
+
+#include <string>
+#include <vector>
+#include <xgrad/autograd/check/tensor_function.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad::detail {
+
+/// The ops whose result is neither an output nor an input of another op, a sentence each: what they
+/// computed was lost, or was read as numbers.  Views, which compute nothing, are left out.
+std::vector<std::string> unused_results(const std::vector<Trace::Event>& events,
+                                        const std::vector<Tensor>& outputs);
+
+/// Where numbers that were read (item(), data(), array()) come back as a constant: the first op
+/// with an input, or a number of its own, that moves with the function's inputs although no graph
+/// leads to it.  Empty if there is none.
+std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inputs);
+
+}  // namespace xgrad::detail
