@@ -56,7 +56,7 @@ std::vector<std::string> unused_results(const std::vector<Event>& events,
   std::vector<std::string> found;
   for (std::size_t n = 0; n < events.size(); ++n) {
     const Event& event = events[n];
-    if (is_view(event.op) || used.contains(identity(event.output)))
+    if (!event.output.requires_grad() || is_view(event.op) || used.contains(identity(event.output)))
       continue;
     const bool of_part = !event.inputs.empty() && from_view.contains(identity(event.inputs[0]));
     found.push_back(

@@ -9,7 +9,8 @@
 namespace xgrad::detail {
 
 /// The ops whose result is neither an output nor an input of another op, a sentence each: what they
-/// computed was lost, or was read as numbers.  Views, which compute nothing, are left out.
+/// computed was lost, or was read as numbers.  Left out are constants, and views, which compute
+/// nothing.
 std::vector<std::string> unused_results(const std::vector<Trace::Event>& events,
                                         const std::vector<Tensor>& outputs);
 

@@ -32,6 +32,10 @@ TEST_CASE("a result that no output depends on is named, with what was probably m
   const auto mended = [](const Tensor& x) { return exp(x.select_scatter(x[0] * 2.0, 0, 0)); };
   CHECK(gradcheck(mended, {h}).notes.empty());
   CHECK(gradcheck([](const Tensor& x) { return exp(x.chunk(2, 0)[1]); }, {h}).notes.empty());
+  const auto masked = [](const Tensor& x) {
+    return masked_fill(x, ones({2, 2}).triu(1) == 1, -inf);
+  };
+  CHECK(gradcheck(masked, {h}).notes.empty());
 }
 
 TEST_CASE("numbers that are read and put back are found, and the op where they come in",
