@@ -146,8 +146,7 @@ class LayerChecks {
     const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
     if (!has(x_) || !has(y_) || x_.size(d) != y_.size(d) || x_.size(d) < 2)
       return Found{Status::does_not_apply,
-                   fmt::format("x {} and the result {} have no two or more in common at dimension "
-                               "{}",
+                   fmt::format("x {} and the result {} share no dimension {} of 2 or more",
                                to_string(x_.shape()), to_string(y_.shape()), d)};
     return {};
   }
