@@ -24,6 +24,7 @@
 #include <xgrad/io/picture.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/check_layer.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
 #include <xgrad/nn/gpt.hpp>

@@ -17,12 +17,22 @@ namespace {
 
 using detail::elements;
 
-// ---- causality ----
+// ---- who sees whom ----
 
-// The elements of a shape by their position in time.
-struct Time {
+// Which positions along a dimension may see which, and how a message says it.
+struct Rule {
+  const char *caller, *position, *forbidden;
+  bool (*may_see)(std::size_t t, std::size_t s);
+};
+constexpr Rule causal{"check_causal", "position", "a later one",
+                      [](std::size_t t, std::size_t s) { return s <= t; }};
+constexpr Rule batch{"check_batch_independence", "item", "another",
+                     [](std::size_t t, std::size_t s) { return s == t; }};
+
+// The elements of a shape by their position along a dimension.
+struct Along {
   std::size_t steps, stride;
-  Time(const Shape& shape, std::size_t dim)
+  Along(const Shape& shape, std::size_t dim)
       : steps(shape[dim]), stride(row_major_strides(shape)[dim]) {}
   std::size_t of(std::size_t flat) const { return stride == 0 ? 0 : flat / stride % steps; }
 };
@@ -42,19 +52,21 @@ Tensor with(const Tensor& x, const std::function<double(std::size_t, double)>& c
   return y;
 }
 
-class Causality {
+class Dependence {
  public:
-  Causality(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-            const CausalOptions& options)
-      : f_(f),
+  Dependence(const Rule& rule, const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+             std::int64_t dim, std::uint64_t seed)
+      : rule_(rule),
+        f_(f),
         x_(x.detach().requires_grad_()),
-        generator_(options.seed),
+        generator_(seed),
         y_(call(x_)),
-        in_(x.shape(), normalize_dim(options.seq_dim, x.dim(), "check_causal")),
-        out_(y_.shape(), normalize_dim(options.seq_dim, y_.dim(), "check_causal")) {
+        in_(x.shape(), normalize_dim(dim, x.dim(), rule.caller)),
+        out_(y_.shape(), normalize_dim(dim, y_.dim(), rule.caller)) {
     if (in_.steps != out_.steps)
-      fail<ShapeError>("check_causal: x {} has {} positions but the result {} has {}",
-                       to_string(x.shape()), in_.steps, to_string(y_.shape()), out_.steps);
+      fail<ShapeError>("{}: x {} has {} {}s but the result {} has {}", rule.caller,
+                       to_string(x.shape()), in_.steps, rule.position, to_string(y_.shape()),
+                       out_.steps);
   }
 
   CausalReport run() {
@@ -64,11 +76,11 @@ class Causality {
     CausalReport report;
     report.past_is_missing = missing_.has_value();
     if (!leak) {
-      report.message =
-          fmt::format("check_causal: none of {} positions sees a later one{}", in_.steps,
-                      missing_ ? fmt::format("; but position {} does not see position {} either",
-                                             missing_->first, missing_->second)
-                               : "");
+      report.message = fmt::format(
+          "{}: none of {} {}s sees {}{}", rule_.caller, in_.steps, rule_.position, rule_.forbidden,
+          missing_ ? fmt::format("; but {} {} does not see {} {} either", rule_.position,
+                                 missing_->first, rule_.position, missing_->second)
+                   : "");
       return report;
     }
     report.ok = false;
@@ -76,8 +88,8 @@ class Causality {
     report.output = leak->t;
     report.input = leak->s;
     report.leak = leak->size;
-    report.message = fmt::format("check_causal: position {} sees position {}: {}", leak->t, leak->s,
-                                 leak->words);
+    report.message = fmt::format("{}: {} {} sees {} {}: {}", rule_.caller, rule_.position, leak->t,
+                                 rule_.position, leak->s, leak->words);
     return report;
   }
 
@@ -115,12 +127,11 @@ class Causality {
       for (std::size_t i = 0; i < g.size(); ++i)
         if (g[i] != 0)
           sees[in_.of(i)] = true;
-      for (std::size_t s = 0; s <= t && !missing_; ++s)
-        if (!sees[s])
-          missing_ = {t, s};
-      for (std::size_t s = t + 1; s < in_.steps; ++s)
-        if (sees[s])
+      for (std::size_t s = 0; s < in_.steps; ++s)
+        if (sees[s] && !rule_.may_see(t, s))
           return described(t, s);
+        else if (!sees[s] && rule_.may_see(t, s) && !missing_)
+          missing_ = {t, s};
     }
     return std::nullopt;
   }
@@ -145,16 +156,17 @@ class Causality {
   std::optional<Leak> value_leak() {
     std::optional<Leak> first;
     const auto before = elements(y_);
-    for (std::size_t s = 1; s < in_.steps; ++s) {
+    for (std::size_t s = 0; s < in_.steps; ++s) {
       const Tensor x = with(x_, [&](std::size_t i, double old) {
         return in_.of(i) == s ? old + normal_away_from_zero(generator_) : old;
       });
       const auto after = elements(call(x));
       check<ShapeError>(after.size() == before.size(),
-                        "check_causal: the function's result changes its shape");
+                        "{}: the function's result changes its shape", rule_.caller);
       for (std::size_t o = 0; o < after.size(); ++o) {
         const std::size_t t = out_.of(o);
-        if (t >= s || after[o] == before[o] || (std::isnan(after[o]) && std::isnan(before[o])))
+        if (rule_.may_see(t, s) || after[o] == before[o] ||
+            (std::isnan(after[o]) && std::isnan(before[o])))
           continue;
         const Leak leak{t, s, true, after[o] - before[o],
                         fmt::format("other values there change out {} from {:.6g} to {:.6g}",
@@ -166,12 +178,13 @@ class Causality {
     return first;
   }
 
+  const Rule& rule_;
   const std::function<Tensor(const Tensor&)>& f_;
   detail::SameDraws draws_;
   Tensor x_;
   Generator generator_;
   Tensor y_;
-  Time in_, out_;
+  Along in_, out_;
   std::optional<std::pair<std::size_t, std::size_t>> missing_;
 };
 
@@ -215,7 +228,15 @@ std::string reason(const DropoutReport& r) {
 
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options) {
-  return Causality(f, x, options).run();
+  return Dependence(causal, f, x, options.seq_dim, options.seed).run();
+}
+
+LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                                    const BatchOptions& options) {
+  check<ValueError>(x.size(options.dim) >= 2,
+                    "check_batch_independence: {} items; at least 2 are needed",
+                    x.size(options.dim));
+  return Dependence(batch, f, x, options.dim, options.seed).run();
 }
 
 DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,

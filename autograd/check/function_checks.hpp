@@ -9,21 +9,25 @@
 
 namespace xgrad {
 
+/// What a check of who sees whom along a dimension found.  Converts to true if nobody sees what it
+/// must not.
+struct LeakReport {
+  bool ok = true;
+  bool by_value = false;   ///< a value leaked; else, a gradient
+  std::size_t output = 0;  ///< the position, or item, ...
+  std::size_t input = 0;   ///< ... that depends on this one
+  double leak = 0;         ///< d out / d in, or the change of the value
+  std::string message;     ///< says all this
+  explicit operator bool() const { return ok; }
+};
+
 struct CausalOptions {
   std::int64_t seq_dim = -2;  ///< the dimension of time, T, of input and output
   std::uint64_t seed = 0;     ///< of the random cotangents and of the values that are put in
 };
 
-/// What was found.  Converts to true if nothing comes from the future.
-struct CausalReport {
-  bool ok = true;
-  bool by_value = false;         ///< a value leaked; else, a gradient
-  std::size_t output = 0;        ///< position t ...
-  std::size_t input = 0;         ///< ... that depends on position s > t
-  double leak = 0;               ///< d out / d in, or the change of the value
+struct CausalReport : LeakReport {
   bool past_is_missing = false;  ///< some position does not depend on one that it may see
-  std::string message;           ///< says all this
-  explicit operator bool() const { return ok; }
 };
 
 /// Checks that position t of f(x) depends on positions 0 ... t of x only: the Jacobian
@@ -33,6 +37,18 @@ struct CausalReport {
 /// default_generator() in each call.
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options = {});
+
+struct BatchOptions {
+  std::int64_t dim = 0;    ///< the dimension of the batch, B, of input and output
+  std::uint64_t seed = 0;  ///< of the random cotangents and of the values that are put in
+};
+
+/// Checks that item b of f(x) depends on item b of x alone, as check_causal() does: the Jacobian
+/// d f(x)[b] / d x[c] is exactly zero where b != c, and f(x)[b] keeps its bits when x[c] is
+/// replaced. x is (B, ...), f(x) has the same B at dim.  ShapeError if it has not; ValueError if B
+/// is below 2.
+LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                                    const BatchOptions& options = {});
 
 struct DropoutOptions {
   std::size_t samples = 1000;

@@ -339,6 +339,7 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
     report.explanation = fmt::format("a backward formula failed: {}", error.what());
   }
   sum_up(report, f.caller());
+  count_zeros(report, f);
   return report;
 }
 

@@ -72,11 +72,23 @@ struct GradcheckPair {
   Tensor analytic, numeric;
   std::size_t elements = 0;  ///< compared
   std::size_t disagree = 0;  ///< of these
+  std::size_t zeros = 0;     ///< of those compared: analytic is 0, and numeric agrees
   double worst_error = 0;    ///< largest |analytic - numeric| / max(1, |numeric|)
   /// Of those that disagree, if there are any, the one with the largest error / max(1, |numeric|).
   GradcheckElement worst;
   GradcheckReason reason = GradcheckReason::none;
   std::string explanation;  ///< the reason with its particulars, and the cure
+};
+
+/// How much of the Jacobian of all outputs in one input is 0.  Where all of it is, that it agrees
+/// proves little: relu of negative numbers, an expert without tokens, a mask that hides everything.
+struct GradcheckZeros {
+  std::size_t input = 0;
+  std::string input_name;
+  std::size_t zeros = 0, elements = 0;  ///< sums of the pairs'
+  /// If all are 0, a point where some are not: "input 0 = randn(2, 3) from seed 1", the others as
+  /// they are.  Empty if seeds 1 to 3 gave none for any input.
+  std::string nonzero_at = {};
 };
 
 /// What was found.  Converts to true if everything agrees.
@@ -91,6 +103,7 @@ struct GradcheckReport {
   bool fast_mode = false;              ///< no Jacobians were needed, and none are kept
   double eps = 0, atol = 0, rtol = 0;  ///< as they were asked for
   std::vector<GradcheckPair> pairs;    ///< every output with every input that requires a gradient
+  std::vector<GradcheckZeros> zeros;   ///< of every input that requires a gradient
   std::vector<std::string> notes;      ///< what is no failure but worth knowing
   explicit operator bool() const { return ok; }
 

@@ -138,6 +138,9 @@ GradcheckPair compared(const CheckedFunction& f, std::size_t output, const Shape
                        const GradcheckOptions& options);
 /// Fills in what the report says of all pairs together.
 void sum_up(GradcheckReport& report, const char* caller);
+/// Counts the zeros of each input.  Where a right Jacobian is 0 everywhere, looks for a point where
+/// it is not, and says so in the message.
+void count_zeros(GradcheckReport& report, const CheckedFunction& f);
 
 /// Why a pair disagrees.  `reached`: whether the output's graph leads to the input.
 void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,

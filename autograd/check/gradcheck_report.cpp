@@ -80,6 +80,7 @@ GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, con
       largest = size;
     }
     pair.disagree += agrees ? 0 : 1;
+    pair.zeros += agrees && a[i] == 0 ? 1 : 0;
   }
   if (pair.elements == 0)
     return pair;
@@ -142,19 +143,20 @@ const GradcheckPair& GradcheckReport::worst() const {
 
 std::string GradcheckReport::table() const {
   std::vector<std::vector<std::string>> lines{{"output", "input", "shape", "elements", "disagree",
-                                               "worst error", "at", "analytic", "numeric",
+                                               "zero", "worst error", "at", "analytic", "numeric",
                                                "reason"}};
   for (const GradcheckPair& p : pairs) {
     const GradcheckElement& e = p.worst;
-    lines.push_back(
-        {p.output_name, p.input_name, to_string(p.input_shape), std::to_string(p.elements),
-         std::to_string(p.disagree), p.elements > 0 ? fmt::format("{:.2g}", e.error) : "-",
-         fast_mode || p.elements == 0 ? "-"
-                                      : fmt::format("({}) / ({})", fmt::join(e.output_index, ", "),
-                                                    fmt::join(e.input_index, ", ")),
-         p.elements > 0 ? fmt::format("{:.9g}", e.analytic) : "-",
-         p.elements > 0 ? fmt::format("{:.9g}", e.numeric) : "-",
-         p.disagree > 0 ? to_string(p.reason) : "ok"});
+    lines.push_back({p.output_name, p.input_name, to_string(p.input_shape),
+                     std::to_string(p.elements), std::to_string(p.disagree),
+                     std::to_string(p.zeros), p.elements > 0 ? fmt::format("{:.2g}", e.error) : "-",
+                     fast_mode || p.elements == 0
+                         ? "-"
+                         : fmt::format("({}) / ({})", fmt::join(e.output_index, ", "),
+                                       fmt::join(e.input_index, ", ")),
+                     p.elements > 0 ? fmt::format("{:.9g}", e.analytic) : "-",
+                     p.elements > 0 ? fmt::format("{:.9g}", e.numeric) : "-",
+                     p.disagree > 0 ? to_string(p.reason) : "ok"});
   }
   std::vector<std::size_t> widths(lines[0].size());
   for (const auto& line : lines)
@@ -163,7 +165,7 @@ std::string GradcheckReport::table() const {
   std::string text;
   for (const auto& line : lines) {
     for (std::size_t c = 0; c + 1 < line.size(); ++c) {
-      const bool number = c == 3 || c == 4;
+      const bool number = c >= 3 && c <= 5;
       text += number ? fmt::format("{:>{}}  ", line[c], widths[c])
                      : fmt::format("{:<{}}  ", line[c], widths[c]);
     }

@@ -1,5 +1,5 @@
-// compare(), check_causal() and check_dropout_mean(): mistakes in the forward, which gradcheck does
-// not see.
+// compare(), check_causal(), check_batch_independence() and check_dropout_mean(): mistakes in the
+// forward, which gradcheck does not see.
 
 #include <cmath>
 #include <xgrad/autograd/check/compare.hpp>
@@ -234,6 +234,59 @@ TEST_CASE("check_causal finds leaks that only the value or only the gradient sho
   CHECK(check_causal([](const Tensor& a) { return cumsum(dropout(a, 0.5), 0); }, x));
   CHECK_THROWS_AS(check_causal([](const Tensor& a) { return slice(a, 0, 0, 2); }, x), ShapeError);
   CHECK_THROWS_AS(check_causal([](const Tensor& a) { return a; }, x, {.seq_dim = 2}), ValueError);
+}
+
+// ---- the batch ----
+
+TEST_CASE("check_batch_independence", "[batch]") {
+  const Weights w;
+  const Tensor x = normal({3, 4, 8}, 3);
+  const auto right =
+      check_batch_independence([&](const Tensor& a) { return attention(a, w, {}); }, x);
+  CHECK(right);
+  CHECK(right.message == "check_batch_independence: none of 3 items sees another");
+
+  const auto leak =
+      check_batch_independence([](const Tensor& a) { return a - mean(a, {0}, true); }, x);
+  CHECK_FALSE(leak);
+  CHECK_FALSE(leak.by_value);
+  CHECK(leak.output == 0);
+  CHECK(leak.input == 1);
+  CHECK(leak.leak == Approx(-1 / 3.0));
+  CHECK_THAT(leak.message, StartsWith("check_batch_independence: item 0 sees item 1: d out "
+                                      "(0, 0, 0) / d in (1, 0, 0) = -0.333333"));
+  CHECK(gradcheck([](const Inputs& in) { return in[0] - mean(in[0], {0}, true); },
+                  {normal({3, 2}, 1).requires_grad_()}));
+
+  // A later item may be seen no more than an earlier one may: what check_causal allows.
+  const auto earlier = check_batch_independence([](const Tensor& a) { return cumsum(a, 0); }, x);
+  CHECK(earlier.output == 1);
+  CHECK(earlier.input == 0);
+
+  // As batch normalisation with statistics that take no gradient
+  const auto value =
+      check_batch_independence([](const Tensor& a) { return a / a.std({0}, 1, true).detach(); }, x);
+  CHECK_FALSE(value);
+  CHECK(value.by_value);
+  CHECK_THAT(value.message, ContainsSubstring("other values there change out (0, 0, 0) from "));
+
+  // (B * H, T, D) taken for (H * B, T, D)
+  const auto heads = check_batch_independence(
+      [](const Tensor& a) {
+        const Tensor parts = permute(reshape(a, {3, 4, 2, 4}), {0, 2, 1, 3});
+        return reshape(permute(reshape(parts, {2, 3, 4, 4}), {1, 2, 0, 3}), {3, 4, 8});
+      },
+      x);
+  CHECK_FALSE(heads);
+  CHECK(heads.output == 0);
+  CHECK(heads.input == 1);
+
+  const auto along_1 = [](const Tensor& a) { return softmax(a, 1); };
+  CHECK(check_batch_independence(along_1, x, {.dim = 2}));
+  CHECK_FALSE(check_batch_independence(along_1, x, {.dim = 1}));
+  CHECK_THROWS_AS(check_batch_independence([](const Tensor& a) { return a[0]; }, x), ShapeError);
+  CHECK_THROWS_WITH(check_batch_independence(along_1, normal({1, 2}, 1)),
+                    ContainsSubstring("1 items; at least 2 are needed"));
 }
 
 // ---- dropout ----

@@ -1,0 +1,240 @@
+#include <xgrad/nn/check_layer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <xgrad/autograd/check/function_checks.hpp>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/gradcheck.hpp>
+
+namespace xgrad::nn {
+
+namespace {
+
+using Status = LayerReport::Status;
+
+struct Found {
+  Status status;
+  std::string text;
+};
+
+const char* words(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::failed:
+      return "FAILED";
+    case Status::does_not_apply:
+      return "does not apply";
+    case Status::information:
+      break;
+  }
+  return "info";
+}
+
+class LayerChecks {
+ public:
+  LayerChecks(const detail::Members& members, const std::function<Tensor(const Tensor&)>& f,
+              const Tensor& x, const LayerCheckOptions& options)
+      : members_(members),
+        f_(f),
+        options_(options),
+        x_(x.detach().to(members.tensors.empty() ? x.dtype() : members.tensors[0].tensor.dtype())) {
+    set_training(false);
+    y_ = f_(x_).detach();
+  }
+
+  LayerReport run() {
+    add("state_dict", [&] { return state(); });
+    add("parameters", [&] { return reached(); });
+    add("deterministic", [&] { return deterministic(); });
+    add("check_batch_independence", [&] { return batch(); });
+    add("check_causal", [&] { return causal(); });
+    std::size_t size = x_.numel() + y_.numel();
+    for (const auto& [name, parameter] : detail::named_parameters(members_))
+      size += parameter.numel();
+    convert(DType::float64);
+    add("gradcheck",
+        [&] { return gradients(detail::LayerCheck::gradcheck, size > options_.full); });
+    add("gradgradcheck",
+        [&] { return gradients(detail::LayerCheck::gradgradcheck, size > options_.full / 16); });
+    add("dtype", [&] { return dtype(); });
+    return std::move(report_);
+  }
+
+ private:
+  template <class Check>
+  void add(const std::string& name, const Check& check) {
+    Found found{Status::failed, ""};
+    try {
+      found = check();
+    } catch (const std::exception& error) {
+      found.text = error.what();
+    }
+    set_training(false);
+    if (const auto own = name + ": "; found.text.starts_with(own))
+      found.text.erase(0, own.size());
+    report_.ok = report_.ok && found.status != Status::failed;
+    report_.lines.push_back({name, found.status, found.text.substr(0, found.text.find('\n'))});
+  }
+
+  void set_training(bool mode) const {
+    for (bool* const flag : members_.training)
+      *flag = mode;
+  }
+  void convert(DType dtype) {
+    detail::convert(members_, dtype);
+    x_ = x_.to(dtype);
+  }
+
+  Found state() const {
+    std::vector<std::string> shapes;
+    for (const Tensor& leaf : detail::unvisited_leaves(members_, f_(x_)))
+      shapes.push_back(to_string(leaf.shape()));
+    if (!shapes.empty())
+      return {Status::failed,
+              fmt::format("visit does not name what the result depends on, of shape {}: it is "
+                          "neither trained nor saved",
+                          fmt::join(shapes, ", "))};
+    return {Status::ok,
+            fmt::format("{} names, of all that is trained", detail::state_dict(members_).size())};
+  }
+
+  Found reached() const {
+    std::vector<Tensor> parameters;
+    std::vector<std::string> names, missed;
+    for (const auto& [name, parameter] : detail::named_parameters(members_))
+      if (parameter.requires_grad()) {
+        names.push_back(name);
+        parameters.push_back(parameter);
+      }
+    if (parameters.empty())
+      return {Status::does_not_apply, "no parameter requires a gradient"};
+    Generator generator(options_.seed);
+    const Tensor cotangent = xgrad::detail::random_signed(y_.shape(), generator).to(y_.dtype());
+    const auto found = xgrad::detail::partial_gradients({f_(x_)}, parameters, {cotangent}, {});
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (!found[i].defined())
+        missed.push_back(names[i]);
+    if (!missed.empty())
+      return {Status::failed, fmt::format("no gradient reaches {}", fmt::join(missed, ", "))};
+    return {Status::ok, fmt::format("a gradient reaches all {}", names.size())};
+  }
+
+  Found deterministic() const {
+    for (const bool training : {false, true}) {
+      set_training(training);
+      const xgrad::detail::SameDraws draws;
+      const Tensor first = f_(x_);
+      if (training)
+        draws.again();
+      if (!xgrad::detail::same_bits(first, f_(x_)))
+        return {Status::failed, training
+                                    ? "two calls in training differ, from one seed"
+                                    : "two calls in evaluation differ: is dropout still active?"};
+    }
+    return {Status::ok, "two calls give the same bits; in training, from one seed"};
+  }
+
+  // Whether the result has x's size at dimension d, and there is something to tell apart.
+  std::optional<Found> unlike(std::int64_t d) const {
+    const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
+    if (!has(x_) || !has(y_) || x_.size(d) != y_.size(d) || x_.size(d) < 2)
+      return Found{Status::does_not_apply,
+                   fmt::format("x {} and the result {} share no dimension {} of 2 or more",
+                               to_string(x_.shape()), to_string(y_.shape()), d)};
+    return {};
+  }
+
+  Found batch() const {
+    if (!options_.batch_dim || x_.dim() < 2)
+      return {Status::does_not_apply, "x has no batch"};
+    if (const auto no = unlike(*options_.batch_dim))
+      return *no;
+    LeakReport found;
+    for (const bool training : {false, true}) {
+      set_training(training);
+      found = check_batch_independence(f_, x_, {.dim = *options_.batch_dim, .seed = options_.seed});
+      if (!found)
+        return {Status::failed, found.message + (training ? ", in training" : ", in evaluation")};
+    }
+    return {Status::ok, found.message};
+  }
+
+  Found causal() const {
+    const bool is_batch = options_.batch_dim && x_.dim() >= 2 &&
+                          (*options_.batch_dim == -2 || *options_.batch_dim == x_.dim() - 2);
+    auto no = unlike(-2);
+    if (!no && is_batch)
+      no = Found{Status::does_not_apply, "dimension -2 of x is the batch"};
+    if (no) {
+      if (options_.causal)
+        no->status = Status::failed;
+      return *no;
+    }
+    const auto found = check_causal(f_, x_, {.seed = options_.seed});
+    if (!options_.causal)
+      return {Status::information, found.message};
+    return {found ? Status::ok : Status::failed, found.message};
+  }
+
+  Found gradients(detail::LayerCheck which, bool fast) const {
+    const auto report =
+        detail::gradcheck(which, members_, [&](const std::vector<Tensor>& in) { return f_(in[0]); },
+                          {x_}, {.fast_mode = fast, .seed = options_.seed, .names = {"x"}});
+    return {report ? Status::ok : Status::failed, report.message};
+  }
+
+  Found dtype() {
+    for (const DType own : {DType::float64, DType::float32}) {
+      convert(own);
+      if (const DType got = f_(x_).dtype(); got != own)
+        return {Status::failed,
+                fmt::format("from {} layer and x it gives {}", to_string(own), to_string(got))};
+    }
+    return {Status::ok, "float32 gives float32, float64 gives float64"};
+  }
+
+  const detail::Members& members_;
+  const std::function<Tensor(const Tensor&)>& f_;
+  const LayerCheckOptions& options_;
+  Tensor x_, y_;
+  LayerReport report_;
+};
+
+}  // namespace
+
+LayerReport detail::check_layer(const Members& members,
+                                const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                                const LayerCheckOptions& options) {
+  const ModeGuard mode({true, nullptr});
+  return LayerChecks(members, f, x, options).run();
+}
+
+const LayerReport::Line& LayerReport::line(std::string_view check) const {
+  const auto found = std::ranges::find(lines, check, &Line::check);
+  if (found == lines.end())
+    fail<ValueError>("LayerReport: no check is called '{}'", check);
+  return *found;
+}
+
+std::string LayerReport::table() const {
+  std::size_t width = 0;
+  for (const Line& l : lines)
+    width = std::max(width, l.check.size());
+  std::string text;
+  for (const Line& l : lines)
+    text += fmt::format("{:<{}}  {:<14}  {}\n", l.check, width, words(l.status), l.found);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const LayerReport& report) {
+  return out << report.table();
+}
+
+}  // namespace xgrad::nn

@@ -1,0 +1,100 @@
+// Jacobians that agree because all of them is 0.
+
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
+
+using namespace xgrad;
+using Inputs = std::vector<Tensor>;
+
+TEST_CASE("gradcheck counts the zeros of each input", "[gradcheck][zeros]") {
+  const Tensor x = leaf({1, 2, 3}), w = leaf({0, 2, 0});
+  const auto report = gradcheck([](const Inputs& in) { return in[0] * in[1]; }, {x, w});
+  CHECK(report);
+  REQUIRE(report.zeros.size() == 2);
+  CHECK(report.zeros[0].input_name == "input 0");
+  CHECK(report.zeros[0].zeros == 8);  // 6 beside the diagonal, 2 of w
+  CHECK(report.zeros[0].elements == 9);
+  CHECK(report.zeros[1].zeros == 6);
+  CHECK(report.pair(0, 0).zeros == 8);
+  CHECK(report.zeros[0].nonzero_at.empty());
+  CHECK_THAT(report.message, !ContainsSubstring("little"));
+  // what disagrees is no zero, and a check that failed has said enough
+  const auto absent = gradcheck([](const Inputs& in) { return in[0].detach() * in[1]; }, {x, w});
+  CHECK_FALSE(absent);
+  CHECK(absent.zeros[0].zeros == 8);
+  CHECK_THAT(absent.message, !ContainsSubstring("little"));
+}
+
+TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[gradcheck][zeros]") {
+  const Tensor x = leaf({{-1, -2}, {-3, -0.5}}), before = x.detach().clone();
+  const auto relu_of = [](const Inputs& in) { return relu(in[0]); };
+  const auto report = gradcheck(relu_of, {x});
+  CHECK(report);
+  CHECK(report.zeros.at(0).zeros == 16);
+  CHECK(report.zeros[0].nonzero_at == "input 0 = randn(2, 2) from seed 1");
+  CHECK(report.message ==
+        "gradcheck: all 16 elements agree; largest error 0; but the Jacobian in input 0 (16 of 16 "
+        "elements) is 0, which proves little: at input 0 = randn(2, 2) from seed 1 it is not, "
+        "check there");
+  CHECK(same_bits(x.detach(), before));
+  const auto there = gradcheck(relu_of, {normal({2, 2}, 1).requires_grad_()});
+  CHECK(there);
+  CHECK(there.zeros[0].zeros < 16);
+  CHECK_THAT(there.message, !ContainsSubstring("little"));
+  CHECK_THAT(gradcheck(relu_of, {x}, {.fast_mode = true}).message,
+             ContainsSubstring("but the Jacobian in input 0 is 0, which proves little: at input 0 "
+                               "= randn(2, 2) from seed 1"));
+
+  // That the second derivative of something linear is 0 is no news; of this, it is.
+  CHECK_THAT(gradgradcheck(relu_of, {x}).message,
+             ContainsSubstring("in cotangent (16 of 16 elements) is 0") &&
+                 !ContainsSubstring("in input 0"));
+  CHECK_THAT(gradgradcheck([](const Inputs& in) { return pow(relu(in[0]), 2); }, {x}).message,
+             ContainsSubstring("in input 0 (16 of 16 elements), cotangent (16 of 16 elements)"));
+}
+
+TEST_CASE("gradcheck names the expert that got no tokens", "[gradcheck][zeros]") {
+  // Tokens whose first number is positive go to the second expert.
+  const auto mixture = [](const Inputs& in) {
+    const Tensor& x = in[0];
+    return where(slice(x, 1, 0, 1) > 0, matmul(x, in[2]), matmul(x, in[1]));
+  };
+  const Tensor x = leaf({{-1, 2}, {-2, 1}, {-0.5, 3}});
+  const Inputs inputs{x, normal({2, 2}, 8).requires_grad_(), normal({2, 2}, 9).requires_grad_()};
+  const auto report = gradcheck(mixture, inputs, {.names = {"x", "expert.0", "expert.1"}});
+  CHECK(report);
+  CHECK(report.zeros.at(1).nonzero_at.empty());
+  CHECK(report.zeros.at(2).zeros == 24);
+  CHECK_THAT(report.message,
+             ContainsSubstring("but the Jacobian in expert.1 (24 of 24 elements) is 0, which "
+                               "proves little: at x = randn(3, 2) from seed "));
+}
+
+TEST_CASE("gradcheck says where a Jacobian stays 0", "[gradcheck][zeros]") {
+  const auto hidden = [](const Inputs& in) {
+    const Tensor scores = masked_fill(in[0], in[0] == in[0], -1e9);
+    return matmul(softmax(scores, -1), in[1]);
+  };
+  const auto report =
+      gradcheck(hidden, {normal({2, 2}, 1).requires_grad_(), normal({2, 3}, 2).requires_grad_()},
+                {.names = {"scores", "value"}});
+  CHECK(report);
+  CHECK(report.zeros.at(0).zeros == 24);
+  CHECK(report.zeros[0].nonzero_at.empty());
+  CHECK_THAT(report.message,
+             ContainsSubstring("but the Jacobian in scores (24 of 24 elements) is 0") &&
+                 ContainsSubstring("it stays 0 with randn in any one input, seeds 1 to 3") &&
+                 !ContainsSubstring("value"));
+
+  // A function that refuses such inputs is asked in vain, and nothing is thrown.
+  const auto picky = [](const Inputs& in) {
+    if (in[0].detach().max().item() > 0)
+      throw ValueError("not for positive numbers");
+    return relu(in[0]);
+  };
+  CHECK_THAT(gradcheck(picky, {leaf({-1, -2, -3, -4, -5, -6})}).message,
+             ContainsSubstring("it stays 0"));
+}

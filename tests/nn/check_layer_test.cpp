@@ -1,0 +1,183 @@
+#include <sstream>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/check_layer.hpp>
+#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/transformer_block.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
+
+using namespace xgrad;
+using Status = nn::LayerReport::Status;
+
+namespace {
+
+// A Linear that is right, and the mistakes that a test asks for.
+struct Faulty {
+  nn::Linear fc{4, 4};
+  Tensor unused = randn({2}).requires_grad_(), forgotten = randn({4}).requires_grad_();
+  enum class Mistake {
+    none,
+    leak,
+    leak_in_training,
+    random,
+    unused_parameter,
+    forgotten_parameter,
+    float32_result,
+    float32_inside,
+    detached
+  } mistake = Mistake::none;
+  bool training = true;
+
+  Tensor operator()(const Tensor& x) const {
+    const Tensor y = fc(x);
+    switch (mistake) {
+      case Mistake::leak:
+        return y - mean(y, {0}, true);
+      case Mistake::leak_in_training:
+        return training ? y - mean(y, {0}, true).detach() : y;
+      case Mistake::random:
+        return dropout(y, 0.5);
+      case Mistake::forgotten_parameter:
+        return y * forgotten.to(y.dtype());
+      case Mistake::float32_result:
+        return y.to(DType::float32);
+      case Mistake::float32_inside:
+        return y.to(DType::float32).to(x.dtype());
+      case Mistake::detached:
+        return y * sigmoid(y).detach();
+      default:
+        return y;
+    }
+  }
+  static void visit(auto& self, auto&& v) {
+    v("fc", self.fc);
+    if (self.mistake == Mistake::unused_parameter)
+      v("unused", self.unused);
+    v("training", self.training);
+  }
+};
+using Mistake = Faulty::Mistake;
+
+// (B * H, T, D) taken for (H * B, T, D)
+struct MixedHeads {
+  static Tensor heads(const Tensor& a) {
+    return reshape(permute(reshape(a, {2, 3, 2, 2}), {0, 2, 1, 3}), {4, 3, 2});
+  }
+  Tensor operator()(const Tensor& x) const {
+    const Tensor y = matmul(softmax(matmul(heads(x), transpose(heads(x), 1, 2)), -1), heads(x));
+    return reshape(permute(reshape(y, {2, 2, 3, 2}), {1, 2, 0, 3}), {2, 3, 4});
+  }
+  static void visit(auto&, auto&&) {}
+};
+
+// The names of the checks that failed.
+std::string failed(const nn::LayerReport& report) {
+  std::string names;
+  for (const auto& line : report.lines)
+    if (line.status == Status::failed)
+      names += (names.empty() ? "" : " ") + line.check;
+  CHECK(report.ok == names.empty());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("check_layer of layers that are right", "[nn][check_layer]") {
+  manual_seed(3);
+  const nn::Linear linear(4, 3);
+  const auto report = nn::check_layer(linear, randn({2, 4}));
+  INFO(report.table());
+  CHECK(report);
+  CHECK(report.line("check_batch_independence").status == Status::ok);
+  CHECK(report.line("check_causal").status == Status::does_not_apply);
+  CHECK(report.line("parameters").found == "a gradient reaches all 2");
+  CHECK_THAT(report.line("gradcheck").found, StartsWith("all "));
+  CHECK(linear.weight.dtype() == DType::float32);  // a clone was checked
+  CHECK_THROWS_AS(report.line("gradchek"), ValueError);
+
+  const nn::TransformerBlock block(4, 2, 0.1);
+  const auto causal = nn::check_layer(block, randn({2, 3, 4}), {.causal = true});
+  INFO(causal.table());
+  CHECK(causal);
+  CHECK(causal.line("check_causal").status == Status::ok);
+  CHECK_THAT(causal.line("gradcheck").found, ContainsSubstring("elements agree"));
+  CHECK(block.attn.training);
+  const auto fast = nn::check_layer(block, randn({2, 3, 4}), {.full = 0});
+  CHECK(fast);
+  CHECK_THAT(fast.line("gradcheck").found, ContainsSubstring("products agree"));
+
+  const nn::MultiHeadAttention attention(4, 2);
+  const auto self = [](const nn::MultiHeadAttention& layer, const Tensor& x) {
+    return layer(x, x, x).output;
+  };
+  const Tensor x = randn({2, 3, 4}, DType::float64);
+  const auto both = nn::check_layer(attention, self, x);
+  INFO(both.table());
+  CHECK(both);
+  CHECK(both.line("check_causal").status == Status::information);
+  CHECK_THAT(both.line("check_causal").found, StartsWith("position 0 sees position 1"));
+  CHECK(failed(nn::check_layer(attention, self, x, {.causal = true})) == "check_causal");
+}
+
+TEST_CASE("check_layer names the check that a mistake fails", "[nn][check_layer]") {
+  manual_seed(3);
+  const Tensor x = randn({3, 4});
+  const auto of = [&](Mistake mistake) {
+    Faulty layer;
+    layer.mistake = mistake;
+    return nn::check_layer(layer, x);
+  };
+  CHECK(failed(of(Mistake::none)).empty());
+
+  const auto leak = of(Mistake::leak);
+  CHECK(failed(leak) == "check_batch_independence");
+  CHECK_THAT(leak.line("check_batch_independence").found, StartsWith("item 0 sees item 1: d out"));
+  const auto in_training = of(Mistake::leak_in_training);
+  CHECK(failed(in_training) == "check_batch_independence");
+  CHECK_THAT(in_training.line("check_batch_independence").found,
+             ContainsSubstring("other values there change out (0, 0)") &&
+                 ContainsSubstring(", in training"));
+
+  CHECK_THAT(failed(of(Mistake::random)), StartsWith("deterministic gradcheck"));
+  const auto unused = of(Mistake::unused_parameter);
+  CHECK(failed(unused) == "parameters");
+  CHECK(unused.line("parameters").found == "no gradient reaches unused");
+  CHECK_THAT(unused.line("gradcheck").found,
+             ContainsSubstring("but the Jacobian in unused (24 of 24 elements) is 0"));
+  const auto forgotten = of(Mistake::forgotten_parameter);
+  CHECK_THAT(failed(forgotten), StartsWith("state_dict gradcheck"));
+  CHECK_THAT(forgotten.line("state_dict").found, ContainsSubstring("of shape (4,)"));
+  CHECK(failed(of(Mistake::float32_result)) == "gradcheck gradgradcheck dtype");
+  CHECK_THAT(of(Mistake::float32_inside).line("gradcheck").found, ContainsSubstring("float32"));
+  CHECK_THAT(failed(of(Mistake::detached)), StartsWith("gradcheck"));
+
+  CHECK(failed(nn::check_layer(MixedHeads{}, randn({2, 3, 4}))) == "check_batch_independence");
+}
+
+TEST_CASE("check_layer prints a line per check, and says what does not apply",
+          "[nn][check_layer]") {
+  manual_seed(3);
+  const Faulty layer;
+  const auto one = nn::check_layer(layer, randn({4}));
+  CHECK(one);
+  CHECK(one.line("check_batch_independence").found == "x has no batch");
+  CHECK(failed(nn::check_layer(layer, randn({4}), {.causal = true})) == "check_causal");
+  // (T, C) without a batch
+  const auto sequence = nn::check_layer(layer, randn({3, 4}), {.batch_dim = {}});
+  CHECK_THAT(sequence.line("check_causal").found,
+             StartsWith("none of 3 positions sees a later one"));
+  CHECK(nn::check_layer(layer, randn({1, 4})).line("check_batch_independence").status ==
+        Status::does_not_apply);
+  CHECK_THROWS_AS(nn::check_layer(layer, randn({2, 5})), ShapeError);
+
+  std::ostringstream out;
+  out << one;
+  CHECK(out.str() == one.table());
+  CHECK(one.lines.size() == 8);
+  CHECK_THAT(out.str(),
+             StartsWith("state_dict                ok              2 names") &&
+                 ContainsSubstring("\ncheck_causal              does not apply  x (4,)"));
+}
