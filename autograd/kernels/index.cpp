@@ -99,7 +99,8 @@ struct IndexRows {
         along(row_major_strides(x_shape)[dim]),
         dim_is_last(dim + 1 == x_shape.size()) {
     const auto strides = row_major_strides(x_shape);
-    for (std::size_t d = 0; d + 1 < index_shape.size(); ++d) {
+    // (an index without elements may have any rank)
+    for (std::size_t d = 0; count > 0 && d + 1 < index_shape.size(); ++d) {
       outer.push_back({static_cast<std::size_t>(index_shape[d]),
                        {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
       together *= d < dim ? 1 : static_cast<std::size_t>(index_shape[d]);

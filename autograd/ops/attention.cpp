@@ -238,6 +238,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, const AttentionOptions& options) {
+  check<ValueError>(mask.defined(), "{}: mask is undefined; leave it out", attention_op);
   const Shape scores = check_attention(q, k, v, mask, true, options);
   check_mask(mask.shape(), scores);
   Shape wide = two_dimensional(mask.shape());

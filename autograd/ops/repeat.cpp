@@ -54,12 +54,14 @@ Tensor repeat_interleave(const Tensor& x, const Indices& repeats, std::optional<
   if (std::cmp_not_equal(repeats.numel(), n))
     fail<ShapeError>("repeat_interleave: {} for dimension {} of x {}, which has size {}",
                      counted(repeats.numel(), "repeat", "repeats"), d, to_string(x.shape()), n);
-  std::size_t total = 0;
+  std::int64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) {
     check<ValueError>(repeats.data()[i] >= 0,
                       "repeat_interleave: repeats[{}] is {}, which is negative", i,
                       repeats.data()[i]);
-    total += static_cast<std::size_t>(repeats.data()[i]);
+    if (__builtin_add_overflow(total, repeats.data()[i], &total))
+      fail<ShapeError>("repeat_interleave: the repeats of dimension {} of x {} are too many", d,
+                       to_string(x.shape()));
   }
   auto index = empty_array<std::int64_t>(to_shape(Dims(total), "repeat_interleave"));
   std::int64_t* at = index.data();

@@ -187,6 +187,7 @@ Indices rows_of(const std::vector<Indices>& indices, const Shape& shape, const S
 
 Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
                  bool accumulate) {
+  check<ValueError>(values.defined(), "index_put: values are undefined");
   check_same_dtype("index_put", x, "values", values);
   if (indices.empty() || std::cmp_greater(indices.size(), x.dim()))
     fail<ValueError>("index_put: {} for x {}, which has {}; one to that many are needed",

@@ -1,5 +1,6 @@
 // Rows of the test table: ops that use each element several times.
 
+#include <limits>
 #include <optional>
 
 #include "autograd/ops/index_samples.hpp"
@@ -78,6 +79,12 @@ Row repeat_interleave_row() {
   row.bad = {out_of_range([](const Tensor& x) { return repeat_interleave(x, 2, 2); }),
              bad("negative", Bad::value, [] { repeat_interleave(zeros(2), -1); },
                  {"repeat_interleave: repeats is -1"}),
+             bad("too many in a list", Bad::shape,
+                 [] {
+                   constexpr auto most = std::numeric_limits<std::int64_t>::max();
+                   repeat_interleave(zeros(2), {most, most}, 0);
+                 },
+                 {"repeat_interleave", "too many"}),
              bad("negative in a list", Bad::value,
                  [] {
                    repeat_interleave(zeros(2), {1, -2}, 0);

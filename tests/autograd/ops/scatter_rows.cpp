@@ -229,6 +229,8 @@ Row index_put_row() {
             index_put(zeros({3, 4}), {Indices{0, 1}, Indices{1, 4}}, zeros(2));
           },
           {"index_put: 4", "dimension 1", "size 4"}),
+      bad("undefined values", Bad::value, [] { index_put(zeros(3), {Indices{0}}, Tensor()); },
+          {"index_put", "values are undefined"}),
       bad("indices of other shapes", Bad::shape,
           [] {
             index_put(zeros({3, 4}), {Indices{0, 1}, Indices{1, 2, 3}}, zeros(2));
