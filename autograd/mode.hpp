@@ -1,5 +1,6 @@
 #pragma once
-// What the current thread is doing: whether graphs are recorded, and who looks on.
+// What the current thread is doing: whether graphs are recorded, who looks on, and whether fused
+// ops run as the ops that they fuse.
 
 #include <functional>
 #include <span>
@@ -25,6 +26,8 @@ struct Observer {
 struct Mode {
   bool grad_enabled = true;
   Observer* observer = nullptr;
+  bool decompose = false;  ///< see Decompose
+  Mode with_grad(bool enabled) const { return {enabled, observer, decompose}; }
   static Mode& current() {
     static thread_local constinit Mode mode{};
     return mode;
@@ -43,7 +46,14 @@ class ModeGuard {
 
 /// While one lives, ops on this thread record no graph (torch.no_grad).
 struct NoGrad : ModeGuard {
-  NoGrad() : ModeGuard({false, Mode::current().observer}) {}
+  NoGrad() : ModeGuard(Mode::current().with_grad(false)) {}
+};
+
+/// While one lives, fused ops on this thread run as the ops that they fuse, in a Scope of their
+/// name: attention, the norms, gelu, and cross_entropy of ids without label smoothing.  A Trace
+/// then sees their intermediates.
+struct Decompose : ModeGuard {
+  Decompose() : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true}) {}
 };
 
 }  // namespace xgrad

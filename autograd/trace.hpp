@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 #include <xgrad/autograd/mode.hpp>
 
@@ -30,6 +32,8 @@ class Trace final : public Observer {
     /// Values as they were: a later update() does not show.  Undefined where an optional input was
     /// left out.
     std::vector<Tensor> inputs;
+    /// Which of events() made each input; none if it came from outside.
+    std::vector<std::optional<std::size_t>> made_by;
     Tensor output;    ///< output.impl().node is the op's node, null if it has no graph
     Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
   };
@@ -46,7 +50,9 @@ class Trace final : public Observer {
   ~Trace() override { Mode::current().observer = before_; }
 
   const std::vector<Event>& events() const { return events_; }
-  void clear() { events_.clear(); }  ///< forgets what has been recorded and goes on
+  /// Which of events() was the last to have this value as its output.
+  std::optional<std::size_t> maker(const Tensor& x) const;
+  void clear();  ///< forgets what has been recorded and goes on
 
   void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                   const Forward& forward) override;
@@ -56,10 +62,15 @@ class Trace final : public Observer {
   OnBackward on_backward_;
   Observer* before_;
   std::vector<Event> events_;
+  std::unordered_map<const Value*, std::size_t> makers_;  // their outputs, which live as long
 };
 
-/// A table of what ran, one line an op: its name, its scope, and the shapes "inputs -> output".
+/// A table of what ran, one line an op: its number from 1, its name, the numbers of the ops that
+/// made its inputs ("-" for what came from outside), its scope, and the shapes "inputs -> output".
 std::string to_string(const Trace& trace);
+/// The same of these events, with "* " before those marked.
+std::string to_string(const std::vector<Trace::Event>& events,
+                      const std::vector<bool>& marked = {});
 
 /// While one lives, ops on this thread are recorded under this name, below the names of the Scopes
 /// around it: "h.0" and in it "attn" give "h.0.attn".  Costs one branch where nobody looks on; a

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <xgrad/autograd/check/hidden.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
@@ -33,11 +35,8 @@ struct Intermediate {
 // How a value of one function is found in the other.
 enum class Match { none, permuted, equal };
 
-struct Op {
-  std::string name, scope;
+struct Op : Trace::Event {
   Intermediate value;
-  std::vector<Tensor> inputs;
-  std::vector<std::optional<std::size_t>> made_by;  // of each input: an earlier op
   Match match = Match::none;
 };
 
@@ -46,24 +45,25 @@ struct Run {
   std::vector<Op> ops;
   Tensor result;
   std::optional<std::size_t> last;  // the op that made the result
+  std::string unused;               // a line for each result that it does not depend on
 
   Run(const TensorFunction& f, const std::vector<Tensor>& inputs) {
+    const Decompose by_ordinary_ops;
     const Trace trace;
     result = f.single("compare", inputs);
-    const auto maker = [this](const Tensor& x) {
-      std::optional<std::size_t> found;
-      for (std::size_t n = 0; x.defined() && n < ops.size(); ++n)
-        if (ops[n].value.tensor.impl().value == x.impl().value)
-          found = n;
-      return found;
-    };
-    for (const Trace::Event& e : trace.events()) {
-      std::vector<std::optional<std::size_t>> made_by;
-      for (const Tensor& x : e.inputs)
-        made_by.push_back(maker(x));
-      ops.push_back({e.op, e.scope, Intermediate(e.output), e.inputs, std::move(made_by)});
-    }
-    last = maker(result);
+    for (const Trace::Event& e : trace.events())
+      ops.push_back({e, Intermediate(e.output)});
+    last = trace.maker(result);
+    for (const std::string& lost : detail::unused_results(trace.events(), {result}))
+      unused += "\n  in yours, " + lost;
+  }
+
+  // Marks what the other does not have.
+  std::string table() const {
+    std::vector<bool> marked;
+    for (const Op& op : ops)
+      marked.push_back(op.match == Match::none);
+    return to_string({ops.begin(), ops.end()}, marked);
   }
 };
 
@@ -160,7 +160,7 @@ class Alignment {
 
 ComparedOp described(const Run& run, std::size_t n) {
   const Op& op = run.ops[n];
-  return {n + 1, op.name, op.scope, op.value.tensor};
+  return {n + 1, op.op, op.scope, op.value.tensor};
 }
 
 std::string name_of(const ComparedOp& op) {
@@ -169,10 +169,10 @@ std::string name_of(const ComparedOp& op) {
 
 // Do both run the two ops, in different orders?
 std::string Alignment::swapped(std::size_t m, std::size_t r) const {
-  const std::string &mine = mine_.ops[m].name, &theirs = reference_.ops[r].name;
+  const std::string &mine = mine_.ops[m].op, &theirs = reference_.ops[r].op;
   const auto comes_later = [](const Run& run, std::size_t from, const std::string& name) {
     return std::any_of(run.ops.begin() + static_cast<std::ptrdiff_t>(from) + 1, run.ops.end(),
-                       [&](const Op& op) { return op.name == name; });
+                       [&](const Op& op) { return op.op == name; });
   };
   if (mine == theirs || !comes_later(mine_, m, theirs) || !comes_later(reference_, r, mine))
     return {};
@@ -182,24 +182,24 @@ std::string Alignment::swapped(std::size_t m, std::size_t r) const {
 
 // The two are the same op: does one of its inputs differ?
 std::string Alignment::same_op(const Op& m, const Op& r) const {
-  if (m.name != r.name || m.inputs.size() != r.inputs.size())
+  if (m.op != r.op || m.inputs.size() != r.inputs.size())
     return {};
   for (std::size_t i = 0; i < m.inputs.size(); ++i) {
     if (!m.inputs[i].defined() || !r.inputs[i].defined()) {
       if (m.inputs[i].defined() != r.inputs[i].defined())
         return fmt::format("only {} gives input {} to {}",
-                           m.inputs[i].defined() ? "yours" : "the reference", i, m.name);
+                           m.inputs[i].defined() ? "yours" : "the reference", i, m.op);
       continue;
     }
     const Intermediate a(m.inputs[i]), b(r.inputs[i]);
     if (a.shape() != b.shape())
-      return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.name,
+      return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.op,
                          to_string(a.shape()), to_string(b.shape()));
     if (equal(a, b))
       continue;
     const std::string words = detail::relation(a.numbers, b.numbers, b.shape());
     return fmt::format(
-        "input {} of {} {}", i, m.name,
+        "input {} of {} {}", i, m.op,
         words.empty() ? "differs" : "in yours, set against the reference's, " + words);
   }
   return {};
@@ -211,7 +211,7 @@ std::string Alignment::scaled(const Op& m, const Op& r) const {
     if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
       return fmt::format("yours is {} times the reference's", detail::factor(*c));
   for (const Op& other : reference_.ops) {
-    if (other.name != m.name)
+    if (other.op != m.op)
       continue;
     for (std::size_t i = 0; i < m.inputs.size() && i < other.inputs.size(); ++i) {
       if (!m.made_by[i] || !other.made_by[i])
@@ -220,7 +220,7 @@ std::string Alignment::scaled(const Op& m, const Op& r) const {
       if (a.shape() == b.shape())
         if (const auto c = detail::ratio(a.numbers, b.numbers))
           return fmt::format("what yours gives to {} is {} times what the reference gives to it",
-                             m.name, detail::factor(*c));
+                             m.op, detail::factor(*c));
     }
   }
   return {};
@@ -244,10 +244,41 @@ std::string Alignment::other_order(std::size_t m, std::size_t r) const {
   return told.empty() ? find(reference_, mine_.ops[m].value, "the reference's", "") : told;
 }
 
+// Two masks: where only one of the values is infinite.
+std::string other_infinities(const Intermediate& m, const Intermediate& r) {
+  std::size_t first = 0, count = 0;
+  for (std::size_t i = 0; m.shape() == r.shape() && i < m.numbers.size(); ++i)
+    if (std::isinf(m.numbers[i]) != std::isinf(r.numbers[i]) && count++ == 0)
+      first = i;
+  if (count == 0)
+    return {};
+  return fmt::format("only {} is infinite at {}, the first of {} such places",
+                     std::isinf(m.numbers[first]) ? "yours" : "the reference's",
+                     detail::place(first, m.shape()), count);
+}
+
+// The dimension along which it sums to 1, as a softmax does.
+std::optional<std::size_t> normalized_dim(const Intermediate& x) {
+  for (std::size_t d = 0; d < x.shape().size(); ++d) {
+    const std::vector<double> sums = detail::elements(sum(x.tensor.detach(), d));
+    if (detail::close(sums, std::vector<double>(sums.size(), 1), 1e-5))
+      return d;
+  }
+  return std::nullopt;
+}
+
+std::string other_softmax(const Intermediate& m, const Intermediate& r) {
+  const auto mine = normalized_dim(m), theirs = normalized_dim(r);
+  return mine && theirs && mine != theirs
+             ? fmt::format("yours sums to 1 along dimension {}, the reference's along {}", *mine,
+                           *theirs)
+             : std::string();
+}
+
 // My op that does what this op of the reference does: of that name and shape, but another value.
 const Op* Alignment::counterpart(const Op& theirs) const {
   const auto found = std::ranges::find_if(mine_.ops, [&](const Op& op) {
-    return op.name == theirs.name && op.value.shape() == theirs.value.shape() &&
+    return op.op == theirs.op && op.value.shape() == theirs.value.shape() &&
            op.match == Match::none;
   });
   return found == mine_.ops.end() ? nullptr : &*found;
@@ -261,9 +292,11 @@ std::string Alignment::hint(std::size_t m, std::size_t r) const {
                ? detail::relation(op.value.numbers, theirs.value.numbers, theirs.value.shape())
                : std::string();
   };
-  for (const std::string& words : {swapped(m, r), same_op(mine, theirs), scaled(mine, theirs),
-                                   other != nullptr ? same_op(*other, theirs) : std::string(),
-                                   values(mine), other != nullptr ? values(*other) : std::string()})
+  for (const std::string& words :
+       {swapped(m, r), same_op(mine, theirs), scaled(mine, theirs),
+        other != nullptr ? same_op(*other, theirs) : std::string(),
+        other_infinities(mine.value, theirs.value), other_softmax(mine.value, theirs.value),
+        values(mine), other != nullptr ? values(*other) : std::string()})
     if (!words.empty())
       return words;
   return {};
@@ -297,7 +330,7 @@ void locate(Comparison& found, const Run& mine, const Run& reference, const Alig
   if (m && r) {
     const auto strict_r = Alignment::first_difference(reference, Match::equal);
     const auto strict_m = Alignment::first_difference(mine, Match::equal);
-    const bool same = mine.ops[*m].name == reference.ops[*r].name;
+    const bool same = mine.ops[*m].op == reference.ops[*r].op;
     if (strict_r && strict_m && same && (strict_r < r || strict_m < m))
       if (std::string words = alignment.other_order(*strict_m, *strict_r); !words.empty()) {
         r = strict_r;
@@ -332,11 +365,13 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
   const std::string matched = fmt::format("{} of the reference's {} intermediates are among yours",
                                           found.matched, found.ops);
   if (found.ok) {
-    found.message = "the results agree; " + matched;
+    found.message = "the results agree; " + matched + own.unused;
     return found;
   }
   locate(found, own, theirs, alignment);
-  found.message = difference(a, b) + "; " + matched;
+  found.table = "yours (* the reference has no such value):\n" + own.table() +
+                "the reference (* yours has no such value):\n" + theirs.table();
+  found.message = difference(a, b) + "; " + matched + ": `table` lists both";
   if (found.reference)
     found.message +=
         fmt::format("\n  the reference's {}, is the first that you do not have: {}",
@@ -346,6 +381,7 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                                  to_string(summarize(found.mine->value)));
   if (!found.hint.empty())
     found.message += "\n  " + found.hint;
+  found.message += own.unused;
   return found;
 }
 

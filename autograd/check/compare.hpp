@@ -8,7 +8,7 @@
 //   std::cout << compare(my_attention, plain_attention, {x}).message << '\n';
 //
 //   the results differ, most at (0, 3, 1): yours 0.31, the reference's 0.12; 9 of the reference's
-//   12 intermediates are among yours
+//   12 intermediates are among yours: `table` lists both
 //     the reference's op 5, mul, is the first that you do not have: (1, 4, 4) float64, -0.2 ... 0.7
 //     yours differs first at op 5, softmax: (1, 4, 4) float64, 0.09 ... 0.5
 //     what yours gives to softmax is 2.82843 (√8) times what the reference gives to it
@@ -42,15 +42,18 @@ struct Comparison {
   std::optional<ComparedOp> mine;       ///< the first whose value the reference does not have
   std::string hint;                     ///< how they differ, if that can be said; may be empty
   std::string message;                  ///< says all this
+  /// If the results differ: the ops of both, as to_string(Trace) lists them, with a mark on each
+  /// whose value the other does not have.
+  std::string table;
   explicit operator bool() const { return ok; }
 };
 
 /// Runs both functions on the same inputs and, if their results differ, looks for the first
 /// intermediate of the reference that mine does not have.  Ops are aligned by their values, in any
-/// order and under any name, also where axes are merged or (up to five of them) permuted: only what
-/// is computed counts, not how.  A value that only one of them has does not count if the values
-/// made of it agree. Both draw the same numbers from default_generator(), which is set back
-/// afterwards.
+/// order and under any name, fused ops as the ops that they fuse (see Decompose), also where axes
+/// are merged or (up to five of them) permuted: only what is computed counts, not how.  A value
+/// that only one of them has does not count if the values made of it agree. Both draw the same
+/// numbers from default_generator(), which is set back afterwards.
 Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options = {});
 

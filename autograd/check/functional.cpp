@@ -88,7 +88,7 @@ class Call {
   }
 
  private:
-  const ModeGuard enabled_{{true, Mode::current().observer}};
+  const ModeGuard enabled_{Mode::current().with_grad(true)};
   const char* name_;
   bool create_graph_;
   Tensors xs_, ys_;

@@ -215,7 +215,7 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
       return f(inputs);
     if (!no_grad.has_value())
       no_grad = works_without_graph(f, inputs);
-    const ModeGuard mode({!*no_grad, Mode::current().observer});
+    const ModeGuard mode(Mode::current().with_grad(!*no_grad));
     return f(inputs);
   };
   return {caller, call, std::move(leaves), {}};

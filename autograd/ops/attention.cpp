@@ -10,6 +10,7 @@
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 namespace {
@@ -137,6 +138,10 @@ void composed_backward(Sink& sink, const AttentionSetup& setup, const std::array
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
                  const AttentionSetup& setup) {
+  if (Mode::current().decompose) {
+    const Scope scope(attention_op);
+    return detail::compose_attention(setup, {q, k, v, bias});
+  }
   const auto run = [setup](std::span<const Tensor> in) {
     const Shape batch = batch_of(in[0], in[1], in[2]);
     const Shape shape = detail::with_matrix(batch, in[0].size(-2), in[2].size(-1));

@@ -1,6 +1,6 @@
 #pragma once
-// What the two attention ops share: their settings, dropout, and the derivative composed of
-// catalogue ops.
+// What the two attention ops share: their settings, dropout, and the op and its derivative composed
+// of catalogue ops.
 
 #include <optional>
 #include <xgrad/autograd/tensor.hpp>
@@ -23,6 +23,8 @@ void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup
 struct AttentionTensors {
   Tensor q, k, v, bias;  ///< (..., T, D), (..., S, D), (..., S, Dv), (..., T, S) or undefined
 };
+/// softmax(q kᵀ * scale + bias) v.
+Tensor compose_attention(const AttentionSetup& setup, const AttentionTensors& in);
 /// The gradients of softmax(q kᵀ * scale + bias) v, not yet summed to the shapes of broadcast
 /// operands; g (..., T, Dv) is that of the result.  Differentiable.
 AttentionTensors compose_attention_backward(const char* op, const AttentionSetup& setup,

@@ -1,4 +1,4 @@
-// The derivative of attention composed of catalogue ops, and its dropout.
+// Attention and its derivative composed of catalogue ops, and its dropout.
 
 #include <xgrad/autograd/ops/attention.hpp>
 
@@ -10,6 +10,25 @@
 #include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
+namespace {
+
+// (..., T, S), before dropout; scaled is q kᵀ * scale
+Tensor attention_weights(const detail::AttentionSetup& setup, const Tensor& scaled,
+                         const Tensor& bias) {
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  Tensor scores = bias.defined() ? scaled + bias : scaled;
+  if (setup.allowed)
+    scores = masked_fill(scores, ~*setup.allowed, hidden);
+  if (setup.causal)  // key j <= query i
+    scores = masked_fill(scores, ~tril(zeros({scores.size(-2), scores.size(-1)}) == 0), hidden);
+  return softmax(scores, -1);
+}
+
+Tensor drop(const detail::AttentionSetup& setup, const Tensor& x) {
+  return setup.keep ? where(*setup.keep, x * setup.keep_scale, 0.0) : x;
+}
+
+}  // namespace
 
 void detail::draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup& setup) {
   check<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {} is not between 0 and 1", op, p);
@@ -26,30 +45,23 @@ void detail::draw_dropout(const char* op, double p, const Shape& weights, Attent
   setup.keep = Mask(std::move(keep));
 }
 
+Tensor detail::compose_attention(const AttentionSetup& setup, const AttentionTensors& in) {
+  const Tensor scaled = matmul(in.q, transpose(in.k, -2, -1)) * setup.scale;
+  return matmul(drop(setup, attention_weights(setup, scaled, in.bias)), in.v);
+}
+
 detail::AttentionTensors detail::compose_attention_backward(const char* op,
                                                             const AttentionSetup& setup,
                                                             const AttentionTensors& in,
                                                             const Tensor& g) {
   const auto& [q, k, v, bias] = in;
-  const auto masked = [](const Mask& mask, const Tensor& scores) {
-    return where(mask, scores, -std::numeric_limits<double>::infinity());
-  };
-  const auto drop = [&setup](const Tensor& x) {
-    return setup.keep ? where(*setup.keep, x * setup.keep_scale, 0.0) : x;
-  };
-  Tensor scores = product(op, q, false, k, true) * setup.scale;  // (..., T, S)
-  if (bias.defined())
-    scores = scores + bias;
-  if (setup.allowed)
-    scores = masked(*setup.allowed, scores);
-  if (setup.causal)
-    scores = masked(tril(zeros({q.size(-2), k.size(-2)}) == 0), scores);  // key j <= query i
-  const Tensor weights = softmax(scores, -1);                             // (..., T, S)
-  const Tensor dw = drop(product(op, g, false, v, true));                 // (..., T, S)
+  const Tensor weights =
+      attention_weights(setup, product(op, q, false, k, true) * setup.scale, bias);
+  const Tensor dw = drop(setup, product(op, g, false, v, true));  // (..., T, S)
   const Tensor d_scores = weights * (dw - sum(weights * dw, {-1}, true));
   return {product(op, d_scores, false, k, false) * setup.scale,  // (..., T, D)
           product(op, d_scores, true, q, false) * setup.scale,   // (..., S, D)
-          product(op, drop(weights), true, g, false),            // (..., S, Dv)
+          product(op, drop(setup, weights), true, g, false),     // (..., S, Dv)
           d_scores};
 }
 

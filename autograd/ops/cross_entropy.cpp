@@ -4,6 +4,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 namespace {
@@ -146,6 +147,12 @@ Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyO
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);
   targets::check_weight("cross_entropy", options.weight, x);
+  if (Mode::current().decompose && options.label_smoothing == 0) {
+    const Scope scope("cross_entropy");
+    const auto classes = static_cast<std::int64_t>(targets::class_dim("cross_entropy", x));
+    return nll_loss(log_softmax(x, classes), target,
+                    {options.weight, options.ignore_index, options.reduction});
+  }
   return of_ids(classes_last(x), target, Options(options));
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 
@@ -243,12 +244,15 @@ constexpr double sqrt_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi
 constexpr double gelu_cubic = 0.044715;
 
 static Tensor gelu_erf(const Tensor& x) {
+  const auto formula = [](const auto& a) {
+    return a * c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
+  };
+  if (Mode::current().decompose) {
+    const Scope scope("gelu");
+    return formula(x);
+  }
   return elementwise(
-      "gelu", x,
-      [](const auto& a) {
-        return a * c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
-      },
-      partial<A>([](const auto& g, const auto& a) {
+      "gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
         const auto cdf = c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
         const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
         return g * (cdf + a * pdf);
@@ -257,13 +261,16 @@ static Tensor gelu_erf(const Tensor& x) {
 
 // y = a (1 + tanh u) / 2 with u = sqrt(2 / pi) (a + 0.044715 a^3)
 static Tensor gelu_tanh(const Tensor& x) {
+  const auto formula = [](const auto& a) {
+    const auto u = c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
+    return c(a, 0.5) * a * (c(a, 1) + tanh(u));
+  };
+  if (Mode::current().decompose) {
+    const Scope scope("gelu");
+    return formula(x);
+  }
   return elementwise(
-      "gelu", x,
-      [](const auto& a) {
-        const auto u = c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
-        return c(a, 0.5) * a * (c(a, 1) + tanh(u));
-      },
-      partial<A>([](const auto& g, const auto& a) {
+      "gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
         const auto t = tanh(c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a));
         const auto du = c(a, sqrt_2_over_pi) * (c(a, 1) + c(a, 3 * gelu_cubic) * a * a);
         return g * (c(a, 0.5) * (c(a, 1) + t + a * (c(a, 1) - t * t) * du));

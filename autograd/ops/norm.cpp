@@ -5,6 +5,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 namespace {
@@ -101,9 +102,24 @@ struct Normalization {
   }
 };
 
+Tensor in_ops(const char* op, Norm norm, const Tensor& x, std::size_t dims, const Tensor& weight,
+              const Tensor& bias, double eps) {
+  const Scope scope(op);
+  Dims last;
+  for (std::size_t d = dims; d > 0; --d)
+    last.push_back(-static_cast<std::int64_t>(d));
+  const Tensor v = norm == Norm::layer ? x - mean(x, last, true) : x;
+  Tensor y = v * rsqrt(mean(v * v, last, true) + eps);
+  if (weight.defined())
+    y = y * weight;
+  return bias.defined() ? y + bias : y;
+}
+
 Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normalized_shape,
                  const Tensor& weight, const Tensor& bias, double eps) {
   const Shape normalized = check_inputs(op, x, normalized_shape, weight, bias);
+  if (Mode::current().decompose)
+    return in_ops(op, norm, x, normalized.size(), weight, bias, eps);
   kernels::NormSizes sizes{1, static_cast<std::size_t>(numel(normalized))};
   for (std::size_t d = 0; d < x.dim() - normalized.size(); ++d)
     sizes.rows *= x.shape()[d];

@@ -6,6 +6,7 @@
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/ops/attention.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 namespace {
@@ -73,6 +74,17 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const Packed& sizes
                                   {}});
 }
 
+Tensor composed(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
+  const Scope scope(packed_op);
+  const auto [b, t, h, d] = sizes;
+  const auto parts = split(qkv, sizes.c(), -1);
+  const auto heads = [&](std::size_t i) {  // (B, H, T, D)
+    return transpose(reshape(parts[i], {b, t, h, d}), 1, 2);
+  };
+  const Tensor y = detail::compose_attention(setup, {heads(0), heads(1), heads(2), {}});
+  return reshape(transpose(y, 1, 2), {b, t, sizes.c()});
+}
+
 Tensor composed_backward(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv,
                          const Tensor& gradient) {
   const auto [b, t, h, d] = sizes;
@@ -95,6 +107,8 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
   const double d = static_cast<double>(std::max<std::size_t>(1, sizes.d));
   AttentionSetup setup{true, 1 / std::sqrt(d), {}, {}};
   detail::draw_dropout(packed_op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
+  if (Mode::current().decompose)
+    return composed(setup, sizes, qkv);
   const auto run = [setup, n_head](std::span<const Tensor> in) {
     const Packed packed(in[0].shape(), n_head);
     return dispatch(in[0].dtype(), [&]<class T>() {

@@ -139,14 +139,33 @@ TEST_CASE("a trace within a trace: both record", "[trace]") {
 TEST_CASE("the table of a trace", "[trace]") {
   const Trace trace;
   const Tensor x = ones({2, 3});
+  Tensor y;
   {
     const Scope scope("attention", 12);
-    maximum(x, ones({3}));
+    y = maximum(x, ones({3}));
   }
-  record(
-      "with_bias", {x, Tensor()}, [](std::span<const Tensor> in) { return in[0]; }, [](Sink&) {});
+  y = record(
+      "with_bias", {y, Tensor()}, [](std::span<const Tensor> in) { return in[0]; }, [](Sink&) {});
+  mul(y, x);
   CHECK(to_string(trace) ==
-        "op         scope         shapes\n"
-        "maximum    attention.12  (2, 3), (3,) -> (2, 3)\n"
-        "with_bias                (2, 3), - -> (2, 3)\n");
+        "op  name       from  scope         shapes\n"
+        " 1  maximum    -, -  attention.12  (2, 3), (3,) -> (2, 3)\n"
+        " 2  with_bias  1, -                (2, 3), - -> (2, 3)\n"
+        " 3  mul        2, -                (2, 3), (2, 3) -> (2, 3)\n");
+  CHECK_THAT(to_string(trace.events(), {false, true, false}), ContainsSubstring("\n* 2  with"));
+}
+
+TEST_CASE("Decompose: fused ops run as the ops that they fuse", "[trace]") {
+  const Tensor x = ones({2, 3});
+  const Decompose by_ordinary_ops;
+  const NoGrad no_grad;  // changes nothing in that
+  const Trace trace;
+  scaled_dot_product_attention(x, x, x, AttentionOptions{.is_causal = true});
+  const std::string scope = "scaled_dot_product_attention";
+  CHECK(names(trace) == std::vector<Event>{{"transpose", scope},
+                                           {"matmul", scope},
+                                           {"mul", scope},
+                                           {"masked_fill", scope},
+                                           {"softmax", scope},
+                                           {"matmul", scope}});
 }

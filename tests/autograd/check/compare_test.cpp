@@ -1,6 +1,8 @@
 // compare(), check_causal(), check_batch_independence() and check_dropout_mean(): mistakes in the
 // forward, which gradcheck does not see.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/function_checks.hpp>
@@ -28,6 +30,9 @@ struct Variant {
   bool no_scale = false, mask_after = false, no_mask = false, mask_leaks = false;
   bool heads_not_merged = false, heads_reversed = false, wrong_weight = false;
   bool scales_q = false, scores_transposed = false;
+  bool mask_off_by_one = false, heads_not_transposed = false;
+  double scale = 0.5;
+  std::int64_t softmax_dim = -1;
 };
 
 // x (B, T, 8), two heads
@@ -36,23 +41,25 @@ Tensor attention(const Tensor& x, const Weights& w, const Variant& v) {
   const std::size_t B = x.size(0), T = x.size(1);
   const auto parts = chunk(linear(x, w.qkv), 3, -1);
   const auto heads = [&](const Tensor& a) {
-    return permute(reshape(a, {B, T, std::size_t{2}, std::size_t{4}}), {0, 2, 1, 3});
+    return v.heads_not_transposed ? reshape(a, {B, 2, T, 4})
+                                  : permute(reshape(a, {B, T, 2, 4}), {0, 2, 1, 3});
   };
   Tensor q = heads(parts[0]);
   const Tensor k = heads(parts[1]), value = heads(parts[2]);
-  const double scale = 0.5;
   if (v.scales_q)
-    q = q * scale;
+    q = q * v.scale;
   Tensor scores = v.scores_transposed ? transpose(matmul(k, transpose(q, -2, -1)), -2, -1)
                                       : matmul(q, transpose(k, -2, -1));
   if (!v.no_scale && !v.scales_q)
-    scores = scores * scale;
+    scores = scores * v.scale;
   Mask hidden = nn::future(T, T);
   if (v.mask_leaks)
     hidden = hidden & tril(hidden | ~hidden, 1);  // of the future only the next position
+  if (v.mask_off_by_one)
+    hidden = hidden & ~tril(hidden | ~hidden, 1);  // not the next position
   if (!v.mask_after && !v.no_mask)
     scores = masked_fill(scores, hidden, -inf);
-  Tensor weights = softmax(scores, -1);
+  Tensor weights = softmax(scores, v.softmax_dim);
   if (v.mask_after)
     weights = masked_fill(weights, hidden, 0);
   const Tensor y = matmul(weights, value);  // (B, H, T, D)
@@ -64,10 +71,28 @@ Tensor attention(const Tensor& x, const Weights& w, const Variant& v) {
   return linear(merged, v.wrong_weight ? w.out * 2.0 : w.out);
 }
 
-Comparison compare_with(const Variant& v, const Tensor& x = normal({2, 4, 8}, 3)) {
+// The same by fused ops.
+Tensor fused(const Tensor& x, const Weights& w) {
+  const std::size_t B = x.size(0), T = x.size(1);
+  std::vector<Tensor> heads = chunk(linear(x, w.qkv), 3, -1);
+  for (Tensor& a : heads)
+    a = transpose(reshape(a, {B, T, 2, 4}), 1, 2);
+  const Tensor y = scaled_dot_product_attention(heads[0], heads[1], heads[2],
+                                                AttentionOptions{.is_causal = true});
+  return linear(reshape(transpose(y, 1, 2), {B, T, 8}), w.out);
+}
+Tensor packed(const Tensor& x, const Weights& w) {
+  return linear(causal_self_attention(linear(x, w.qkv), 2), w.out);
+}
+
+using Reference = Tensor(const Tensor&, const Weights&);
+Tensor plain(const Tensor& x, const Weights& w) { return attention(x, w, {}); }
+
+Comparison compare_with(const Variant& v, Reference* reference = plain) {
   const Weights w;
-  const Comparison found = compare([&](const Inputs& in) { return attention(in[0], w, v); },
-                                   [&](const Inputs& in) { return attention(in[0], w, {}); }, {x});
+  const Comparison found =
+      compare([&](const Inputs& in) { return attention(in[0], w, v); },
+              [&](const Inputs& in) { return reference(in[0], w); }, {normal({2, 4, 8}, 3)});
   UNSCOPED_INFO(found.message);
   return found;
 }
@@ -116,6 +141,62 @@ TEST_CASE("compare names the first intermediate that differs", "[compare]") {
   differs({.wrong_weight = true}, "linear", "mul",
           "input 1 of linear in yours, set against the reference's, is 2 times the other");
   differs({.no_mask = true}, "masked_fill", "softmax", "");
+}
+
+TEST_CASE("compare looks into fused ops", "[compare]") {
+  Reference* const reference = GENERATE(plain, fused, packed);
+  const auto differs = [&](const Variant& v, const std::string& theirs, const std::string& mine,
+                           const std::string& hint) {
+    const auto found = compare_with(v, reference);
+    CHECK_FALSE(found);
+    REQUIRE(found.reference.has_value());
+    REQUIRE(found.mine.has_value());
+    CHECK(found.reference->op == theirs);
+    CHECK(found.mine->op == mine);
+    CHECK_THAT(found.message, ContainsSubstring(hint));
+    CHECK_THAT(found.table,
+               ContainsSubstring(fmt::format("* {}  {}", found.mine->number, mine)) &&
+                   ContainsSubstring(fmt::format("* {}  {}", found.reference->number, theirs)));
+  };
+  CHECK(compare_with({}, reference));
+  differs({.mask_off_by_one = true}, "masked_fill", "masked_fill",
+          "only the reference's is infinite at (0, 0, 0, 1), the first of 12 such places");
+  differs({.no_scale = true}, "mul", "masked_fill",
+          "what yours gives to masked_fill is 2 times what the reference gives to it");
+  differs({.scale = 0.25}, "mul", "mul",
+          "input 1 of mul in yours, set against the reference's, is 0.5 (1/2 = 1/√4) times");
+  differs(
+      {.heads_not_transposed = true}, "matmul", "matmul",
+      "input 0 of matmul in yours, set against the reference's, holds the same numbers in another "
+      "order");
+  differs({.softmax_dim = -2}, "softmax", "softmax",
+          "yours sums to 1 along dimension 2, the reference's along 3");
+}
+
+TEST_CASE("compare looks into norms, gelu and cross_entropy", "[compare]") {
+  const Tensor x = normal({3, 4}, 1);
+  const auto differs = [&](const std::function<Tensor(const Tensor&)>& mine,
+                           const std::function<Tensor(const Tensor&)>& reference,
+                           const std::string& named) {
+    const auto found = compare([&](const Inputs& in) { return mine(in[0]); },
+                               [&](const Inputs& in) { return reference(in[0]); }, {x});
+    CHECK_FALSE(found);
+    REQUIRE(found.mine.has_value());
+    CHECK(found.mine->op == named);
+  };
+  differs(
+      [](const Tensor& a) { return (a - mean(a, -1, true)) / sqrt(var(a, -1, 1, true) + 1e-5); },
+      [](const Tensor& a) { return layer_norm(a, 4); }, "var");
+  differs([](const Tensor& a) { return a * rsqrt(sum(a * a, -1, true) + 1e-5); },
+          [](const Tensor& a) { return rms_norm(a, 4, {}, 1e-5); }, "sum");
+  differs([](const Tensor& a) { return a * 0.5 * (1.0 + erf(a)); },
+          [](const Tensor& a) { return gelu(a); }, "erf");
+  const Indices ids{0, 1, 2};
+  differs(
+      [&](const Tensor& a) {
+        return -mean(gather(log_softmax(a, 0), 1, Indices{{0}, {1}, {2}}));
+      },
+      [&](const Tensor& a) { return cross_entropy(a, ids); }, "log_softmax");
 }
 
 TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {

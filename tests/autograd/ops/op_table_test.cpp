@@ -184,6 +184,25 @@ void check_readings(const Sample& sample, const std::set<std::size_t>& chosen) {
   }
 }
 
+// A fused op and the ops that it fuses must agree; in float32 they round in other places.
+void check_decomposed(const Sample& sample, const std::set<std::size_t>& chosen) {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    INFO("decomposed, in " << to_string(dtype));
+    const double tolerance = dtype == DType::float32 ? 10 * sample.tolerance32 : 1e-12;
+    const auto run = [&] {
+      auto all = gradients(sample, dtype, chosen, false);
+      all.push_back(sample.f(constants(sample.inputs, dtype)));
+      return all;
+    };
+    const auto fused = run();
+    const Decompose by_ordinary_ops;
+    const auto composed = run();
+    for (std::size_t i = 0; i < fused.size(); ++i)
+      if (fused[i].defined())
+        CHECK(difference(composed[i], fused[i], tolerance) == "");
+  }
+}
+
 void check_derivatives(const Sample& sample, const std::set<std::size_t>& chosen) {
   const Inputs in = leaves(sample.inputs, DType::float64, chosen);
   std::size_t elements = 0;
@@ -235,6 +254,7 @@ void run(Rows* rows) {
           if (sample.differentiable) {
             check_derivatives(sample, chosen);
             check_readings(sample, chosen);
+            check_decomposed(sample, chosen);
             check_threads(sample, chosen);
             check_windows(sample, chosen);
           }
