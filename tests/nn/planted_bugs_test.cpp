@@ -168,7 +168,7 @@ TEST_CASE("planted bugs: a wrong function is found beside the library's attentio
   };
   for (const Case& c : std::initializer_list<Case>{
            {Bug::mask_off_by_one, {"masked_fill"}},
-           {Bug::scale_of_model, {"div", "0.5 times"}},
+           {Bug::scale_of_model, {"div", "0.5 (1/2"}},
            {Bug::no_head_transpose, {"dimensions permuted by (0, 2, 1, 3)"}},
            {Bug::softmax_dim, {"softmax"}},
            {Bug::view_for_transpose, {"rope"}}}) {
