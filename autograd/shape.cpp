@@ -38,7 +38,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
   if (a == b)
     return a;
   const std::size_t rank = std::max(a.size(), b.size());
-  Shape out(rank);
+  Shape out(rank, 0);
   for (std::size_t i = 1; i <= rank; ++i) {
     const std::size_t m = i <= a.size() ? a[a.size() - i] : 1;
     const std::size_t n = i <= b.size() ? b[b.size() - i] : 1;
@@ -53,7 +53,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
 }
 
 Shape to_shape(const Dims& sizes, const char* op) {
-  Shape shape(sizes.size());
+  Shape shape(sizes.size(), 0);
   std::size_t n = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0)

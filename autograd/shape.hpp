@@ -39,7 +39,9 @@ class Shape {
   using const_iterator = const std::size_t*;
 
   Shape() = default;
-  explicit Shape(std::size_t rank, std::size_t size = 0) {
+  /// rank sizes that are `size`.  (Not of the rank alone: Clang 14 to 16 would take Shape{n} in a
+  /// generic lambda for it.)
+  Shape(std::size_t rank, std::size_t size) {
     resize(rank);
     std::fill(begin(), end(), size);
   }

@@ -19,7 +19,7 @@ Shape detail::leading(const Shape& shape, std::size_t n) {
 }
 
 Shape detail::with_matrix(const Shape& batch, std::size_t rows, std::size_t columns) {
-  Shape shape(batch.size() + 2);
+  Shape shape(batch.size() + 2, 0);
   std::ranges::copy(batch, shape.begin());
   shape[batch.size()] = rows;
   shape[batch.size() + 1] = columns;

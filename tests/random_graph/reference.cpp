@@ -144,7 +144,7 @@ Cells<T> evaluate(const Step& step, const std::vector<Cells<T>>& registers) {
       return y;
     }
     case Op::permute: {
-      Shape shape(rank);
+      Shape shape(rank, 0);
       for (std::size_t d = 0; d < rank; ++d)
         shape[d] = x.shape[dimension(step.numbers[d], rank)];
       return moved(x, shape, [&](const Position& p) {

@@ -36,7 +36,7 @@ struct Reference {
 
   Tensor operator()(const Tensor& q, const Tensor& k, const Tensor& v) const {
     const std::size_t t = q.size(-2), s = k.size(-2), d = q.size(-1), dv = v.size(-1);
-    Shape shape(batch.size() + 2);
+    Shape shape(batch.size() + 2, 0);
     std::copy(batch.begin(), batch.end(), shape.begin());
     shape[batch.size()] = t;
     shape[batch.size() + 1] = dv;

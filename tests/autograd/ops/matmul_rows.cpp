@@ -29,7 +29,7 @@ Tensor sum_of_products(const std::string& equation, const Inputs& in) {
       known = known == 1 ? n : known;
       value[terms[i][d]] = 0;
     }
-  Shape shape(out.size());
+  Shape shape(out.size(), 0);
   for (std::size_t d = 0; d < out.size(); ++d)
     shape[d] = size.at(out[d]);
   std::vector<double> y(numel(shape), 0.0);

@@ -268,7 +268,7 @@ Row flip_row() {
 Row triangle_row(const std::string& op, Tensor (*f)(const Tensor& x, std::int64_t diagonal),
                  bool lower) {
   const auto make = [=](const std::string& name, const Dims& sizes, std::int64_t diagonal) {
-    Shape shape(sizes.size());
+    Shape shape(sizes.size(), 0);
     for (std::size_t d = 0; d < shape.size(); ++d)
       shape[d] = static_cast<std::size_t>(sizes[d]);
     return sample(
