@@ -7,7 +7,6 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/check/hidden.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -341,23 +340,6 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
   sum_up(report, f.caller());
   count_zeros(report, f);
   return report;
-}
-
-// What the graph does not show.
-void add_hidden(GradcheckReport& report, const TensorFunction& f,
-                const std::vector<Tensor>& inputs) {
-  const ModeGuard mode({true, nullptr});
-  std::vector<std::string> found;
-  if (report.disagree > 0)
-    if (std::string copied = copied_value(f, inputs); !copied.empty())
-      found.push_back(std::move(copied));
-  const SameDraws draws;
-  const Trace trace;
-  const auto outputs = f(inputs);
-  std::ranges::move(unused_results(trace.events(), outputs), std::back_inserter(found));
-  for (const std::string& note : found)
-    report.message += "; " + note;
-  std::ranges::move(found, std::back_inserter(report.notes));
 }
 
 }  // namespace

@@ -112,4 +112,20 @@ std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inp
   return {};
 }
 
+void add_hidden(GradcheckReport& report, const TensorFunction& f,
+                const std::vector<Tensor>& inputs) {
+  const ModeGuard mode({true, nullptr});
+  std::vector<std::string> found;
+  if (report.disagree > 0)
+    if (std::string copied = copied_value(f, inputs); !copied.empty())
+      found.push_back(std::move(copied));
+  const SameDraws draws;
+  const Trace trace;
+  const auto outputs = f(inputs);
+  std::ranges::move(unused_results(trace.events(), outputs), std::back_inserter(found));
+  for (const std::string& note : found)
+    report.message += "; " + note;
+  std::ranges::move(found, std::back_inserter(report.notes));
+}
+
 }  // namespace xgrad::detail

@@ -3,7 +3,7 @@
 
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/tensor_function.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad::detail {
@@ -18,5 +18,9 @@ std::vector<std::string> unused_results(const std::vector<Trace::Event>& events,
 /// with an input, or a number of its own, that moves with the function's inputs although no graph
 /// leads to it.  Empty if there is none.
 std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inputs);
+
+/// Puts both, of the function that a report is of, into its notes and its message.
+void add_hidden(GradcheckReport& report, const TensorFunction& f,
+                const std::vector<Tensor>& inputs);
 
 }  // namespace xgrad::detail
