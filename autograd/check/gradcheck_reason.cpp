@@ -379,10 +379,7 @@ void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
   // The surest reasons first, and a special case (no gradient at all) before the general one (a
   // wrong factor).
   Maybe found = not_finite(numbers, f, pair);
-  const auto otherwise = [&found](const auto& test) {
-    if (!found)
-      found = test();
-  };
+  const auto otherwise = [&found](const auto& test) { found = found ? found : test(); };
   otherwise([&] { return reached ? Maybe() : absent(numbers, pair, reached); });
   otherwise([&] { return beside.rounding(worst); });
   otherwise([&] { return beside.truncation(worst); });

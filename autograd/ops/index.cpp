@@ -5,13 +5,14 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/index_checks.hpp>
+#include <xgrad/autograd/ops/index_common.hpp>
 
 namespace xgrad {
 
 using kernels::Axis;
 
 using detail::at_least_1d;
+using detail::changed_copy;
 using detail::check_fits;
 using detail::check_range;
 using detail::check_same_dtype;
@@ -72,10 +73,8 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
   return record(
       "index_add", {x, src},
       [index, axis](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = copy_of(in[0].data<T>(), in[0].shape());
-          kernels::index_add(axis, y.data(), index.data(), index.numel(), in[1].data<T>());
-          return Tensor(std::move(y));
+        return changed_copy(in, [&](auto* y, const auto* from) {
+          kernels::index_add(axis, y, index.data(), index.numel(), from);
         });
       },
       [index, dim](Sink& sink) {

@@ -7,11 +7,12 @@
 #include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/index_checks.hpp>
+#include <xgrad/autograd/ops/index_common.hpp>
 
 namespace xgrad {
 
 using detail::at_least_1d;
+using detail::changed_copy;
 using detail::check_fits;
 using detail::check_range;
 using detail::check_same_dtype;
@@ -71,11 +72,8 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
   return record(
       "scatter_add", {x, s.src},
       [index, d = s.d, into = s.into](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = copy_of(in[0].data<T>(), in[0].shape());
-          kernels::scatter_add(y.data(), into, d, index.data(), at_least_1d(index.shape()),
-                               in[1].data<T>());
-          return Tensor(std::move(y));
+        return changed_copy(in, [&](auto* y, const auto* from) {
+          kernels::scatter_add(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
       [index, dim](Sink& sink) {
@@ -90,11 +88,8 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Te
   return record(
       "scatter", {x, s.src},
       [index, d = s.d, into = s.into](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = copy_of(in[0].data<T>(), in[0].shape());
-          kernels::scatter(y.data(), into, d, index.data(), at_least_1d(index.shape()),
-                           in[1].data<T>());
-          return Tensor(std::move(y));
+        return changed_copy(in, [&](auto* y, const auto* from) {
+          kernels::scatter(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
       [index, dim, d = s.d, into = s.into](Sink& sink) {
@@ -128,10 +123,8 @@ Tensor put_rows(const Tensor& x, const Indices& rows, const Tensor& src) {
   return record(
       "index_put", {x, src},
       [axis, rows](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = copy_of(in[0].data<T>(), in[0].shape());
-          kernels::index_copy(axis, y.data(), rows.data(), rows.numel(), in[1].data<T>());
-          return Tensor(std::move(y));
+        return changed_copy(in, [&](auto* y, const auto* from) {
+          kernels::index_copy(axis, y, rows.data(), rows.numel(), from);
         });
       },
       [axis, rows](Sink& sink) {

@@ -10,21 +10,10 @@ namespace {
 
 const Numbers wide = {0.0, -0.0, 1, -1, inf, -inf, not_a_number, 1e-30, -1e-30, 30, -30};
 
-Row row_of(const std::string& op, Unary f, double (*formula)(double), const Range& range,
-           const Numbers& special) {
-  Row row{op, {}, {}};
-  add_unary(
-      row, "", [f](const Inputs& in) { return f(in[0]); },
-      [formula](const Numbers& at) { return formula(at[0]); }, range, special);
-  row.bad.push_back(
-      {"undefined", [f] { f(Tensor()); }, Bad::value, {op + ":", "operand 1 of 1", "undefined"}});
-  return row;
-}
-
 // Numbers so small that what is added to 1, or subtracted from it, would lose them.
 Row exact_row(const std::string& op, Unary f, double (*formula)(double), const Range& range,
               const Numbers& special) {
-  Row row = row_of(op, f, formula, range, special);
+  Row row = unary_row(op, f, formula, range, special);
   add_unary(
       row, "small, ", [f](const Inputs& in) { return f(in[0] * 1e-20) * 1e20; },
       [formula](const Numbers& at) { return formula(at[0] * 1e-20) * 1e20; }, {-2, 2});
@@ -34,7 +23,7 @@ Row exact_row(const std::string& op, Unary f, double (*formula)(double), const R
 double log_one_plus_exp(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
 Row softplus_row() {
-  Row row = row_of(
+  Row row = unary_row(
       "softplus", [](const Tensor& x) { return softplus(x); },
       [](double x) { return x > 20 ? x : log_one_plus_exp(x); }, {-4, 4}, wide);
   struct Case {
@@ -56,8 +45,8 @@ Row softplus_row() {
 }
 
 Row mish_row() {
-  Row row = row_of("mish", mish, [](double x) { return x * std::tanh(log_one_plus_exp(x)); },
-                   {-4, 4}, {0.0, -0.0, 1, -1, inf, not_a_number, 1e-30, 30, -30, 1000});
+  Row row = unary_row("mish", mish, [](double x) { return x * std::tanh(log_one_plus_exp(x)); },
+                      {-4, 4}, {0.0, -0.0, 1, -1, inf, not_a_number, 1e-30, 30, -30, 1000});
   row.samples.push_back({"at 0, where its parts have kinks",
                          {values({0.0})},
                          [](const Inputs& in) { return mish(in[0]); },
@@ -66,7 +55,7 @@ Row mish_row() {
 }
 
 Row elu_row() {
-  Row row = row_of(
+  Row row = unary_row(
       "elu", [](const Tensor& x) { return elu(x); },
       [](double x) { return x > 0 ? x : std::expm1(x); }, {-4, 4, {0}}, wide);
   add_unary(
@@ -80,7 +69,7 @@ Row elu_row() {
 }
 
 Row leaky_relu_row() {
-  Row row = row_of(
+  Row row = unary_row(
       "leaky_relu", [](const Tensor& x) { return leaky_relu(x); },
       [](double x) { return x > 0 ? x : 0.01 * x; }, {-2, 2, {0}}, wide);
   add_unary(
@@ -90,7 +79,7 @@ Row leaky_relu_row() {
 }
 
 Row hardtanh_row() {
-  Row row = row_of(
+  Row row = unary_row(
       "hardtanh", [](const Tensor& x) { return hardtanh(x); },
       [](double x) { return x < -1  ? -1
                             : x > 1 ? 1
@@ -109,17 +98,18 @@ Row hardtanh_row() {
 }  // namespace
 
 std::vector<Row> activation_rows() {
-  return {exact_row("log1p", log1p, std::log1p, {-0.8, 5},
-                    {0.0, -0.0, -1, -2, inf, not_a_number, 1e30}),
-          exact_row("expm1", expm1, std::expm1, {-3, 3},
-                    {0.0, -0.0, 1, inf, -inf, not_a_number, -30, 30}),
-          softplus_row(),
-          mish_row(),
-          row_of("logsigmoid", logsigmoid, [](double x) { return -log_one_plus_exp(-x); }, {-4, 4},
-                 {0.0, -0.0, 1, -1, inf, -inf, not_a_number, 1e-30, 30, -30, 1000, -1000}),
-          elu_row(),
-          leaky_relu_row(),
-          hardtanh_row()};
+  return {
+      exact_row("log1p", log1p, std::log1p, {-0.8, 5},
+                {0.0, -0.0, -1, -2, inf, not_a_number, 1e30}),
+      exact_row("expm1", expm1, std::expm1, {-3, 3},
+                {0.0, -0.0, 1, inf, -inf, not_a_number, -30, 30}),
+      softplus_row(),
+      mish_row(),
+      unary_row("logsigmoid", logsigmoid, [](double x) { return -log_one_plus_exp(-x); }, {-4, 4},
+                {0.0, -0.0, 1, -1, inf, -inf, not_a_number, 1e-30, 30, -30, 1000, -1000}),
+      elu_row(),
+      leaky_relu_row(),
+      hardtanh_row()};
 }
 
 }  // namespace xgrad::testing

@@ -107,16 +107,7 @@ Row scatter_add_row() {
         {name,
          {sample_randn(c.sizes, 1), sample_randn(src, 2)},
          [c](const Inputs& in) { return scatter_add(in[0], c.dim, c.index, in[1]); },
-         [c](const Inputs& in) {
-           std::vector<double> y = list_of(in[0]);
-           for (Size i = 0; i < c.index.numel(); ++i) {
-             At at = position(i, c.index.shape());
-             const double v = read(in[1], at);
-             at[c.d] = number(c.index, i);
-             y[flat(at, in[0].shape())] += v;
-           }
-           return from_list(in[0].shape(), y);
-         }});
+         [c](const Inputs& in) { return scattered(c, in, 1); }});
   };
   for (const IndexCase& c : element_cases())
     add(c.name, c, c.index.shape());

@@ -9,17 +9,6 @@
 namespace xgrad::testing {
 namespace {
 
-Row unary(const std::string& op, Unary f, double (*formula)(double), const Range& range,
-          const Numbers& special) {
-  Row row{op, {}, {}};
-  add_unary(
-      row, "", [f](const Inputs& in) { return f(in[0]); },
-      [formula](const Numbers& at) { return formula(at[0]); }, range, special);
-  row.bad.push_back(
-      {"undefined", [f] { f(Tensor()); }, Bad::value, {op + ":", "operand 1 of 1", "undefined"}});
-  return row;
-}
-
 using Operator = Tensor (*)(const Tensor&, double);
 using OperatorOnTheRight = Tensor (*)(double, const Tensor&);
 
@@ -176,26 +165,26 @@ std::vector<Row> elementwise_rows() {
       sub_row(),
       mul_row(),
       div_row(),
-      unary(
+      unary_row(
           "neg", neg, [](double x) { return -x; }, {-2, 2}, wide),
       pow_row(),
-      unary("exp", exp, std::exp, {-2, 2}, wide),
-      unary("log", log, std::log, {0.2, 5}, positive),
-      unary("sqrt", sqrt, std::sqrt, {0.2, 5}, positive),
-      unary(
+      unary_row("exp", exp, std::exp, {-2, 2}, wide),
+      unary_row("log", log, std::log, {0.2, 5}, positive),
+      unary_row("sqrt", sqrt, std::sqrt, {0.2, 5}, positive),
+      unary_row(
           "rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, {0.2, 5}, positive),
-      unary("abs", abs, std::abs, {-2, 2, {0}}, wide),
-      unary("sin", sin, std::sin, {-4, 4}, {0.0, not_a_number, 1e-30, 30, -30, 1000}),
-      unary("cos", cos, std::cos, {-4, 4}, {0.0, not_a_number, 1e-30, 30, -30, 1000}),
-      unary("tanh", tanh, std::tanh, {-3, 3}, wide),
-      unary("erf", erf, std::erf, {-3, 3}, wide),
-      unary(
+      unary_row("abs", abs, std::abs, {-2, 2, {0}}, wide),
+      unary_row("sin", sin, std::sin, {-4, 4}, {0.0, not_a_number, 1e-30, 30, -30, 1000}),
+      unary_row("cos", cos, std::cos, {-4, 4}, {0.0, not_a_number, 1e-30, 30, -30, 1000}),
+      unary_row("tanh", tanh, std::tanh, {-3, 3}, wide),
+      unary_row("erf", erf, std::erf, {-3, 3}, wide),
+      unary_row(
           "sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, {-4, 4}, wide),
-      unary(
+      unary_row(
           "relu", relu, [](double x) { return x <= 0 ? 0 : x; }, {-2, 2, {0}}, wide),
       gelu_row(),
-      unary("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, {-4, 4},
-            {0.0, 30, -30, inf, not_a_number}),
+      unary_row("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, {-4, 4},
+                {0.0, 30, -30, inf, not_a_number}),
       maximum_row(),
       minimum_row(),
       clamp_row(),

@@ -106,4 +106,15 @@ void add_bad_binary(Row& row, Binary f) {
                      {row.op + ":", "operand 1 of 2", "undefined"}});
 }
 
+Row unary_row(const std::string& op, Unary f, double (*formula)(double), const Range& range,
+              const Numbers& special) {
+  Row row{op, {}, {}};
+  add_unary(
+      row, "", [f](const Inputs& in) { return f(in[0]); },
+      [formula](const Numbers& at) { return formula(at[0]); }, range, special);
+  row.bad.push_back(
+      {"undefined", [f] { f(Tensor()); }, Bad::value, {op + ":", "operand 1 of 1", "undefined"}});
+  return row;
+}
+
 }  // namespace xgrad::testing

@@ -37,6 +37,9 @@ extern const std::vector<std::tuple<std::string, Dims, Dims>> pairs;
 /// register evenly, no elements at all; and the special values, which are not differentiated.
 void add_unary(Row& row, const std::string& name, const Call& f, const Formula& formula,
                const Range& range, const Numbers& special = {});
+/// The row of an op of one operand: these samples, and an undefined operand.
+Row unary_row(const std::string& op, Unary f, double (*formula)(double), const Range& range,
+              const Numbers& special);
 /// Adds samples of two operands for all `pairs`.
 void add_binary(Row& row, const std::string& name, Binary f, double (*formula)(double, double),
                 const Range& left, const Range& right);

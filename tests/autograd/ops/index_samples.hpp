@@ -41,6 +41,19 @@ struct IndexCase {
   std::size_t d;  // dim, counted from the front
 };
 
+/// x with the elements of src where c's index says, each added to `keep` times what was there.
+inline Tensor scattered(const IndexCase& c, const Inputs& in, double keep) {
+  std::vector<double> y = list_of(in[0]);
+  for (Size i = 0; i < c.index.numel(); ++i) {
+    At at = position(i, c.index.shape());
+    const double v = read(in[1], at);
+    at[c.d] = number(c.index, i);
+    double& there = y[flat(at, in[0].shape())];
+    there = keep * there + v;
+  }
+  return from_list(in[0].shape(), y);
+}
+
 /// scatter_rows.cpp; part of index_rows().
 std::vector<Row> scatter_rows();
 

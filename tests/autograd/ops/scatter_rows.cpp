@@ -108,16 +108,7 @@ Row scatter_row() {
     row.samples.push_back({c.name,
                            {sample_randn(c.sizes, 1), sample_randn(src, 2)},
                            [c](const Inputs& in) { return scatter(in[0], c.dim, c.index, in[1]); },
-                           [c](const Inputs& in) {
-                             std::vector<double> y = list_of(in[0]);
-                             for (Size i = 0; i < c.index.numel(); ++i) {
-                               At at = position(i, c.index.shape());
-                               const double v = read(in[1], at);
-                               at[c.d] = number(c.index, i);
-                               y[flat(at, in[0].shape())] = v;
-                             }
-                             return from_list(in[0].shape(), y);
-                           }});
+                           [c](const Inputs& in) { return scattered(c, in, 0); }});
   };
   const std::vector<IndexCase> cases = {
       {"dimension 0", {3, 4}, 0, {{0, 2, 1, 0}, {2, 1, 2, 1}}, 0},

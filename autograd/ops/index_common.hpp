@@ -1,7 +1,9 @@
 #pragma once
-// What the ops that take Indices check, for all of them.
+// What the ops that take Indices have in common.
 
 #include <optional>
+#include <span>
+#include <utility>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::detail {
@@ -19,5 +21,15 @@ Shape at_least_1d(const Shape& shape);
 /// elements fits anything.
 void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
                 std::optional<std::size_t> dim);
+
+/// A copy of in[0] that `change(y, src)` has written to, given the memory of in[1].
+template <class F>
+Tensor changed_copy(std::span<const Tensor> in, const F& change) {
+  return dispatch(in[0].dtype(), [&]<class T>() {
+    auto y = copy_of(in[0].data<T>(), in[0].shape());
+    change(y.data(), in[1].data<T>());
+    return Tensor(std::move(y));
+  });
+}
 
 }  // namespace xgrad::detail

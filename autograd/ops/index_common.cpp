@@ -1,4 +1,4 @@
-#include <xgrad/autograd/ops/index_checks.hpp>
+#include <xgrad/autograd/ops/index_common.hpp>
 
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
