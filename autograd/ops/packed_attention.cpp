@@ -76,13 +76,13 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const Packed& sizes
 
 Tensor composed(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
   const Scope scope(packed_op);
-  const auto [b, t, h, d] = sizes;
+  const Shape by_head{sizes.b, sizes.t, sizes.h, sizes.d};
   const auto parts = split(qkv, sizes.c(), -1);
   const auto heads = [&](std::size_t i) {  // (B, H, T, D)
-    return transpose(reshape(parts[i], {b, t, h, d}), 1, 2);
+    return transpose(reshape(parts[i], by_head), 1, 2);
   };
   const Tensor y = detail::compose_attention(setup, {heads(0), heads(1), heads(2), {}});
-  return reshape(transpose(y, 1, 2), {b, t, sizes.c()});
+  return reshape(transpose(y, 1, 2), {sizes.b, sizes.t, sizes.c()});
 }
 
 Tensor composed_backward(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv,
