@@ -44,3 +44,4 @@
 #include <xgrad/optim/optimizer.hpp>
 #include <xgrad/optim/schedule.hpp>
 #include <xgrad/optim/sgd.hpp>
+#include <xgrad/parallel/shards.hpp>

@@ -61,10 +61,10 @@ class Sink::Run {
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
     }
-    accumulate_grads(kept_);  // only now: an exception before this has changed nothing
   }
 
   Tensor result(const Tensor& target) const { return results_.at(target.impl().node.get()); }
+  LeafGradients kept() && { return std::move(kept_); }
 
  private:
   // Largest sequence first; of equals the first to arrive, so that sums are the same in every run.
@@ -121,7 +121,7 @@ class Sink::Run {
   std::unordered_map<const Node*, Saved> gradients_;
   std::unordered_map<const Node*, Tensor> results_;  // of the targets
   std::unordered_set<const Node*> wanted_;
-  std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> kept_;
+  LeafGradients kept_;
 };
 
 bool Sink::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
@@ -166,10 +166,14 @@ Buffer<T> Sink::buffer(std::size_t i) {
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);
 
+static ModeGuard run_mode(const GradOptions& options) {
+  return ModeGuard(
+      {options.create_graph, options.create_graph ? Mode::current().observer : nullptr});
+}
+
 // Gives each output its gradient, and goes.
 static void start(Sink::Run& run, const std::vector<Tensor>& outputs, const GradOptions& options) {
-  const ModeGuard mode(
-      {options.create_graph, options.create_graph ? Mode::current().observer : nullptr});
+  const ModeGuard mode = run_mode(options);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool given = i < options.grad_outputs.size() && options.grad_outputs[i].defined();
     accumulate(run.slot(outputs[i].impl().node),
@@ -202,10 +206,17 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   return results;
 }
 
-void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
+LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options) {
   check_outputs(outputs, options.grad_outputs, "backward");
   Sink::Run run(options, outputs, {});
   start(run, outputs, options);
+  return std::move(run).kept();
+}
+
+void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
+  const LeafGradients gradients = leaf_gradients(outputs, options);
+  const ModeGuard mode = run_mode(options);
+  accumulate_grads(gradients);  // only now: an exception before this has changed nothing
 }
 
 }  // namespace xgrad

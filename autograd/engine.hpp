@@ -25,6 +25,12 @@ struct GradOptions {
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 
+/// A Tensor whose grad() is filled, and what is to be added to it.
+using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>;
+
+/// What backward() would add to the grad() of all leaves; adds nothing.
+LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options = {});
+
 /// Adds the gradients of sum(outputs * grad_outputs) to the grad() of all leaves
 /// (torch.autograd.backward).  If anything throws on the way, no grad() has changed.
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options = {});

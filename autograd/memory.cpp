@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <mutex>
 #include <new>
-#include <vector>
+#include <thread>
 
 namespace xgrad {
 
 namespace {
 
 constexpr std::align_val_t alignment{64};
-constexpr std::size_t largest_kept = std::size_t{1}
-                                     << 26;  // bytes; larger blocks go back to the system
-constexpr std::size_t most_kept = std::size_t{256} << 20;  // bytes a thread may keep
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool keep_blocks =
     false;  // a kept block would hide a use after free from AddressSanitizer
@@ -25,23 +23,61 @@ constexpr bool keep_blocks = true;
 struct SizeClass {
   std::size_t index, bytes;
 };
+constexpr std::size_t classes = 256;
 
 SizeClass size_class(std::size_t bytes) {
-  const std::size_t n = std::max<std::size_t>(bytes, 256) - 1;
-  const auto log2 = static_cast<std::size_t>(std::bit_width(n)) - 1;  // 2^log2 <= n
-  const std::size_t quarter = std::size_t{1} << (log2 - 2);
-  const std::size_t step =
-      (n - (std::size_t{1} << log2)) / quarter + 1;  // 1..4 quarters above 2^log2
   if (bytes <= 64)
     return {0, 64};
   if (bytes <= 128)
     return {1, 128};
+  const std::size_t n = std::max<std::size_t>(bytes, 256) - 1;
+  const auto log2 = static_cast<std::size_t>(std::bit_width(n)) - 1;  // 2^log2 <= n
+  const std::size_t quarter = std::size_t{1} << (log2 - 2);
+  const std::size_t step =
+      ((n - (std::size_t{1} << log2)) >> (log2 - 2)) + 1;  // 1..4 quarters above 2^log2
   return {(log2 - 7) * 4 + step + 1, (std::size_t{1} << log2) + step * quarter};
 }
+std::size_t class_bytes(std::size_t index) {
+  if (index < 2)
+    return 64 << index;
+  const std::size_t log2 = (index - 2) / 4 + 7, step = (index - 2) % 4 + 1;
+  return (std::size_t{1} << log2) + step * (std::size_t{1} << (log2 - 2));
+}
 
-struct Cache {
-  std::array<std::vector<void*>, 96> blocks;
-  std::size_t kept = 0;
+// A block that is free holds the address of the next: remembering one needs no memory.
+struct Free {
+  Free* next;
+};
+struct Blocks {
+  std::array<Free*, classes> of_class{};
+  std::size_t kept = 0;  // bytes
+
+  void* take(SizeClass size) {
+    Free* const block = of_class[size.index];
+    if (block != nullptr) {
+      of_class[size.index] = block->next;
+      kept -= size.bytes;
+    }
+    return block;
+  }
+  void keep(SizeClass size, void* block) {
+    of_class[size.index] = new (block) Free{of_class[size.index]};
+    kept += size.bytes;
+  }
+  // Gives blocks back to the system, the largest first, until no more than `most` bytes are left.
+  void shrink(std::size_t most) {
+    for (std::size_t i = classes; i-- > 0 && kept > most;)
+      while (kept > most && of_class[i] != nullptr)
+        ::operator delete(take({i, class_bytes(i)}), alignment);
+  }
+};
+
+// ---- small blocks: each thread keeps its own ----
+
+constexpr std::size_t largest_small = 16384;
+constexpr std::size_t most_small = std::size_t{64} << 20;  // bytes a thread may keep
+
+struct Cache : Blocks {
   ~Cache();
 };
 
@@ -53,9 +89,7 @@ thread_local bool cache_is_dead = false;
 Cache::~Cache() {
   cache = nullptr;
   cache_is_dead = true;
-  for (auto& list : blocks)
-    for (void* block : list)
-      ::operator delete(block, alignment);
+  shrink(0);
 }
 
 Cache* live_cache() {
@@ -66,30 +100,80 @@ Cache* live_cache() {
   return cache;
 }
 
+// ---- large blocks: kept for all threads, since one makes gradients and another frees them ----
+
+// No more is kept than has been in use at a time: a program that makes the same arrays again and
+// again asks the system for none, and one that does not holds no more than it once needed.
+struct Store : Blocks {
+  std::mutex mutex;
+  std::size_t used = 0, most_used = 0;
+};
+
+Store& store() {  // never destroyed: a Tensor with static storage may still need it
+  static Store* const only = new Store;
+  return *only;
+}
+
+// A child process may have been made while another thread had the lock, which then nobody returns:
+// so nobody waits for it for long, and who does not get it asks the system.
+std::unique_lock<std::mutex> lock_briefly(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int i = 0; i < 1000 && !lock; ++i) {
+    std::this_thread::yield();
+    lock.try_lock();
+  }
+  return lock;
+}
+
+// What is kept goes back before an allocation fails.
+void* from_system(std::size_t bytes) {
+  if (void* const block = ::operator new(bytes, alignment, std::nothrow))
+    return block;
+  if (const auto lock = lock_briefly(store().mutex))
+    store().shrink(0);
+  return ::operator new(bytes, alignment);
+}
+
 }  // namespace
 
 void* allocate_bytes(std::size_t bytes) {
-  if (!keep_blocks || bytes > largest_kept)
+  if (!keep_blocks)
     return ::operator new(bytes, alignment);
   const SizeClass size = size_class(bytes);
-  if (Cache* const c = live_cache(); c != nullptr && !c->blocks[size.index].empty()) {
-    void* const block = c->blocks[size.index].back();
-    c->blocks[size.index].pop_back();
-    c->kept -= size.bytes;
-    return block;
+  if (bytes <= largest_small) {
+    if (Cache* const c = live_cache())
+      if (void* const block = c->take(size))
+        return block;
+    return from_system(size.bytes);
   }
-  return ::operator new(size.bytes, alignment);
+  Store& s = store();
+  if (const auto lock = lock_briefly(s.mutex)) {
+    if (void* const block = s.take(size)) {
+      s.used += size.bytes;
+      return block;
+    }
+    s.shrink(s.most_used - std::min(s.most_used, s.used + size.bytes));
+  }
+  void* const block = from_system(size.bytes);
+  if (const auto lock = lock_briefly(s.mutex)) {
+    s.used += size.bytes;
+    s.most_used = std::max(s.most_used, s.used);
+  }
+  return block;
 }
 
 void free_bytes(void* block, std::size_t bytes) noexcept {
-  if (block != nullptr && keep_blocks && bytes <= largest_kept) {
+  if (block != nullptr && keep_blocks) {
     const SizeClass size = size_class(bytes);
-    if (Cache* const c = live_cache(); c != nullptr && c->kept + size.bytes <= most_kept) {
-      try {
-        c->blocks[size.index].push_back(block);
-        c->kept += size.bytes;
-        return;
-      } catch (const std::bad_alloc&) {  // no room to remember it: give it back below
+    if (bytes <= largest_small) {
+      if (Cache* const c = live_cache(); c != nullptr && c->kept + size.bytes <= most_small)
+        return c->keep(size, block);
+    } else {
+      Store& s = store();
+      if (const auto lock = lock_briefly(s.mutex)) {
+        s.used -= std::min(s.used, size.bytes);
+        if (s.kept + s.used + size.bytes <= s.most_used)
+          return s.keep(size, block);
       }
     }
   }

@@ -8,8 +8,9 @@
 
 namespace xgrad {
 
-/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  The
-/// cache is per thread.  std::bad_alloc if there are none.
+/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  Small
+/// ones are kept for the thread that freed them, large ones for all.  std::bad_alloc if there are
+/// none.
 void* allocate_bytes(std::size_t bytes);
 void free_bytes(void* block, std::size_t bytes) noexcept;
 

@@ -58,6 +58,24 @@ class Generator {
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
 
+namespace detail {
+
+/// While one lives, whatever draws on this thread, from any Generator, throws DrawRefused and has
+/// drawn nothing: what runs here is a part of something whose draws come in one order.
+class NoDraws {
+ public:
+  NoDraws();
+  NoDraws(const NoDraws&) = delete;
+  NoDraws& operator=(const NoDraws&) = delete;
+  ~NoDraws();
+
+ private:
+  bool before_;
+};
+struct DrawRefused {};
+
+}  // namespace detail
+
 // Filling memory as PyTorch fills a contiguous tensor of this type.
 
 /// [0, 1).

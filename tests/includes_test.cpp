@@ -27,11 +27,12 @@ const std::vector<Layer> layers = {
     {"check", {"autograd"}},
     {"nn", {"autograd", "check"}},
     {"optim", {"autograd", "check", "nn"}},
+    {"parallel", {"autograd"}},
     {"data", {"autograd"}},
     {"io", {"autograd", "check", "nn", "optim", "data"}},
-    {"xgrad.hpp", {"autograd", "check", "nn", "optim", "data", "io"}},
-    {"examples", {"autograd", "check", "nn", "optim", "data", "io", "xgrad.hpp"}},
-    {"benchmarks", {"autograd", "check", "nn", "optim", "data", "io", "xgrad.hpp"}},
+    {"xgrad.hpp", {"autograd", "check", "nn", "optim", "parallel", "data", "io"}},
+    {"examples", {"autograd", "check", "nn", "optim", "parallel", "data", "io", "xgrad.hpp"}},
+    {"benchmarks", {"autograd", "check", "nn", "optim", "parallel", "data", "io", "xgrad.hpp"}},
 };
 
 // The layer of a path below the project's folder; most are called as their folder.

@@ -95,6 +95,15 @@ void sgd(std::span<const SgdTask<T>> tasks) {
 }
 
 template <class T>
+void sum_in_order(std::span<const SumTask<T>> tasks) {
+  run_pieces(tasks, [](const SumTask<T>& t, std::size_t begin, std::size_t end) {
+    using Lanes = simd::Batch<T>;
+    for (const T* addend : t.addends)
+      sweep<T, 1>(addend, {t.sum}, begin, end, [](const Lanes& x, Lanes& sum) { sum = sum + x; });
+  });
+}
+
+template <class T>
 double sum_of_squares(const T* x, std::size_t n) {
   std::vector<double> sums((n + grain - 1) / grain);
   parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
@@ -162,6 +171,8 @@ template void adam(std::span<const AdamTask<float>>);
 template void adam(std::span<const AdamTask<double>>);
 template void sgd(std::span<const SgdTask<float>>);
 template void sgd(std::span<const SgdTask<double>>);
+template void sum_in_order(std::span<const SumTask<float>>);
+template void sum_in_order(std::span<const SumTask<double>>);
 template double sum_of_squares(const float*, std::size_t);
 template double sum_of_squares(const double*, std::size_t);
 template double sum_of_powers(const float*, std::size_t, double);

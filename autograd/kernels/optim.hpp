@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace xgrad::kernels {
 
@@ -46,6 +47,16 @@ template <class T>
 void sgd(std::span<const SgdTask<T>> tasks);
 
 /// The sum of squares, in double.
+/// sum += addends[0], then addends[1], ...
+template <class T>
+struct SumTask {
+  T* sum = nullptr;
+  std::vector<const T*> addends;
+  std::size_t n = 0;
+};
+template <class T>
+void sum_in_order(std::span<const SumTask<T>> tasks);
+
 template <class T>
 double sum_of_squares(const T* x, std::size_t n);
 /// sum |x|^p, in order.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/processors.hpp>
 #include <xgrad/autograd/threads.hpp>
 
 namespace xgrad {
@@ -60,8 +61,9 @@ class Pool {
       const std::lock_guard lock(mutex_);
       task_ = nullptr;
     }
-    for (std::size_t spins = 0; inside_.load(std::memory_order_acquire) > 0; ++spins)
-      spins < spins_before_sleep ? pause() : std::this_thread::yield();
+    std::size_t spins = 0;
+    for (std::size_t n; (n = inside_.load(std::memory_order_acquire)) > 0; ++spins)
+      spins < spins_before_sleep ? pause() : inside_.wait(n, std::memory_order_acquire);
     if (error_)
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -112,6 +114,7 @@ class Pool {
       }
       draw(*task);
       inside_.fetch_sub(1, std::memory_order_release);
+      inside_.notify_one();
     }
   }
 
@@ -134,7 +137,7 @@ class Pool {
 std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhile works alone
 Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
 // Not under the mutex, which is held as long as a job runs: a task may ask and change it as well.
-std::atomic<std::size_t> threads_wanted = std::max(1U, std::thread::hardware_concurrency());
+std::atomic<std::size_t> threads_wanted = kernels::default_threads();
 
 // A child process has the thread that called fork() and no other: it starts its own.  Whatever
 // those of the parent were doing, their pool and its mutex are left alone.
@@ -183,6 +186,10 @@ std::size_t num_threads() {
 void set_num_threads(std::size_t n) {
   check<ValueError>(n >= 1 && n <= 1024, "set_num_threads: {} is not between 1 and 1024", n);
   threads_wanted.store(n);
+}
+
+void on_threads(std::size_t n, const std::function<void(std::size_t)>& task) {
+  kernels::parallel(n, task);
 }
 
 void kernels::parallel(std::size_t pieces, Task task) {

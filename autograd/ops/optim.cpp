@@ -119,6 +119,27 @@ double total_norm(std::span<const Tensor> tensors, double p) {
   return std::isinf(p) ? total : std::pow(total, 1 / p);
 }
 
+void foreach_sum_(std::span<std::vector<Tensor>> lists) {
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    for (const Tensor& x : lists[i])
+      check_fits("foreach_sum_", i, lists[i].front(), "addend", x);
+  for (std::vector<Tensor>& list : lists)
+    if (list.size() > 1)
+      unshare(list.front());
+  Tasks<kernels::SumTask> tasks;
+  for (std::vector<Tensor>& list : lists)
+    if (list.size() > 1)
+      dispatch(list.front().dtype(), [&]<class T>() {
+        auto& task = std::get<std::vector<kernels::SumTask<T>>>(tasks).emplace_back();
+        task.sum = detail::writable_data<T>(list.front());
+        task.n = static_cast<std::size_t>(list.front().numel());
+        for (std::size_t k = 1; k < list.size(); ++k)
+          task.addends.push_back(list[k].data<T>());
+      });
+  kernels::sum_in_order<float>(std::get<0>(tasks));
+  kernels::sum_in_order<double>(std::get<1>(tasks));
+}
+
 void foreach_mul_(std::span<Tensor> tensors, double factor) {
   for (Tensor& x : tensors)
     unshare(x);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {
@@ -40,6 +41,10 @@ void sgd_step(std::span<SgdStep> steps);
 /// (torch.nn.utils.get_total_norm).  The sum runs in double, in an order that does not depend on
 /// the number of threads.
 double total_norm(std::span<const Tensor> tensors, double p);
+
+/// The first Tensor of each list becomes the sum of the list, in its order.  ShapeError if a list's
+/// Tensors differ in shape or dtype.
+void foreach_sum_(std::span<std::vector<Tensor>> lists);
 
 /// x *= factor for each (torch._foreach_mul_).
 void foreach_mul_(std::span<Tensor> tensors, double factor);

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 #include "trained_model.hpp"
 
@@ -25,11 +25,15 @@ GPT without_dropout(const GPT& model) {
   return copy;
 }
 
+double mean_loss(const GPT& model, const xgrad::Indices& x, const xgrad::Indices& y) {
+  return xgrad::parallel::mean_loss(
+      [&](const auto& inputs, const auto& targets) { return model.loss(inputs, targets); }, x, y);
+}
+
 }  // namespace
 
 std::optional<double> validation_loss(const GPT& model, std::span<const std::int64_t> part,
                                       const Stop& stop) {
-  const xgrad::NoGrad no_grad;
   const GPT evaluated = without_dropout(model);
   const std::size_t block_size = model.config.block_size;
   const std::size_t blocks = xgrad::data::block_count(part, block_size);
@@ -38,7 +42,7 @@ std::optional<double> validation_loss(const GPT& model, std::span<const std::int
     if (stop && stop())
       return std::nullopt;
     const auto [x, y] = xgrad::data::block_batch(part, block_size, done, blocks_at_once);
-    total += evaluated.loss(x, y).item() * static_cast<double>(x.size(0));
+    total += mean_loss(evaluated, x, y) * static_cast<double>(x.size(0));
     done += x.size(0);
   }
   return total / static_cast<double>(blocks);
@@ -47,7 +51,6 @@ std::optional<double> validation_loss(const GPT& model, std::span<const std::int
 std::optional<double> estimate_loss(const GPT& model, std::span<const std::int64_t> part,
                                     std::size_t batch_size, std::size_t batches, std::uint64_t seed,
                                     const Stop& stop) {
-  const xgrad::NoGrad no_grad;
   const GPT evaluated = without_dropout(model);
   xgrad::Generator generator(seed);
   double total = 0;
@@ -56,7 +59,7 @@ std::optional<double> estimate_loss(const GPT& model, std::span<const std::int64
       return std::nullopt;
     const auto [x, y] =
         xgrad::data::random_batch(part, model.config.block_size, batch_size, generator);
-    total += evaluated.loss(x, y).item();
+    total += mean_loss(evaluated, x, y);
   }
   return total / static_cast<double>(batches);
 }

@@ -24,6 +24,7 @@
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
 #include <xgrad/optim/schedule.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 #include "evaluate.hpp"
 #include "progress.hpp"
@@ -37,6 +38,7 @@ namespace char_transformer {
 namespace {
 
 using xgrad::Generator;
+using xgrad::Indices;
 using xgrad::Tensor;
 
 /// Runs a computation again that gave something that is not finite, and says which op began it.
@@ -156,11 +158,12 @@ double Training::add_gradients() {
   for (std::size_t i = 0; i < n; ++i) {
     const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
                                                   recipe_.batch_size, xgrad::default_generator());
-    const Tensor part = n == 1 ? model_.loss(x, y) : model_.loss(x, y) / static_cast<double>(n);
-    loss += part.item();
-    if (!std::isfinite(loss))
-      return loss;
-    part.backward();
+    loss += xgrad::parallel::backward(
+        [&](const Indices& inputs, const Indices& targets) {
+          const Tensor mean = model_.loss(inputs, targets);
+          return n == 1 ? mean : mean / static_cast<double>(n);
+        },
+        x, y);
   }
   return loss;
 }

@@ -1,0 +1,67 @@
+#pragma once
+// Data parallelism: a batch is cut into shards, each of which goes forward and backward on one
+// thread from beginning to end, so that threads meet a few times in a step and not in every op.
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::parallel {
+
+/// How many shards a batch of so many rows is cut into.  It depends on nothing else, least of all
+/// on the machine, because the order of the sums depends on it.
+std::size_t shard_count(std::size_t rows);
+
+/// The loss of rows [begin, end) of a batch: a mean over them in which all weigh the same.
+using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
+
+/// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed in
+/// the order of the shards, so they are the same on any number of threads.  `loss` is called by
+/// several threads at a time, each with a graph of its own; it reads what it shares with others and
+/// writes nothing of it.  Hooks on leaves are called for each shard.
+///
+/// The batch stays whole where its parts would not be the same: if the loss draws random numbers
+/// (dropout), for then their order counts, and if an Observer looks on (Trace, DetectAnomaly).
+/// A mean of another kind, over all that is not ignored or with terms of its own for the batch, is
+/// not one that can be cut.  If anything throws, no grad() has changed.  ValueError if there are no
+/// rows; ShapeError if the loss has more elements than one.
+double backward(std::size_t rows, const ShardLoss& loss);
+
+/// The loss alone, in shards, without a graph.
+double mean_loss(std::size_t rows, const ShardLoss& loss);
+
+namespace detail {
+
+inline Tensor rows_of(const Tensor& x, std::size_t begin, std::size_t end) {
+  return narrow(x, 0, static_cast<std::int64_t>(begin), end - begin);
+}
+template <class T>
+Plain<T> rows_of(const Plain<T>& x, std::size_t begin, std::size_t end) {
+  Shape shape = x.shape();
+  const std::size_t width = x.numel() / shape.front();
+  shape.front() = end - begin;
+  return copy_of(x.data() + begin * width, shape);
+}
+std::size_t common_rows(std::initializer_list<const Shape*> shapes);
+template <class Loss, class... Batch>
+auto of_rows(const Loss& loss, const Batch&... batch) {
+  return [&](std::size_t begin, std::size_t end) { return loss(rows_of(batch, begin, end)...); };
+}
+
+}  // namespace detail
+
+/// The same of loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks: it is given some
+/// rows of each.  ShapeError unless all have as many.
+template <class Loss, class... Batch>
+requires std::invocable<const Loss&, const Batch&...>
+double backward(const Loss& loss, const Batch&... batch) {
+  return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+}
+template <class Loss, class... Batch>
+requires std::invocable<const Loss&, const Batch&...>
+double mean_loss(const Loss& loss, const Batch&... batch) {
+  return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+}
+
+}  // namespace xgrad::parallel

@@ -1,0 +1,232 @@
+// Gradients of a batch that is cut into shards: those of the whole batch, whatever the threads.
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/parallel/shards.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/threads.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+nn::GPT small_gpt(double dropout = 0) {
+  manual_seed(5);
+  return nn::GPT({.block_size = 6,
+                  .vocab_size = 11,
+                  .n_layer = 2,
+                  .n_head = 2,
+                  .n_embd = 8,
+                  .dropout = dropout});
+}
+
+data::Batch some_batch(std::size_t rows) {
+  std::vector<std::int64_t> text(200);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<std::int64_t>(i * i % 11);
+  Generator generator(3);
+  return data::random_batch(text, 6, rows, generator);
+}
+
+auto loss_of(const nn::GPT& model) {
+  return [&model](const Indices& x, const Indices& y) { return model.loss(x, y); };
+}
+
+std::vector<std::vector<double>> gradients(const nn::GPT& model) {
+  std::vector<std::vector<double>> all;
+  for (Tensor p : nn::parameters(model)) {
+    const Tensor g = p.grad().to(DType::float64);
+    all.emplace_back(g.data<double>(), g.data<double>() + g.numel());
+    p.zero_grad();
+  }
+  return all;
+}
+
+double largest_difference(const std::vector<std::vector<double>>& a,
+                          const std::vector<std::vector<double>>& b) {
+  double largest = 0;
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(a[i].size() == b[i].size());
+    for (std::size_t j = 0; j < a[i].size(); ++j)
+      largest = std::max(largest, std::abs(a[i][j] - b[i][j]));
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("shards give the gradients of the whole batch", "[parallel]") {
+  nn::GPT model = small_gpt();
+  nn::to(model, DType::float64);
+  for (const std::size_t rows : {1, 2, 3, 5, 8}) {
+    const auto [x, y] = some_batch(rows);
+    const Tensor whole = model.loss(x, y);
+    whole.backward();
+    const auto expected = gradients(model);
+    CHECK(parallel::backward(loss_of(model), x, y) == Approx(whole.item()).epsilon(1e-14));
+    CHECK(largest_difference(gradients(model), expected) < 1e-15);
+    CHECK(parallel::mean_loss(loss_of(model), x, y) == Approx(whole.item()).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
+  const nn::GPT model = small_gpt();
+  const auto [x, y] = some_batch(7);
+  std::vector<std::vector<double>> first;
+  double loss = 0;
+  for (const std::size_t n : {1, 2, 3, 4, 8, 16}) {
+    const Threads threads(n);
+    const double now = parallel::backward(loss_of(model), x, y);
+    const auto here = gradients(model);
+    if (first.empty()) {
+      first = here;
+      loss = now;
+    }
+    CHECK(now == loss);
+    CHECK(here == first);
+    CHECK(parallel::mean_loss(loss_of(model), x, y) == loss);
+  }
+}
+
+TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
+  const nn::GPT model = small_gpt(0.3);
+  const auto [x, y] = some_batch(6);
+  manual_seed(8);
+  model.loss(x, y).backward();
+  const auto expected = gradients(model);
+  const std::string state = default_generator().state();
+  manual_seed(8);
+  parallel::backward(loss_of(model), x, y);
+  CHECK(gradients(model) == expected);
+  CHECK(default_generator().state() == state);
+
+  // From a generator of the caller's, too, and where only a kept normal would have been taken.
+  const Tensor w = ones({3}).requires_grad_();
+  const Tensor rows = randn({8, 3});
+  Generator mine(4), other(4);
+  mine.normal();
+  other.normal();
+  const auto noisy = [&](Generator& generator) {
+    return [&](const Tensor& part) { return (part * w).mean() * generator.normal(); };
+  };
+  const double sharded = parallel::backward(noisy(mine), rows);
+  CHECK(sharded == noisy(other)(rows).item());
+  CHECK(mine.state() == other.state());
+}
+
+TEST_CASE("an observer sees the whole batch", "[parallel]") {
+  const nn::GPT model = small_gpt();
+  const data::Batch batch = some_batch(6);
+  const auto ops_of = [&](const auto& run) {
+    const Trace trace;
+    run();
+    std::vector<std::pair<std::string, Shape>> ops;
+    for (const Trace::Event& event : trace.events())
+      ops.emplace_back(event.op, event.output.shape());
+    return ops;
+  };
+  CHECK(ops_of([&] { parallel::backward(loss_of(model), batch.x, batch.y); }) ==
+        ops_of([&] { model.loss(batch.x, batch.y).backward(); }));
+}
+
+TEST_CASE("gradients of shards are added to those that are there", "[parallel]") {
+  const Tensor w = tensor({1.0, 2.0}).requires_grad_();
+  const Tensor x = tensor({{1.0, 0.0}, {0.0, 1.0}, {2.0, 2.0}, {1.0, 1.0}, {4.0, 0.0}});
+  const auto loss = [&](const Tensor& rows) { return matmul(rows, w).mean(); };
+  CHECK(parallel::backward(loss, x) == Approx(3.2));
+  parallel::backward(loss, x);
+  const Tensor twice = w.grad();
+  CHECK(twice.data<float>()[0] == Approx(3.2));
+  CHECK(twice.data<float>()[1] == Approx(1.6));
+}
+
+TEST_CASE("leaves that some shards do not use, and leaves that share a gradient", "[parallel]") {
+  const Tensor often = scalar(2).requires_grad_(), seldom = scalar(3).requires_grad_();
+  const Tensor x = tensor({1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0});
+  const auto loss = [&](const Tensor& rows) {
+    const Tensor sum = rows.mean() * often;
+    const double first = rows.narrow(0, 0, 1).item();
+    return first > 4 ? sum + seldom : sum;
+  };
+  parallel::backward(loss, x);
+  CHECK(often.grad().item() == Approx(4.5));
+  CHECK(seldom.grad().item() == Approx(0.5));  // half of the rows
+
+  const Tensor a = zeros({3}).requires_grad_(), b = zeros({3}).requires_grad_();
+  parallel::backward([&](const Tensor& rows) { return ((a + b) * rows.mean()).sum(); }, x);
+  const Tensor da = a.grad(), db = b.grad();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(da.data<float>()[i] == Approx(4.5));
+    CHECK(db.data<float>()[i] == Approx(4.5));
+  }
+}
+
+TEST_CASE("a shard that throws leaves every gradient as it was", "[parallel]") {
+  const Tensor w = ones({4}).requires_grad_();
+  const Tensor x = arange(0, 8);
+  const auto mean = [&](const Tensor& rows) { return (w * rows.mean()).sum(); };
+  parallel::backward(mean, x);
+  const Tensor before = w.grad().clone();
+  for (const std::size_t threads : {1, 2, 8}) {
+    const Threads these(threads);
+    for (const double bad : {0.0, 2.0, 4.0, 6.0}) {
+      const auto throws = [&](const Tensor& rows) {
+        if (rows.narrow(0, 0, 1).item() == bad)
+          throw std::runtime_error("this shard");
+        return mean(rows);
+      };
+      CHECK_THROWS_WITH(parallel::backward(throws, x), "this shard");
+      const Tensor now = w.grad();
+      CHECK(std::memcmp(now.data<float>(), before.data<float>(), 4 * sizeof(float)) == 0);
+    }
+  }
+  CHECK(parallel::backward(mean, x) == Approx(14));
+}
+
+TEST_CASE("what cannot be cut is refused", "[parallel]") {
+  const Tensor w = ones({2}).requires_grad_();
+  const auto loss = [&](const Tensor& x, const Indices&) { return (x * w).mean(); };
+  CHECK_THROWS_WITH(
+      parallel::backward(loss, ones({4, 2}), Indices{1, 2, 3}),
+      ContainsSubstring("(4, 2)") && ContainsSubstring("(3,)") && ContainsSubstring("rows"));
+  CHECK_THROWS_AS(parallel::backward(loss, ones({0, 2}), Indices()), ValueError);
+  CHECK_THROWS_AS(parallel::backward(loss, scalar(1), Indices{1}), ShapeError);
+  const auto all = [&](const Tensor& x) { return x * w; };
+  CHECK_THROWS_WITH(parallel::backward(all, ones({4, 2})), ContainsSubstring("one element"));
+  const auto constant = [](const Tensor& x) { return x.mean(); };
+  CHECK_THROWS_AS(parallel::backward(constant, ones({4, 2})), GraphError);
+  CHECK_FALSE(w.grad().defined());
+  CHECK(parallel::mean_loss(constant, ones({4, 2})) == 1);
+}
+
+TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") {
+  const nn::GPT model = small_gpt();
+  const data::Batch batch = some_batch(8);
+  parallel::backward(loss_of(model), batch.x, batch.y);
+  auto expected = gradients(model);
+  constexpr int times = 5;
+  const auto work = [&] {
+    for (int i = 0; i < times; ++i)
+      parallel::backward(loss_of(model), batch.x, batch.y);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  for (auto& list : expected)
+    for (double& g : list)
+      g *= 2 * times;
+  CHECK(largest_difference(gradients(model), expected) < 1e-5);
+}
