@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <new>
-#include <vector>
+#include <utility>
 
 namespace xgrad {
 
@@ -27,20 +27,25 @@ struct SizeClass {
 };
 
 SizeClass size_class(std::size_t bytes) {
-  const std::size_t n = std::max<std::size_t>(bytes, 256) - 1;
-  const auto log2 = static_cast<std::size_t>(std::bit_width(n)) - 1;  // 2^log2 <= n
-  const std::size_t quarter = std::size_t{1} << (log2 - 2);
-  const std::size_t step =
-      (n - (std::size_t{1} << log2)) / quarter + 1;  // 1..4 quarters above 2^log2
   if (bytes <= 64)
     return {0, 64};
   if (bytes <= 128)
     return {1, 128};
+  const std::size_t n = std::max<std::size_t>(bytes, 256) - 1;
+  const auto log2 = static_cast<std::size_t>(std::bit_width(n)) - 1;  // 2^log2 <= n
+  const std::size_t quarter = std::size_t{1} << (log2 - 2);
+  const std::size_t step =
+      ((n - (std::size_t{1} << log2)) >> (log2 - 2)) + 1;  // 1..4 quarters above 2^log2
   return {(log2 - 7) * 4 + step + 1, (std::size_t{1} << log2) + step * quarter};
 }
 
+// A block that is free holds the address of the next: remembering one needs no memory.
+struct Free {
+  Free* next;
+};
+
 struct Cache {
-  std::array<std::vector<void*>, 96> blocks;
+  std::array<Free*, 96> blocks{};
   std::size_t kept = 0;
   ~Cache();
 };
@@ -53,9 +58,9 @@ thread_local bool cache_is_dead = false;
 Cache::~Cache() {
   cache = nullptr;
   cache_is_dead = true;
-  for (auto& list : blocks)
-    for (void* block : list)
-      ::operator delete(block, alignment);
+  for (Free* list : blocks)
+    while (list != nullptr)
+      ::operator delete(std::exchange(list, list->next), alignment);
 }
 
 Cache* live_cache() {
@@ -72,11 +77,9 @@ void* allocate_bytes(std::size_t bytes) {
   if (!keep_blocks || bytes > largest_kept)
     return ::operator new(bytes, alignment);
   const SizeClass size = size_class(bytes);
-  if (Cache* const c = live_cache(); c != nullptr && !c->blocks[size.index].empty()) {
-    void* const block = c->blocks[size.index].back();
-    c->blocks[size.index].pop_back();
+  if (Cache* const c = live_cache(); c != nullptr && c->blocks[size.index] != nullptr) {
     c->kept -= size.bytes;
-    return block;
+    return std::exchange(c->blocks[size.index], c->blocks[size.index]->next);
   }
   return ::operator new(size.bytes, alignment);
 }
@@ -85,12 +88,9 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
   if (block != nullptr && keep_blocks && bytes <= largest_kept) {
     const SizeClass size = size_class(bytes);
     if (Cache* const c = live_cache(); c != nullptr && c->kept + size.bytes <= most_kept) {
-      try {
-        c->blocks[size.index].push_back(block);
-        c->kept += size.bytes;
-        return;
-      } catch (const std::bad_alloc&) {  // no room to remember it: give it back below
-      }
+      c->kept += size.bytes;
+      c->blocks[size.index] = new (block) Free{c->blocks[size.index]};
+      return;
     }
   }
   ::operator delete(block, alignment);
