@@ -49,7 +49,16 @@ class Array {
 /// An array of this shape with uninitialised elements.
 template <class T>
 Array<T> empty_array(const Shape& shape) {
-  const std::size_t n = numel(shape);
+  struct Few {
+    alignas(64) T elements[64 / sizeof(T)];
+    Few() {}  // leaves them as they are
+  };
+  const auto n = static_cast<std::size_t>(numel(shape));
+  if (n <= 64 / sizeof(T)) {  // the elements and their count of owners are one block
+    auto few = make_pooled<Few>();
+    T* const elements = few->elements;
+    return {std::shared_ptr<T>(std::move(few), elements), shape};
+  }
   Allocator<T> allocator;
   T* const block = allocator.allocate(n);
   return {std::shared_ptr<T>(

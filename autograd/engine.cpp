@@ -118,7 +118,9 @@ class Sink::Run {
   Observer* observer_ = Mode::current().observer;
   std::uint64_t arrivals_left_ = ~std::uint64_t{0};
   std::vector<Task> queue_;  // a heap
-  std::unordered_map<const Node*, Saved> gradients_;
+  std::unordered_map<const Node*, Saved, std::hash<const Node*>, std::equal_to<>,
+                     Allocator<std::pair<const Node* const, Saved>>>
+      gradients_;
   std::unordered_map<const Node*, Tensor> results_;  // of the targets
   std::unordered_set<const Node*> wanted_;
   LeafGradients kept_;
@@ -132,10 +134,10 @@ void Sink::add(std::size_t i, const Tensor& gradient) {
   if (!needs(i))
     return;
   const std::shared_ptr<Node>& input = node_->inputs[i];
-  const bool sums = node_->broadcasts && gradient.shape() != input->shape;
-  const Tensor& fitting = sums ? sum_to(gradient, input->shape) : gradient;
-  input->check_gradient(fitting, node_->op, i);
-  accumulate(run_.slot(input), fitting);
+  if (node_->broadcasts && gradient.shape() != input->shape)
+    return add(i, sum_to(gradient, input->shape));
+  input->check_gradient(gradient, node_->op, i);
+  accumulate(run_.slot(input), gradient);
 }
 
 Tensor Sink::output() const {

@@ -169,10 +169,10 @@ Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, 
               Flags flags = {}) {
   const auto run = [&forward](std::span<const Tensor> in) {
     const ModeGuard inside({false, nullptr});
-    const Tensor y = forward(in);
-    return y.handle().use_count() == 1 ? y : y.detach();  // not an input itself
+    Tensor y = forward(in);
+    return y.handle().use_count() == 1 ? std::move(y) : y.detach();  // not an input itself
   };
-  const Tensor y = run(inputs);
+  Tensor y = run(inputs);
   if (any_requires_grad(inputs))
     attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]

@@ -18,12 +18,15 @@ void Shape::out_of_range(std::int64_t d) const {
 }
 
 Size numel(const Shape& shape) {
-  if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end())
-    return 0;
   Size n = 1;
-  for (const std::size_t size : shape)
-    if (__builtin_mul_overflow(n, size, &n))
-      fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
+  bool overflows = false;  // unless a later size is 0
+  for (const std::size_t size : shape) {
+    if (size == 0)
+      return 0;
+    overflows = __builtin_mul_overflow(n, size, &n) || overflows;
+  }
+  if (overflows) [[unlikely]]
+    fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
   return n;
 }
 

@@ -55,7 +55,10 @@ class Shape {
     resize(static_cast<std::size_t>(std::distance(first, last)));
     std::copy(first, last, begin());
   }
-  Shape(const Shape& other) : Shape(other.begin(), other.end()) {}
+  Shape(const Shape& other) : rank_(other.rank_), few_(other.few_) {
+    if (other.many_ != nullptr) [[unlikely]]
+      *this = Shape(other.begin(), other.end());
+  }
   Shape(Shape&& other) noexcept
       : rank_(std::exchange(other.rank_, 0)), few_(other.few_), many_(std::move(other.many_)) {}
   Shape& operator=(Shape other) noexcept {

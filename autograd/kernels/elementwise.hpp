@@ -56,7 +56,7 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
   alignas(64) T padded[N][width];
   for (std::size_t k = 0; k < N; ++k)
     if (step[k] == 0) {
-      std::fill_n(padded[k], width, *in[k]);
+      Lanes(*in[k]).store_aligned(padded[k]);
       in[k] = padded[k];
     }
   alignas(64) T padded_out[width];
@@ -77,7 +77,8 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
     for (std::size_t k = 0; k < N; ++k)
       if (step[k] != 0) {
         const T* const last = in[k] + (n - rest);
-        std::fill(std::copy_n(last, rest, padded[k]), padded[k] + width, *last);
+        Lanes(*last).store_aligned(padded[k]);
+        std::copy_n(last, rest, padded[k]);
         in[k] = padded[k];
       }
     to = padded_out;
