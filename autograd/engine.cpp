@@ -84,6 +84,7 @@ class Sink::Run {
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
     Sink sink(*this, node, std::move(gradient));
+    const detail::Timed timed(*node);
     check<GraphError>(
         node->backward(sink),
         "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",

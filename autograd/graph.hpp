@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {
@@ -172,7 +173,9 @@ Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, 
     Tensor y = forward(in);
     return y.handle().use_count() == 1 ? std::move(y) : y.detach();  // not an input itself
   };
+  detail::Timed timed(op);
   Tensor y = run(inputs);
+  timed.took(inputs, y);
   if (any_requires_grad(inputs))
     attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]

@@ -125,12 +125,15 @@ std::unique_lock<std::mutex> lock_briefly(std::mutex& mutex) {
   return lock;
 }
 
-// What is kept goes back before an allocation fails.
+// What is kept goes back before a large allocation fails.
 void* from_system(std::size_t bytes) {
-  if (void* const block = ::operator new(bytes, alignment, std::nothrow))
-    return block;
-  if (const auto lock = lock_briefly(store().mutex))
-    store().shrink(0);
+  constexpr std::size_t large = std::size_t{1} << 20;
+  if (bytes >= large) {
+    if (void* const block = ::operator new(bytes, alignment, std::nothrow))
+      return block;
+    if (const auto lock = lock_briefly(store().mutex))
+      store().shrink(0);
+  }
   return ::operator new(bytes, alignment);
 }
 

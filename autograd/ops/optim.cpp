@@ -6,6 +6,7 @@
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/optim.hpp>
+#include <xgrad/autograd/profile.hpp>
 
 namespace xgrad {
 
@@ -75,6 +76,7 @@ Tasks<Task> tasks(std::span<Step> steps) {
 }  // namespace
 
 void adam_step(std::span<AdamStep> steps) {
+  const detail::Timed timed("adam_step");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     AdamStep& s = steps[i];
     check_fits("adam_step", i, s.parameter, "gradient", s.gradient);
@@ -89,6 +91,7 @@ void adam_step(std::span<AdamStep> steps) {
 }
 
 void sgd_step(std::span<SgdStep> steps) {
+  const detail::Timed timed("sgd_step");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     SgdStep& s = steps[i];
     check_fits("sgd_step", i, s.parameter, "gradient", s.gradient);
@@ -104,6 +107,7 @@ void sgd_step(std::span<SgdStep> steps) {
 }
 
 double total_norm(std::span<const Tensor> tensors, double p) {
+  const detail::Timed timed("total_norm");
   double total = 0;
   for (const Tensor& x : tensors)
     dispatch(x.dtype(), [&]<class T>() {
@@ -120,6 +124,7 @@ double total_norm(std::span<const Tensor> tensors, double p) {
 }
 
 void foreach_sum_(std::span<std::vector<Tensor>> lists) {
+  const detail::Timed timed("foreach_sum_");
   for (std::size_t i = 0; i < lists.size(); ++i)
     for (const Tensor& x : lists[i])
       check_fits("foreach_sum_", i, lists[i].front(), "addend", x);
@@ -141,6 +146,7 @@ void foreach_sum_(std::span<std::vector<Tensor>> lists) {
 }
 
 void foreach_mul_(std::span<Tensor> tensors, double factor) {
+  const detail::Timed timed("foreach_mul_");
   for (Tensor& x : tensors)
     unshare(x);
   for (Tensor& x : tensors)

@@ -121,6 +121,8 @@ Command parse_command(int argc, const char* const* argv) {
                      "a recipe, which other flags change [nano]");
   add_seed(train_flags, train.seed);
   add_threads(train_flags, train.threads);
+  train_flags.boolean("--profile", train.profile,
+                   "print where ten steps spend their time; and DIR/trace.json");
   RecipeFlags recipe(train_flags, train.recipe);
   add_model(train_flags, recipe);
   add_training(train_flags, recipe, train.recipe.min_lr);

@@ -54,6 +54,7 @@ struct TrainOptions {
   Recipe recipe;
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
+  bool profile = false;
 };
 
 struct EvalOptions {

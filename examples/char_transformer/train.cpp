@@ -16,10 +16,12 @@
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/chrome_trace.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
@@ -52,6 +54,9 @@ std::string first_anomaly(const std::function<void()>& again) {
   }
   return "run again with anomaly detection, every op's values and gradients are finite";
 }
+
+/// The first steps are slower than all that follow.
+constexpr std::size_t profile_from = 10, profiled_steps = 10;
 
 double milliseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -225,9 +230,17 @@ std::optional<double> Training::evaluate_after(std::size_t step, const Stop& sto
 int Training::make_steps(RunDir& run_dir) {
   const StopSignals signals;
   Progress progress(recipe_.max_iters, tokens_per_step());
+  std::optional<xgrad::Profile> profile;
   std::size_t step = 0;
   while (step < recipe_.max_iters && signals.received() == 0) {
+    if (options_.profile && step == std::min(profile_from, recipe_.max_iters - 1))
+      profile.emplace();
     StepRecord record = make_step(step);
+    if (profile && (step + 1 == profile_from + profiled_steps || is_last(step))) {
+      progress.line(profile->table());
+      xgrad::io::write_chrome_trace(run_dir.path() + "/trace.json", profile->events());
+      profile.reset();
+    }
     progress.step(record);
     const auto evaluate = [&] {
       return evaluate_after(step, [&] { return signals.received() != 0; });
