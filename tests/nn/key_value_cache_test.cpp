@@ -24,9 +24,9 @@ namespace {
 constexpr nn::GPTConfig small{
     .block_size = 12, .vocab_size = 11, .n_layer = 2, .n_head = 3, .n_embd = 24};
 
-nn::GPT far_from_uniform(nn::GPTConfig config = small) {
+nn::GPT far_from_uniform(nn::GPTConfig sizes = small) {
   manual_seed(1337);
-  nn::GPT model(config);
+  nn::GPT model(sizes);
   for (Tensor p : nn::parameters(model))
     p.copy_(p * 8);
   return model;
@@ -45,14 +45,14 @@ bool same(const Indices& a, const Indices& b) {
 }
 
 // Generation as nanoGPT does it: the whole window through the model for each token.
-Indices generate_uncached(nn::GPT model, Indices idx, std::size_t tokens, Generator& generator,
+Indices generate_uncached(nn::GPT model, Indices ids, std::size_t tokens, Generator& generator,
                           double temperature, std::size_t top_k) {
   const NoGrad no_grad;
   nn::eval(model);
   for (std::size_t step = 0; step < tokens; ++step) {
-    const Size B = idx.size(0), T = idx.size(1);
+    const Size B = ids.size(0), T = ids.size(1);
     const Size first = std::max<Size>(0, T - static_cast<Size>(model.config.block_size));
-    const Tensor logits = model(columns(idx, first, T)).to(DType::float32).select(1, -1);
+    const Tensor logits = model(columns(ids, first, T)).to(DType::float32).select(1, -1);
     auto longer = empty_array<std::int64_t>({B, T + 1});
     for (Size b = 0; b < B; ++b) {
       Tensor row = logits[b];
@@ -64,12 +64,12 @@ Indices generate_uncached(nn::GPT model, Indices idx, std::size_t tokens, Genera
         const std::span weights(row.data<float>(), static_cast<std::size_t>(row.numel()));
         next = static_cast<std::int64_t>(multinomial(weights, generator));
       }
-      std::copy_n(idx.data() + b * T, T, longer.data() + b * (T + 1));
+      std::copy_n(ids.data() + b * T, T, longer.data() + b * (T + 1));
       longer.data()[b * (T + 1) + T] = next;
     }
-    idx = Indices(std::move(longer));
+    ids = Indices(std::move(longer));
   }
-  return idx;
+  return ids;
 }
 
 }  // namespace
@@ -257,35 +257,35 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
   nn::GPT model = far_from_uniform();
   const DType dtype = GENERATE(DType::float32, DType::float64);
   nn::to(model, dtype);
-  const Indices idx{{1, 5, 3, 0, 10, 2, 2, 9, 4, 4, 6, 1}, {7, 8, 9, 4, 1, 1, 6, 0, 0, 3, 2, 8}};
+  const Indices ids{{1, 5, 3, 0, 10, 2, 2, 9, 4, 4, 6, 1}, {7, 8, 9, 4, 1, 1, 6, 0, 0, 3, 2, 8}};
   const NoGrad no_grad;
-  const Tensor expected = model(idx);
+  const Tensor expected = model(ids);
   const double close = dtype == DType::float32 ? 1e-4 : 1e-12;
   std::vector<KeyValueCache> caches(2, KeyValueCache(12));
   for (const auto& [begin, end] : std::vector<std::pair<Size, Size>>{{0, 4}, {4, 5}, {5, 11}}) {
-    const Tensor logits = model(columns(idx, begin, end), caches);
+    const Tensor logits = model(columns(ids, begin, end), caches);
     CHECK(allclose(logits, expected.narrow(1, begin, end - begin), close, close));
   }
   const std::vector<KeyValueCache> before = caches;
-  CHECK(allclose(model.last_logits(columns(idx, 11, 12), caches), expected.select(1, -1), close,
+  CHECK(allclose(model.last_logits(columns(ids, 11, 12), caches), expected.select(1, -1), close,
                  close));
   CHECK(caches[1].length() == 12);
 
   // What fails leaves the caches as they were, also when some blocks have taken theirs.
   caches = before;
-  CHECK_THROWS_WITH(model(columns(idx, 0, 2), caches), ContainsSubstring("less the 11 that"));
+  CHECK_THROWS_WITH(model(columns(ids, 0, 2), caches), ContainsSubstring("less the 11 that"));
   CHECK_THROWS_AS(model(columns(Indices{{1}}, 0, 1), caches), ShapeError);  // one text, not two
   nn::GPT broken = model;
   broken.h[1].mlp.c_fc.weight = ones({3, 3}, dtype);
-  CHECK_THROWS_AS(broken(columns(idx, 11, 12), caches), ShapeError);
+  CHECK_THROWS_AS(broken(columns(ids, 11, 12), caches), ShapeError);
   CHECK(caches[0].length() == 11);
   CHECK(caches[1].length() == 11);
-  CHECK(allclose(model.last_logits(columns(idx, 11, 12), caches), expected.select(1, -1), close,
+  CHECK(allclose(model.last_logits(columns(ids, 11, 12), caches), expected.select(1, -1), close,
                  close));
 
-  CHECK_THROWS_WITH(model(idx, std::span(caches).first(1)), ContainsSubstring("1 caches for 2"));
+  CHECK_THROWS_WITH(model(ids, std::span(caches).first(1)), ContainsSubstring("1 caches for 2"));
   caches[0].truncate(3);
-  CHECK_THROWS_WITH(model(idx, caches), ContainsSubstring("one cache holds 3 positions"));
+  CHECK_THROWS_WITH(model(ids, caches), ContainsSubstring("one cache holds 3 positions"));
 }
 
 TEST_CASE("Generation gives the tokens of one without a cache", "[gpt][generate][cache]") {
