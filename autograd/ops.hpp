@@ -319,6 +319,9 @@ struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
   double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
   std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
+  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
+  /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
+  std::size_t causal_offset = 0;
 };
 /// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
 /// batch dimensions broadcast. A boolean mask is true where attention is allowed; an additive one

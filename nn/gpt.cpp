@@ -60,32 +60,44 @@ GPT::GPT(const GPTConfig& c)
 }
 
 // What goes into ln_f: (B, T) -> (B, T, C).
-Tensor GPT::hidden(const Indices& idx) const {
-  if (idx.dim() != 2 || idx.size(1) == 0 || std::cmp_greater(idx.size(1), config.block_size))
-    fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}",
-                     to_string(idx.shape()), config.block_size);
-  const auto T = static_cast<std::int64_t>(idx.size(1));
+Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
+  const std::size_t held = caches.empty() ? 0 : caches.front().length();
+  if (!caches.empty() && caches.size() != h.size())
+    fail<ValueError>("GPT: {} caches for {} blocks", caches.size(), h.size());
+  for (const KeyValueCache& cache : caches)
+    check<ValueError>(cache.length() == held, "GPT: one cache holds {} positions, another {}", held,
+                      cache.length());
+  if (idx.dim() != 2 || idx.size(1) == 0 ||
+      std::cmp_greater(held + idx.shape()[1], config.block_size))
+    fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}{}",
+                     to_string(idx.shape()), config.block_size,
+                     held == 0 ? "" : fmt::format(", less the {} that the caches hold", held));
+  const auto first = static_cast<std::int64_t>(held);
   Tensor x = [&] {
     const Scope scope("embeddings");
-    return drop(wte(idx) + wpe(arange_indices(0, T)));  // (B, T, C)
+    return drop(wte(idx) + wpe(arange_indices(first, first + idx.size(1))));  // (B, T, C)
   }();
   for (std::size_t i = 0; i < h.size(); ++i) {
     const Scope scope("h", i);
-    x = h[i](x);  // (B, T, C)
+    x = h[i](x, caches.empty() ? nullptr : &caches[i]);  // (B, T, C)
   }
   return x;
 }
 
-Tensor GPT::operator()(const Indices& idx) const {
-  const Tensor x = hidden(idx);
-  const Scope scope("head");
-  return lm_head(ln_f(x));  // (B, T, V)
+Tensor GPT::operator()(const Indices& idx, std::span<KeyValueCache> caches) const {
+  return all_or_nothing(caches, [&] {
+    const Tensor x = hidden(idx, caches);
+    const Scope scope("head");
+    return lm_head(ln_f(x));  // (B, T, V)
+  });
 }
 
-Tensor GPT::last_logits(const Indices& idx) const {
-  const Tensor x = hidden(idx);
-  const Scope scope("head");
-  return lm_head(ln_f(select(x, 1, -1)));  // (B, V)
+Tensor GPT::last_logits(const Indices& idx, std::span<KeyValueCache> caches) const {
+  return all_or_nothing(caches, [&] {
+    const Tensor x = hidden(idx, caches);
+    const Scope scope("head");
+    return lm_head(ln_f(select(x, 1, -1)));  // (B, V)
+  });
 }
 
 Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
@@ -164,9 +176,14 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
     rows[b].assign(idx.data() + b * idx.size(1), idx.data() + (b + 1) * idx.size(1));
   std::vector<std::int64_t> tokens(B);
   std::size_t length = idx.size(1);
+  const std::size_t capacity = std::min(config.block_size, length + max_new_tokens);
+  std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
   for (std::size_t step = 0; step < max_new_tokens; ++step, ++length) {
-    const Indices window = last_columns(rows, std::min(length, config.block_size));
-    const Tensor logits = model.last_logits(window).to(DType::float32);  // (B, V)
+    if (length > config.block_size)  // the window moves, and with it the position of every token
+      caches.clear();
+    const std::size_t held = caches.empty() ? length - config.block_size : caches.front().length();
+    const Indices window = last_columns(rows, length - held);
+    const Tensor logits = model.last_logits(window, caches).to(DType::float32);  // (B, V)
     for (std::size_t b = 0; b < B; ++b) {
       const float* const row = logits.data<float>() + b * config.vocab_size;
       tokens[b] = next_token({row, row + config.vocab_size}, generator, options);

@@ -10,6 +10,7 @@
 #include <vector>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>
@@ -54,16 +55,21 @@ struct GPT {
   explicit GPT(const GPTConfig& c);
 
   /// Logits for the token after each position: idx (B, T) -> (B, T, V).  ShapeError if T is 0 or
-  /// above block_size.
-  Tensor operator()(const Indices& idx) const;
+  /// above block_size.  With caches, one for each block of h, idx are the tokens after those that
+  /// they hold, of which block_size leaves room for so many fewer; all of them take theirs or none
+  /// does.  ValueError unless they are as many as the blocks and hold equally many; others as of
+  /// CausalSelfAttention.
+  Tensor operator()(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
   /// Logits for the token after the last position: idx (B, T) -> (B, V).
-  Tensor last_logits(const Indices& idx) const;
+  Tensor last_logits(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
   /// The mean of -log p(target): idx and targets (B, T) -> ().  A target of -100 does not count.
   Tensor loss(const Indices& idx, const Indices& targets) const;
 
   /// Appends max_new_tokens to each sequence: idx (B, T) -> (B, T + max_new_tokens).  The model
-  /// sees the last block_size tokens.  Dropout is off, whatever the training flag says, and all
-  /// draws come from `generator`: a run that samples on the way trains as one that does not.
+  /// sees the last block_size tokens; as long as that is all of them, each new one costs one
+  /// position (KeyValueCache), from then on all of the window, for every token moves.  Dropout is
+  /// off, whatever the training flag says, and all draws come from `generator`: a run that samples
+  /// on the way trains as one that does not.
   Indices generate(const Indices& idx, std::size_t max_new_tokens, Generator& generator,
                    const GenerateOptions& options = {}) const;
 
@@ -78,7 +84,7 @@ struct GPT {
   }
 
  private:
-  Tensor hidden(const Indices& idx) const;
+  Tensor hidden(const Indices& idx, std::span<KeyValueCache> caches) const;
 };
 
 }  // namespace xgrad::nn

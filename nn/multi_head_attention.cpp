@@ -112,7 +112,19 @@ Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, 
                       call.key_padding_mask.has_value();
 
   const bool self = query.handle() == key.handle() && key.handle() == value.handle();
-  if (self && call.is_causal && !masked && !call.need_weights) {
+  const bool packed = self && call.is_causal && !masked && !call.need_weights;
+  if (call.cache != nullptr) {
+    check<ValueError>(packed && p == 0,
+                      "MultiHeadAttention: a cache is for one Tensor as query, key and value, with "
+                      "is_causal, without masks, need_weights and dropout");
+    return {all_or_nothing({call.cache, 1},
+                           [&] {
+                             const Tensor qkv = linear(query, in_proj_weight, in_proj_bias);
+                             return out_proj(causal_self_attention(qkv, num_heads, *call.cache));
+                           }),
+            {}};
+  }
+  if (packed) {
     const Tensor qkv = linear(query, in_proj_weight, in_proj_bias);   // (B, T, 3C)
     return {out_proj(causal_self_attention(qkv, num_heads, p)), {}};  // (B, T, C)
   }

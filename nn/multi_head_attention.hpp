@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <variant>
+#include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/self_attention.hpp>
 
@@ -37,6 +38,9 @@ struct MultiHeadAttention {
     bool is_causal = false;  ///< forbids keys after the query, besides what the masks forbid
     bool need_weights = true;
     bool average_attn_weights = true;  ///< over the heads
+    /// The positions are those after what it holds.  ValueError unless query, key and value are one
+    /// Tensor, with is_causal, without masks, weights and dropout; others as of its append().
+    KeyValueCache* cache = nullptr;
   };
   /// query (B, T, C), key and value (B, S, C) -> output (B, T, C) and, if need_weights, weights
   /// (B, T, S), or (B, H, T, S) without averaging; all without B for a single sequence.  A query to

@@ -17,8 +17,13 @@ CausalSelfAttention::CausalSelfAttention(std::size_t width, std::size_t heads, d
   check_probability("CausalSelfAttention", p);
 }
 
-Tensor CausalSelfAttention::operator()(const Tensor& x) const {
+Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache) const {
   const double p = training ? dropout : 0;
+  if (cache != nullptr) {
+    check<ValueError>(p == 0, "CausalSelfAttention: dropout with a cache; call eval() first");
+    return all_or_nothing({cache, 1},
+                          [&] { return c_proj(causal_self_attention(c_attn(x), n_head, *cache)); });
+  }
   const Tensor qkv = c_attn(x);                            // (B, T, 3C)
   const Tensor y = causal_self_attention(qkv, n_head, p);  // (B, T, C)
   return xgrad::dropout(c_proj(y), dropout, training);     // (B, T, C)
@@ -39,13 +44,16 @@ TransformerBlock::TransformerBlock(std::size_t width, std::size_t heads, double 
       ln_2(width, {.bias = bias}),
       mlp(width, dropout, bias) {}
 
-Tensor TransformerBlock::operator()(const Tensor& x) const {
-  const auto residual = [](const char* name, const Tensor& from, const auto& norm,
-                           const auto& layer) {
-    const Scope scope(name);
-    return from + layer(norm(from));
+Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache) const {
+  const auto attended = [&] {
+    const Scope scope("attn");
+    return x + attn(ln_1(x), cache);
   };
-  return residual("mlp", residual("attn", x, ln_1, attn), ln_2, mlp);
+  return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
+    const Tensor y = attended();
+    const Scope scope("mlp");
+    return y + mlp(ln_2(y));
+  });
 }
 
 }  // namespace xgrad::nn

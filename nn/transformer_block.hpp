@@ -2,12 +2,15 @@
 // The pre-norm transformer block of GPT-2, with nanoGPT's names and order of draws.
 
 #include <cstddef>
+#include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 
 namespace xgrad::nn {
 
-/// Causal self-attention: x (B, T, C) -> (B, T, C).
+/// Causal self-attention: x (B, T, C) -> (B, T, C).  With a cache, x are the positions that come
+/// after those that it holds; errors as of KeyValueCache::append(), and ValueError if dropout is
+/// on.
 struct CausalSelfAttention {
   Linear c_attn;  ///< C -> 3C: queries, keys, values
   Linear c_proj;  ///< C -> C
@@ -17,7 +20,7 @@ struct CausalSelfAttention {
 
   /// ValueError unless heads divides width.
   CausalSelfAttention(std::size_t width, std::size_t heads, double p = 0, bool bias = true);
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr) const;
   static void visit(auto& self, auto&& v) {
     v("c_attn", self.c_attn);
     v("c_proj", self.c_proj);
@@ -40,7 +43,7 @@ struct MLP {
   }
 };
 
-/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).
+/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).  The cache is that of attn.
 struct TransformerBlock {
   LayerNorm ln_1;
   CausalSelfAttention attn;
@@ -48,7 +51,7 @@ struct TransformerBlock {
   MLP mlp;
 
   TransformerBlock(std::size_t width, std::size_t heads, double dropout = 0, bool bias = true);
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr) const;
   static void visit(auto& self, auto&& v) {
     v("ln_1", self.ln_1);
     v("attn", self.attn);

@@ -60,7 +60,7 @@ void select(const bool* mask, std::size_t n, T* x, T scale, T otherwise) {
 template <class T>
 std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
-  const std::size_t n = p.causal ? std::min(p.s, i + 1) : p.s;
+  const std::size_t n = p.keys_of(i);
   if (p.bias) {
     const T* const bias = p.bias.row(item, i);
     for (std::size_t j = 0; j < n; ++j)
@@ -116,7 +116,7 @@ struct Block {
 template <class T>
 Block block_of(const Attention<T>& p, std::size_t index) {
   const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
-  return {begin, rows, p.causal ? std::min(p.s, begin + rows) : p.s};
+  return {begin, rows, p.keys_of(begin + rows - 1)};
 }
 
 // scores (rows, keys) = q kᵀ * scale
@@ -234,10 +234,15 @@ std::size_t blocks_of(const Attention<T>& p) {
 
 template <class T>
 void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
+  constexpr std::size_t least_work = 64 * 64 * 8;  // multiplications that are worth a thread
   const std::size_t blocks = blocks_of(p);
-  parallel(p.items * blocks, [&](std::size_t piece) {
-    forward_block(p, piece / blocks, block_of(p, piece % blocks), out);
-  });
+  const std::size_t work = std::min(block_rows, p.t) * p.s * (p.d + p.dv);
+  parallel_for(p.items * blocks,
+               std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
+               [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t i = begin; i < end; ++i)
+                   forward_block(p, i / blocks, block_of(p, i % blocks), out);
+               });
 }
 
 template <class T>

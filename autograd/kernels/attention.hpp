@@ -5,6 +5,7 @@
 // The weights (T, S) of a head exist only a block of rows at a time, in a thread's scratch memory:
 // the backward computes them again from q and k.
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -27,12 +28,17 @@ template <class T>
 struct Attention {
   std::size_t items, t, s, d, dv;
   T scale;
-  bool causal;                   ///< row i sees keys 0 ... i
+  bool causal;                   ///< row i sees keys 0 ... i + causal_offset
   Matrices<const T> q, k, v;     ///< (T, D), (S, D), (S, Dv)
   Matrices<const T> bias;        ///< (T, S), added to the scores
   Matrices<const bool> allowed;  ///< (T, S), false where a row must not look
   Matrices<const bool> keep;     ///< (T, S), false where dropout sets a weight to zero
   T keep_scale = 1;              ///< what the kept ones are multiplied by
+  std::size_t causal_offset = 0;
+
+  std::size_t keys_of(std::size_t i) const {  ///< how many keys row i sees
+    return causal && causal_offset < s ? std::min(s, causal_offset + i + 1) : s;
+  }
 };
 
 /// out (T, Dv).  A row that may look nowhere is zero.

@@ -9,6 +9,7 @@
 // (as above)
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/gemv.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 
 namespace xgrad::kernels {
@@ -40,7 +41,9 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   constexpr std::size_t least_work = 64 * 64 * 64, good_size = 192, most_pieces = 16, edge = 64;
   const bool by_rows = m >= n;
   const std::size_t size = by_rows ? m : n;
-  const std::size_t worth = std::max<std::size_t>(m * n * k / least_work, 1);
+  // One row is as fast as the other operand is read: halves of it stay in the caches of two cores.
+  const std::size_t worth =
+      std::max<std::size_t>(m * n * k / (m == 1 ? least_work / 16 : least_work), 1);
   const std::size_t pieces =
       std::min(worth, std::clamp<std::size_t>(size / good_size, 2, most_pieces));
   const std::size_t block = ((size + pieces - 1) / pieces + edge - 1) / edge * edge;
@@ -69,6 +72,10 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
     return;
   }
   check_sizes({m, n, k, lda, ldb, ldc});
+  if (m == 1 && (!transpose_a || lda == 1)) {
+    gemv(transpose_b, n, k, alpha, a, b, ldb, beta, c);
+    return;
+  }
   use_one_blas_thread();
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };

@@ -63,7 +63,8 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, c
                           {},
                           {},
                           {},
-                          static_cast<T>(setup.keep_scale)};
+                          static_cast<T>(setup.keep_scale),
+                          setup.causal_offset};
   if (bias.defined())
     p.bias = mask_matrices(bias.data<T>(), bias.shape(), batch);
   if (setup.allowed)
@@ -185,6 +186,9 @@ Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
   check<ValueError>(!(has_mask && options.is_causal),
                     "{}: a mask and is_causal were given; put the causal mask into the mask",
                     attention_op);
+  check<ValueError>(options.is_causal || options.causal_offset == 0,
+                    "{}: causal_offset is {} but is_causal is false", attention_op,
+                    options.causal_offset);
   batch_of(q, k, v);
   return detail::with_matrix(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),
@@ -200,6 +204,7 @@ void check_mask(const Shape& mask, const Shape& scores) {
 AttentionSetup make_setup(const Tensor& q, const Shape& scores, const AttentionOptions& options) {
   const double d = static_cast<double>(std::max<std::size_t>(1, q.size(-1)));
   AttentionSetup setup{options.is_causal, options.scale.value_or(1 / std::sqrt(d)), {}, {}};
+  setup.causal_offset = options.causal_offset;
   detail::draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }

@@ -14,6 +14,7 @@ struct AttentionSetup {
   std::optional<Mask> allowed;  ///< (..., T or 1, S)
   std::optional<Mask> keep;     ///< (..., T, S), after dropout
   double keep_scale = 1;
+  std::size_t causal_offset = 0;
 };
 
 /// Draws what dropout keeps of weights of this shape, masked ones included, as torch.dropout does.

@@ -19,8 +19,11 @@ Tensor attention_weights(const detail::AttentionSetup& setup, const Tensor& scal
   Tensor scores = bias.defined() ? scaled + bias : scaled;
   if (setup.allowed)
     scores = masked_fill(scores, ~*setup.allowed, hidden);
-  if (setup.causal)  // key j <= query i
-    scores = masked_fill(scores, ~tril(zeros({scores.size(-2), scores.size(-1)}) == 0), hidden);
+  if (setup.causal) {  // key j <= query i + causal_offset
+    const Size t = scores.size(-2), s = scores.size(-1);
+    const auto diagonal = static_cast<std::int64_t>(std::min<std::size_t>(setup.causal_offset, s));
+    scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, diagonal), hidden);
+  }
   return softmax(scores, -1);
 }
 

@@ -78,6 +78,9 @@ TEST_CASE("gemm is what its loops say", "[gemm]") {
                                                                        {0, 4, 3},
                                                                        {4, 0, 3},
                                                                        {4, 3, 0},
+                                                                       {1, 4, 3},
+                                                                       {1, 67, 37},
+                                                                       {1, 500, 131},
                                                                        {0, 0, 0},
                                                                        {200, 65, 70},
                                                                        {64, 300, 50},
@@ -92,8 +95,8 @@ TEST_CASE("gemm is what its loops say", "[gemm]") {
 }
 
 TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
-  for (const auto& [m, n, k] :
-       std::vector<std::array<std::size_t, 3>>{{768, 130, 64}, {65, 770, 64}, {2000, 40, 30}}) {
+  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{
+           {768, 130, 64}, {65, 770, 64}, {2000, 40, 30}, {1, 770, 130}}) {
     const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
     const auto run = [&, m = m, n = n, k = k](std::size_t threads) {
       const Threads some(threads);

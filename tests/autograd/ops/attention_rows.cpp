@@ -33,6 +33,7 @@ struct Reference {
   Tensor bias = {};  // additive
   std::function<double(std::size_t, std::size_t, std::size_t)> keep =
       {};  // after dropout: a factor
+  std::size_t causal_offset = 0;
 
   Tensor operator()(const Tensor& q, const Tensor& k, const Tensor& v) const {
     const std::size_t t = q.size(-2), s = k.size(-2), d = q.size(-1), dv = v.size(-1);
@@ -52,7 +53,8 @@ struct Reference {
           score *= scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(d));
           if (bias.defined())
             score += element(bias, b, batch, i, j);
-          weights[j] = causal && j > i ? -std::numeric_limits<double>::infinity() : score;
+          weights[j] =
+              causal && j > i + causal_offset ? -std::numeric_limits<double>::infinity() : score;
           largest = std::max(largest, weights[j]);
         }
         for (double& w : weights)
@@ -86,14 +88,15 @@ Inputs qkv(const Dims& q, const Dims& k, const Dims& v) {
 
 Sample plain(const std::string& name, const Dims& q, const Dims& k, const Dims& v,
              const Shape& batch, const AttentionOptions& options = {}) {
-  return {
-      name, qkv(q, k, v),
-      [options](const Inputs& in) {
-        return scaled_dot_product_attention(in[0], in[1], in[2], options);
-      },
-      [=](const Inputs& in) {
-        return Reference{batch, options.is_causal, options.scale.value_or(0)}(in[0], in[1], in[2]);
-      }};
+  return {name, qkv(q, k, v),
+          [options](const Inputs& in) {
+            return scaled_dot_product_attention(in[0], in[1], in[2], options);
+          },
+          [=](const Inputs& in) {
+            Reference reference{batch, options.is_causal, options.scale.value_or(0)};
+            reference.causal_offset = options.causal_offset;
+            return reference(in[0], in[1], in[2]);
+          }};
 }
 
 Sample masked(const std::string& name, const Dims& q, const Dims& k, const Dims& v,
@@ -207,6 +210,16 @@ std::vector<Sample> attention_samples() {
       plain("causal, more keys", {2, 3, 2}, {2, 5, 2}, {2, 5, 2}, {2}, {.is_causal = true}),
       plain("causal, more queries", {2, 5, 2}, {2, 3, 2}, {2, 3, 2}, {2}, {.is_causal = true}),
       plain("causal, shared keys", {2, 3, 2}, {3, 2}, {3, 2}, {2}, {.is_causal = true}),
+      plain("causal, the last queries", {2, 2, 2}, {2, 5, 2}, {2, 5, 3}, {2},
+            {.is_causal = true, .causal_offset = 3}),
+      plain("causal, the last query", {2, 1, 2}, {2, 4, 2}, {2, 4, 2}, {2},
+            {.is_causal = true, .causal_offset = 3}),
+      plain("causal, queries before the last", {3, 2}, {6, 2}, {6, 2}, {},
+            {.is_causal = true, .causal_offset = 1}),
+      plain("causal, all keys seen", {3, 2}, {4, 2}, {4, 2}, {},
+            {.is_causal = true, .causal_offset = 9}),
+      plain("large, the last queries", {3, 70, 16}, {3, 90, 16}, {3, 90, 16}, {3},
+            {.is_causal = true, .causal_offset = 20}),
       plain("no batch", {0, 3, 2}, {0, 4, 2}, {0, 4, 2}, {0}),
       plain("no queries", {2, 0, 2}, {2, 4, 2}, {2, 4, 2}, {2}),
       plain("no keys", {2, 3, 2}, {2, 0, 2}, {2, 0, 2}, {2}),
@@ -287,6 +300,10 @@ std::vector<Bad> attention_bad() {
        Bad::shape,
        {op, "mask (2, 2, 3, 4)", "scores (2, 3, 4)"}},
       {"mask and causal", with_mask({3, 4}, {.is_causal = true}), Bad::value, {op, "is_causal"}},
+      {"offset without causal",
+       call({3, 2}, {4, 2}, {4, 2}, {.causal_offset = 1}),
+       Bad::value,
+       {op, "causal_offset is 1"}},
       {"dropout",
        call({3, 2}, {4, 2}, {4, 2}, {.dropout_p = 1.5}),
        Bad::value,
