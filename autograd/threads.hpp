@@ -1,7 +1,9 @@
 #pragma once
-// How many threads share the work.  The numbers do not depend on it.
+// What does the work: how many threads, on which the numbers do not depend, and which SIMD
+// instructions.
 
 #include <cstddef>
+#include <string>
 
 namespace xgrad {
 
@@ -13,5 +15,9 @@ std::size_t num_threads();
 /// Asks for n threads, the calling one among them, from the next piece of work on.  May be called
 /// at any time, on any thread.  ValueError if n is 0 or above 1024.
 void set_num_threads(std::size_t n);
+
+/// xsimd's name of the instructions that the loaded kernels use: "sse2", "fma3+avx2", "avx512bw",
+/// "neon64".  The portable build has several and takes the best that the processor can run.
+std::string simd_name();
 
 }  // namespace xgrad
