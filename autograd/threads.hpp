@@ -1,12 +1,15 @@
 #pragma once
-// How many threads share the work.  The numbers do not depend on it.
+// What does the work: how many threads, on which the numbers do not depend, and which SIMD
+// instructions.
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 namespace xgrad {
 
-/// The number of threads that work: at first that of the machine's cores, afterwards what
+/// The number of threads that work: at first OMP_NUM_THREADS, or else as many as there are
+/// processors that this process may use (taskset, control groups), afterwards what
 /// set_num_threads() asked for, or fewer if the system does not allow as many.  Starts them if they
 /// are not there yet, for only then is it known.
 std::size_t num_threads();
@@ -18,5 +21,9 @@ void set_num_threads(std::size_t n);
 /// Calls task(0) ... task(n - 1), each once, on this and other threads, and returns when all are
 /// done.  The first exception is thrown on.  What ops do within a task runs on the task's thread.
 void on_threads(std::size_t n, const std::function<void(std::size_t)>& task);
+
+/// xsimd's name of the instructions that the loaded kernels use: "sse2", "fma3+avx2", "avx512bw",
+/// "neon64".  The portable build has several and takes the best that the processor can run.
+std::string simd_name();
 
 }  // namespace xgrad

@@ -1,4 +1,5 @@
 #include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 namespace xgrad::kernels {
 
@@ -54,3 +55,5 @@ XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels
+
+std::string xgrad::simd_name() { return simd::Arch::name(); }

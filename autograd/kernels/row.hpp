@@ -19,7 +19,8 @@ struct AllLanes {
   simd::Batch<T> operator()(const simd::Batch<T>& v, const simd::Batch<T>&) const { return v; }
 };
 
-template <class T>
+// (The architecture is part of its name, for its data is shared by all libraries of a process.)
+template <class T, class = simd::Arch>
 class SomeLanes {
  public:
   using Lanes = simd::Batch<T>;

@@ -115,10 +115,10 @@ void Training::describe() const {
              source_.characters.size(), format_count(source_.ids.train.size()),
              format_count(source_.ids.validation.size()));
   const std::size_t n = recipe_.gradient_accumulation_steps;
-  fmt::print("Steps: {} of {} characters ({}{} blocks of {}), on {} threads, seed {}.\n",
+  fmt::print("Steps: {} of {} characters ({}{} blocks of {}), on {} threads ({}), seed {}.\n",
              format_count(recipe_.max_iters), format_count(tokens_per_step()),
              n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size, recipe_.block_size,
-             xgrad::num_threads(), options_.seed);
+             xgrad::num_threads(), xgrad::simd_name(), options_.seed);
   if (recipe_.max_iters > 0 && recipe_.max_iters <= recipe_.warmup_iters)
     fmt::print("Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
                recipe_.warmup_iters, recipe_.max_iters);

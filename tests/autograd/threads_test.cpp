@@ -272,3 +272,9 @@ TEST_CASE("set_num_threads takes 1 to 1024", "[threads]") {
     CHECK_THROWS_AS(set_num_threads(n), ValueError);
   CHECK(num_threads() == 2);
 }
+
+// tests/CMakeLists.txt runs it as on older processors.
+TEST_CASE("the SIMD instructions have a name", "[.simd-name]") {
+  std::cout << "SIMD instructions: " << simd_name() << '\n';
+  CHECK_FALSE(simd_name().empty());
+}

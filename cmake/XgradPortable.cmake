@@ -1,0 +1,44 @@
+# The portable build (XGRAD_NATIVE=OFF) on x86-64 Linux.  The layers that hold loops are shared libraries, compiled three
+# times: for any processor (SSE2), for AVX2 and for AVX-512.  The last two lie in glibc-hwcaps/ beside the first, where the
+# dynamic loader (glibc 2.33 and newer) takes the best that the processor can run.  A process has one of them whole, so an
+# inline function that was compiled for a newer processor is never among what an older one runs.
+# Elsewhere there is the plain build alone.
+set(xgrad_levels "")
+if(NOT XGRAD_NATIVE AND NOT XGRAD_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  include(CheckCXXCompilerFlag)
+  include(CheckCXXSymbolExists)
+  check_cxx_compiler_flag(-march=x86-64-v4 xgrad_march_levels)  # GCC 11, Clang 12
+  check_cxx_symbol_exists(__GLIBC__ features.h xgrad_glibc)
+  if(xgrad_march_levels AND xgrad_glibc)
+    set(xgrad_levels x86-64-v3 x86-64-v4)
+  endif()
+endif()
+
+# Makes `target`, a shared library whose properties are set, once more for each level.
+function(xgrad_for_each_level target)
+  get_target_property(directory ${target} LIBRARY_OUTPUT_DIRECTORY)
+  if(NOT directory)
+    set(directory "${CMAKE_CURRENT_BINARY_DIR}")
+  endif()
+  # A library's calls of its own functions stay within it: the program's copies of inline functions are of the plain
+  # build.  And nobody replaces its functions by others, so they may be inlined.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions -Wl,-z,defs)
+  set_target_properties(${target} PROPERTIES SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                        BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+  foreach(level IN LISTS xgrad_levels)
+    add_library(${target}_${level} SHARED)
+    foreach(property SOURCES COMPILE_OPTIONS LINK_LIBRARIES LINK_OPTIONS SOVERSION INSTALL_RPATH_USE_LINK_PATH
+                     PRECOMPILE_HEADERS UNITY_BUILD UNITY_BUILD_BATCH_SIZE)
+      get_target_property(value ${target} ${property})
+      if(value)
+        set_property(TARGET ${target}_${level} PROPERTY ${property} "${value}")
+      endif()
+    endforeach()
+    target_compile_options(${target}_${level} PRIVATE -march=${level})
+    set_target_properties(${target}_${level} PROPERTIES OUTPUT_NAME ${target} LIBRARY_OUTPUT_DIRECTORY "${directory}/glibc-hwcaps/${level}"
+                          BUILD_RPATH "$ORIGIN/../.." INSTALL_RPATH "$ORIGIN/../..")
+    add_dependencies(${target} ${target}_${level})
+    install(TARGETS ${target}_${level} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level}" NAMELINK_SKIP)
+  endforeach()
+endfunction()
