@@ -16,13 +16,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::mutex mutex;  // of all that follows
-std::vector<Profile::Event> events;
-Clock::time_point beginning;
+std::mutex profile_mutex;  // of all that follows
+std::vector<Profile::Event> recorded;
+Clock::time_point profile_begin;
 
 thread_local constinit detail::Timed* innermost = nullptr;
 
-double now() { return std::chrono::duration<double, std::micro>(Clock::now() - beginning).count(); }
+double microseconds() { return std::chrono::duration<double, std::micro>(Clock::now() - profile_begin).count(); }
 
 std::size_t thread_number() {
   static std::atomic<std::size_t> next{0};
@@ -51,18 +51,18 @@ std::uint64_t forward_flops(std::string_view op, std::span<const Shape> in, cons
 }  // namespace
 
 Profile::Profile() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(profile_mutex);
   check<ValueError>(!detail::profiling.load(), "Profile: there is one already");
-  events.clear();
-  beginning = Clock::now();
+  recorded.clear();
+  profile_begin = Clock::now();
   detail::profiling.store(true);
 }
 
 Profile::~Profile() { detail::profiling.store(false); }
 
 std::vector<Profile::Event> Profile::events() const {
-  const std::lock_guard lock(mutex);
-  return xgrad::events;
+  const std::lock_guard lock(profile_mutex);
+  return recorded;
 }
 
 void detail::Timed::start(std::string_view name) {
@@ -70,7 +70,7 @@ void detail::Timed::start(std::string_view name) {
   event_->name = name;
   event_->thread = thread_number();
   outer_ = std::exchange(innermost, this);
-  event_->begin = now();
+  event_->begin = microseconds();
 }
 
 void detail::Timed::start(const Node& node) {
@@ -99,16 +99,16 @@ void detail::Timed::count(std::span<const Tensor> inputs, const Tensor& output) 
 }
 
 void detail::Timed::stop() noexcept {
-  event_->end = now();
+  event_->end = microseconds();
   const double all = event_->end - event_->begin;
   event_->self = all - inner_;
   innermost = outer_;
   if (outer_ != nullptr)
     outer_->inner_ += all;
   try {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(profile_mutex);
     if (profiling.load())
-      events.push_back(std::move(*event_));
+      recorded.push_back(std::move(*event_));
   } catch (const std::exception&) {  // no memory: the event is lost, and nothing else
   }
 }

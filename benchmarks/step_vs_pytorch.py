@@ -1,73 +1,84 @@
 #!/usr/bin/env python3
 """Time and memory of one training step, beside PyTorch doing the same step, in turn on the same machine.
 
-  benchmarks/step_vs_pytorch.py --data TEXT [--binary B] [--steps N] [--rounds R] [--reference SCRIPT]
+  benchmarks/step_vs_pytorch.py --data TEXT [--preset P] [--batch-size B] [--steps N] [--rounds R] [--python PYTHON]...
 
-Needs python3-torch.  PyTorch's side is scripts/pytorch/train.py, or another script whose `bench` prints
-"ms_per_step X".  Prints milliseconds per step (median after the first fifth), peak memory,
-and ours as a ratio of PyTorch's.  PyTorch runs as it is fastest here: two threads of its own, one of BLAS's.
+Each --python is an interpreter that has torch (the default is /usr/bin/python3); it runs scripts/pytorch/train.py once with
+one thread and once with two, of which the faster counts.  Prints, for each round, milliseconds a step (median after the
+first fifth), peak memory, and ours as a ratio of theirs; then the medians of the ratios.  --busy keeps the second core
+busy with another program meanwhile.
 """
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 
 def run(command, env):
-    """Runs a command; returns its output and the peak memory of that process in MiB."""
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    out, err = process.stdout.read(), process.stderr.read()
+    """Runs a command; returns the peak memory of that process in MiB."""
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    out = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
-        sys.exit(f"failed: {' '.join(command)}\n{out}{err}")
-    return out, usage.ru_maxrss / 1024
+        sys.exit(f"failed: {' '.join(command)}\n{out}")
+    return usage.ru_maxrss / 1024
 
 
-def train(a, program, env):
-    """Trains the nano recipe; both programs take the same flags and write the same files."""
+def train(a, program, threads, env):
+    """Both programs take the same flags and write the same files."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        _, memory = run([*program, "--preset", "nano", "--data", a.data, "--out", out, "--threads", "2",
-                         "--max-iters", str(a.steps), "--eval-interval", str(a.steps), "--eval-iters", "1"], env)
+        flags = ["--preset", a.preset, "--data", a.data, "--out", out, "--threads", str(threads), "--max-iters", str(a.steps),
+                 "--eval-interval", str(10 * a.steps), "--eval-iters", "1", "--dropout", "0"]
+        if a.batch_size:
+            flags += ["--batch-size", str(a.batch_size)]
+        memory = run([*program, *flags], env)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as f:
             times = [json.loads(line)["ms"] for line in f]
     return statistics.median(times[a.steps // 5:]), memory
 
 
-def ours(a, env):
-    return train(a, [a.binary, "train"], env)
-
-
-def theirs(a, env):
-    env = {**env, "OPENBLAS_NUM_THREADS": "1"}
-    if not a.reference:
-        here = os.path.dirname(os.path.abspath(__file__))
-        return train(a, ["/usr/bin/python3", os.path.join(here, "../scripts/pytorch/train.py")], env)
-    out, memory = run(["/usr/bin/python3", a.reference, "bench", "--data", a.data, "--steps", str(a.steps),
-                       "--threads", "2"], env)
-    return float(out.split()[1]), memory
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference")
     parser.add_argument("--data", required=True)
-    parser.add_argument("--binary", default="build/release/examples/char_transformer")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--binary", default=str(ROOT / "build/release/examples/char_transformer"))
+    parser.add_argument("--python", action="append")
+    parser.add_argument("--preset", default="nano")
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", action="store_true")
     a = parser.parse_args()
+    a.data = os.path.abspath(a.data)
     env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}  # it may name slower kernels
-    rows = []
-    for number in range(a.rounds):
-        (our_ms, our_mb), (their_ms, their_mb) = ours(a, env), theirs(a, env)
-        rows.append((our_ms / their_ms, our_mb / their_mb))
-        print(f"round {number}: xgrad {our_ms:.2f} ms {our_mb:.0f} MiB   PyTorch {their_ms:.2f} ms {their_mb:.0f} MiB   "
-              f"ratio {rows[-1][0]:.2f} time {rows[-1][1]:.2f} memory", flush=True)
-    print(f"median ratio: time {statistics.median(r[0] for r in rows):.2f}, "
-          f"memory {statistics.median(r[1] for r in rows):.2f}")
+    theirs = {**env, "OPENBLAS_NUM_THREADS": "1"}
+    pythons = a.python or ["/usr/bin/python3"]
+    versions = {p: subprocess.run([p, "-c", "import torch; print(torch.__version__)"], stdout=subprocess.PIPE, text=True,
+                                  check=True).stdout.strip() for p in pythons}
+    other = subprocess.Popen(["taskset", "-c", "1", "sh", "-c", "while :; do :; done"]) if a.busy else None
+    ratios = {p: [] for p in pythons}
+    try:
+        for number in range(a.rounds):
+            ms, mb = train(a, [a.binary, "train"], 2, env)
+            print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB", end="", flush=True)
+            for p in pythons:
+                script = [p, str(ROOT / "scripts/pytorch/train.py")]
+                best, memory = min(train(a, script, threads, theirs) for threads in (1, 2))
+                ratios[p].append((ms / best, mb / memory))
+                print(f"   PyTorch {versions[p]} {best:.2f} ms {memory:.0f} MiB, ratio {ms / best:.2f}", end="", flush=True)
+            print()
+    finally:
+        if other:
+            other.kill()
+    for p in pythons:
+        print(f"PyTorch {versions[p]}: median ratio: time {statistics.median(r[0] for r in ratios[p]):.2f}, "
+              f"memory {statistics.median(r[1] for r in ratios[p]):.2f}")
 
 
 main()

@@ -127,7 +127,7 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
   GradientExplanation found;
   Trace trace;
   const Tensor result = f.single("explain_gradient", inputs);
-  const std::vector<Event> events = trace.events();
+  const std::vector<Event>& events = trace.events();
   {
     const ModeGuard unobserved({true, nullptr});
     for (const Event& event : events) {

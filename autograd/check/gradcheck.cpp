@@ -356,7 +356,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
                               const GradcheckOptions& options) {
   const CheckedFunction first = checked_function("gradgradcheck", f, inputs, options);
   auto leaves = first.leaves();
-  const std::vector<Tensor> xs = first.tensors();
+  const std::vector<Tensor>& xs = first.tensors();
   std::vector<Tensor> cotangents, all = inputs;
   std::vector<std::string> output_names;
   for (const CheckedLeaf& leaf : leaves)

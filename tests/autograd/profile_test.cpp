@@ -71,7 +71,7 @@ TEST_CASE("a profile sees all threads, and what throws", "[profile]") {
   const Profile profile;
   on_threads(8, [](std::size_t) { step(); });
   CHECK(std::ranges::count(profile.events(), "linear", &Profile::Event::name) == 8);
-  const Tensor y = ones({2}).requires_grad_() * 1;
+  Tensor y = ones({2}).requires_grad_() * 1;
   y.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
   CHECK_THROWS(sum(y * 2).backward());
   CHECK(find(profile.events(), "sum backward") != nullptr);

@@ -23,21 +23,11 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/threads.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-class Threads {
- public:
-  explicit Threads(std::size_t n) : before_(num_threads()) { set_num_threads(n); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { set_num_threads(before_); }
-
- private:
-  std::size_t before_;
-};
 
 constexpr int skipped = 77, timed_out = 78;
 
