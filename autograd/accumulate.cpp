@@ -24,9 +24,9 @@ void accumulate(Saved& sum, const Tensor& gradient) {
 }
 
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients) {
+    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients, bool graph) {
   static std::mutex mutex;
-  const bool graph = Mode::current().grad_enabled;
+  const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
   std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place
   for (std::unique_lock lock(mutex);; lock.lock()) {

@@ -12,9 +12,11 @@ namespace xgrad {
 /// graphs are recorded.
 void accumulate(Saved& sum, const Tensor& gradient);
 
-/// Adds each gradient to the grad() of its Tensor: all or, if anything throws, none.  Several
+/// Adds each gradient to the grad() of its Tensor, as an op of the graph if it says so: all or, if
+/// anything throws, none.  Several
 /// threads may do this to the same Tensors (PyTorch's AccumulateGrad).
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients);
+    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients,
+    bool create_graph);
 
 }  // namespace xgrad

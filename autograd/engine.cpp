@@ -17,15 +17,16 @@ class Sink::Run {
   // them.
   Run(const GradOptions& options, const std::vector<Tensor>& outputs,
       const std::vector<Tensor>& targets)
-      : create_graph_(options.create_graph),
-        retain_graph_(options.retain_graph || options.create_graph) {
+      : create_graph(options.create_graph),
+        retain_graph_(options.retain_graph || options.create_graph),
+        mode_({create_graph, create_graph ? observer_ : nullptr}) {
     for (const Tensor& x : targets)
       results_.emplace(x.impl().node.get(), Tensor());
     if (!targets.empty())
       find_wanted(outputs);
   }
 
-  bool create_graph() const { return create_graph_; }
+  const bool create_graph;
   bool wants(const std::shared_ptr<Node>& node) const {
     return node != nullptr && (results_.empty() || wanted_.contains(node.get()));
   }
@@ -45,7 +46,12 @@ class Sink::Run {
     return at->second;
   }
 
-  void execute() {
+  // Gives each output its gradient, and goes.
+  void execute(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const bool given = i < gradients.size() && gradients[i].defined();
+      accumulate(slot(outputs[i].impl().node), given ? gradients[i] : ones_like(outputs[i]));
+    }
     while (!queue_.empty()) {
       std::pop_heap(queue_.begin(), queue_.end());
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
@@ -64,7 +70,7 @@ class Sink::Run {
   }
 
   Tensor result(const Tensor& target) const { return results_.at(target.impl().node.get()); }
-  LeafGradients kept() && { return std::move(kept_); }
+  const LeafGradients& kept() const { return kept_; }
 
  private:
   // Largest sequence first; of equals the first to arrive, so that sums are the same in every run.
@@ -115,8 +121,9 @@ class Sink::Run {
         wanted_.insert(node);
   }
 
-  bool create_graph_, retain_graph_;
+  bool retain_graph_;
   Observer* observer_ = Mode::current().observer;
+  ModeGuard mode_;
   std::uint64_t arrivals_left_ = ~std::uint64_t{0};
   std::vector<Task> queue_;  // a heap
   std::unordered_map<const Node*, Saved, std::hash<const Node*>, std::equal_to<>,
@@ -129,7 +136,7 @@ class Sink::Run {
 
 bool Sink::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
 
-bool Sink::create_graph() const { return run_.create_graph(); }
+bool Sink::create_graph() const { return run_.create_graph; }
 
 void Sink::add(std::size_t i, const Tensor& gradient) {
   if (!needs(i))
@@ -169,22 +176,6 @@ Buffer<T> Sink::buffer(std::size_t i) {
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);
 
-static ModeGuard run_mode(const GradOptions& options) {
-  return ModeGuard(
-      {options.create_graph, options.create_graph ? Mode::current().observer : nullptr});
-}
-
-// Gives each output its gradient, and goes.
-static void start(Sink::Run& run, const std::vector<Tensor>& outputs, const GradOptions& options) {
-  const ModeGuard mode = run_mode(options);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const bool given = i < options.grad_outputs.size() && options.grad_outputs[i].defined();
-    accumulate(run.slot(outputs[i].impl().node),
-               given ? options.grad_outputs[i] : ones_like(outputs[i]));
-  }
-  run.execute();
-}
-
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -201,7 +192,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   };
   for (std::size_t i = 0; i < inputs.size(); ++i)  // before anything runs and is freed
     check_used(i, run.wants(inputs[i].impl().node));
-  start(run, outputs, options);
+  run.execute(outputs, options.grad_outputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     results.push_back(run.result(inputs[i]));
     check_used(i, results.back().defined());
@@ -212,14 +203,13 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options) {
   check_outputs(outputs, options.grad_outputs, "backward");
   Sink::Run run(options, outputs, {});
-  start(run, outputs, options);
-  return std::move(run).kept();
+  run.execute(outputs, options.grad_outputs);
+  return run.kept();
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
-  const LeafGradients gradients = leaf_gradients(outputs, options);
-  const ModeGuard mode = run_mode(options);
-  accumulate_grads(gradients);  // only now: an exception before this has changed nothing
+  // Only what is complete is added: an exception before this has changed nothing.
+  accumulate_grads(leaf_gradients(outputs, options), options.create_graph);
 }
 
 }  // namespace xgrad

@@ -121,8 +121,7 @@ double backward(std::size_t rows, const ShardLoss& loss) {
   };
   std::vector<Part> parts = run_shards(rows, run);
   const double loss_of_all = total(parts);
-  const ModeGuard no_graph({false, nullptr});
-  accumulate_grads(sum(std::move(parts)));
+  accumulate_grads(sum(std::move(parts)), false);
   return loss_of_all;
 }
 
