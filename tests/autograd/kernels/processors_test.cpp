@@ -35,6 +35,8 @@ TEST_CASE("a control group limits the threads, and so do those above it", "[thre
   CHECK(processors_of_group(root, "/a/b") == std::nullopt);
   limit("/a/b", "250000 100000");
   CHECK(processors_of_group(root, "/a/b") == 3);
+  limit("/a", "800000 100000");
+  CHECK(processors_of_group(root, "/a/b") == 3);
   limit("/a", "100000 100000");
   CHECK(processors_of_group(root, "/a/b") == 1);
   limit("", "50000 100000");

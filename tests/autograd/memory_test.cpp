@@ -1,0 +1,48 @@
+// Blocks of memory: every size, alignment, and what is kept for whom.
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+#include <xgrad/autograd/memory.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+
+TEST_CASE("blocks of all sizes are aligned and whole", "[memory]") {
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = 1; bytes <= 1024; ++bytes)
+    sizes.push_back(bytes);
+  for (std::size_t power = 11; power <= 23; ++power)
+    for (const std::size_t part : {4, 5, 6, 7})
+      for (const std::size_t off : {-1, 0, 1})
+        sizes.push_back((std::size_t{1} << power) / 4 * part + off);
+  for (int round = 0; round < 2; ++round) {  // new blocks, then kept ones
+    std::vector<unsigned char*> blocks;
+    for (const std::size_t bytes : sizes) {
+      blocks.push_back(static_cast<unsigned char*>(allocate_bytes(bytes)));
+      CHECK(reinterpret_cast<std::uintptr_t>(blocks.back()) % 64 == 0);
+      std::memset(blocks.back(), static_cast<int>(bytes % 251), bytes);
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {  // nobody else has written there
+      const auto mark = static_cast<unsigned char>(sizes[i] % 251);
+      CHECK(blocks[i][0] == mark);
+      CHECK(blocks[i][sizes[i] - 1] == mark);
+      free_bytes(blocks[i], sizes[i]);
+    }
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("a large block that one thread frees is there for another", "[memory]") {
+  constexpr std::size_t bytes = std::size_t{3} << 20;
+  void* first = nullptr;
+  std::thread([&] { first = allocate_bytes(bytes); }).join();
+  free_bytes(first, bytes);
+  void* second = nullptr;
+  std::thread([&] { second = allocate_bytes(bytes); }).join();
+  CHECK(second == first);
+  free_bytes(second, bytes);
+}
+#endif
