@@ -1,11 +1,12 @@
 #include <xgrad/autograd/memory.hpp>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <mutex>
 #include <new>
-#include <thread>
 
 namespace xgrad {
 
@@ -109,30 +110,27 @@ struct Store : Blocks {
   std::size_t used = 0, most_used = 0;
 };
 
-Store& store() {  // never destroyed: a Tensor with static storage may still need it
-  static Store* const only = new Store;
+// A child process starts with an empty one, for another thread may have been at work on this one.
+// Never destroyed: a Tensor with static storage may still need it.
+Store& store() {
+  alignas(Store) static unsigned char memory[sizeof(Store)];
+  static Store* const only = [] {
+    pthread_atfork(nullptr, nullptr, [] { new (memory) Store; });
+    return new (memory) Store;
+  }();
   return *only;
 }
 
-// A child process may have been made while another thread had the lock, which then nobody returns:
-// so nobody waits for it for long, and who does not get it asks the system.
-std::unique_lock<std::mutex> lock_briefly(std::mutex& mutex) {
-  std::unique_lock lock(mutex, std::try_to_lock);
-  for (int i = 0; i < 1000 && !lock; ++i) {
-    std::this_thread::yield();
-    lock.try_lock();
-  }
-  return lock;
-}
-
-// What is kept goes back before a large allocation fails.
+// What is kept goes back before an allocation fails, if it is worth it.
 void* from_system(std::size_t bytes) {
-  constexpr std::size_t large = std::size_t{1} << 20;
-  if (bytes >= large) {
-    if (void* const block = ::operator new(bytes, alignment, std::nothrow))
-      return block;
-    if (const auto lock = lock_briefly(store().mutex))
-      store().shrink(0);
+  constexpr std::size_t much = std::size_t{64} << 20;
+  try {
+    return ::operator new(bytes, alignment);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(store().mutex);
+    if (store().kept < much)
+      throw;
+    store().shrink(0);
   }
   return ::operator new(bytes, alignment);
 }
@@ -140,6 +138,8 @@ void* from_system(std::size_t bytes) {
 }  // namespace
 
 void* allocate_bytes(std::size_t bytes) {
+  if (bytes > static_cast<std::size_t>(-1) / 2)  // before it is rounded up
+    throw std::bad_alloc();
   if (!keep_blocks)
     return ::operator new(bytes, alignment);
   const SizeClass size = size_class(bytes);
@@ -150,7 +150,8 @@ void* allocate_bytes(std::size_t bytes) {
     return from_system(size.bytes);
   }
   Store& s = store();
-  if (const auto lock = lock_briefly(s.mutex)) {
+  {
+    const std::lock_guard lock(s.mutex);
     if (void* const block = s.take(size)) {
       s.used += size.bytes;
       return block;
@@ -158,10 +159,9 @@ void* allocate_bytes(std::size_t bytes) {
     s.shrink(s.most_used - std::min(s.most_used, s.used + size.bytes));
   }
   void* const block = from_system(size.bytes);
-  if (const auto lock = lock_briefly(s.mutex)) {
-    s.used += size.bytes;
-    s.most_used = std::max(s.most_used, s.used);
-  }
+  const std::lock_guard lock(s.mutex);
+  s.used += size.bytes;
+  s.most_used = std::max(s.most_used, s.used);
   return block;
 }
 
@@ -173,7 +173,8 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
         return c->keep(size, block);
     } else {
       Store& s = store();
-      if (const auto lock = lock_briefly(s.mutex)) {
+      {
+        const std::lock_guard lock(s.mutex);
         s.used -= std::min(s.used, size.bytes);
         if (s.kept + s.used + size.bytes <= s.most_used)
           return s.keep(size, block);

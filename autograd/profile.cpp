@@ -18,11 +18,13 @@ using Clock = std::chrono::steady_clock;
 
 std::mutex profile_mutex;  // of all that follows
 std::vector<Profile::Event> recorded;
-Clock::time_point profile_begin;
+double profile_begin = 0;  // microseconds
 
 thread_local constinit detail::Timed* innermost = nullptr;
 
-double microseconds() { return std::chrono::duration<double, std::micro>(Clock::now() - profile_begin).count(); }
+double microseconds() {
+  return std::chrono::duration<double, std::micro>(Clock::now().time_since_epoch()).count();
+}
 
 std::size_t thread_number() {
   static std::atomic<std::size_t> next{0};
@@ -33,6 +35,8 @@ std::size_t thread_number() {
 // 2 for each multiply-add of a product.  An input without a shape is one that wants no gradient.
 std::uint64_t forward_flops(std::string_view op, std::span<const Shape> in, const Shape& y) {
   const auto size = [&](std::size_t i, int d) -> std::uint64_t {
+    if (i >= in.size())  // an op of the user's own that has this name
+      return 0;
     const Shape& s = in[i];
     return s.size() < 2 ? 0 : static_cast<std::uint64_t>(s[d]);
   };
@@ -54,7 +58,7 @@ Profile::Profile() {
   const std::lock_guard lock(profile_mutex);
   check<ValueError>(!detail::profiling.load(), "Profile: there is one already");
   recorded.clear();
-  profile_begin = Clock::now();
+  profile_begin = microseconds();
   detail::profiling.store(true);
 }
 
@@ -68,14 +72,12 @@ std::vector<Profile::Event> Profile::events() const {
 void detail::Timed::start(std::string_view name) {
   event_ = std::make_unique<Profile::Event>();
   event_->name = name;
-  event_->thread = thread_number();
-  outer_ = std::exchange(innermost, this);
-  event_->begin = microseconds();
+  enter();
 }
 
 void detail::Timed::start(const Node& node) {
-  start(node.op);
-  event_->name += " backward";
+  event_ = std::make_unique<Profile::Event>();
+  event_->name = node.op + " backward";
   std::vector<Shape> shapes;
   std::uint64_t elements = numel(node.shape);
   for (const auto& input : node.inputs) {
@@ -85,6 +87,14 @@ void detail::Timed::start(const Node& node) {
   const std::uint64_t itemsize = node.dtype == DType::float32 ? 4 : 8;
   event_->bytes = 2 * elements * itemsize;                         // values and gradients
   event_->flops = 2 * forward_flops(node.op, shapes, node.shape);  // for each of two inputs
+  enter();
+}
+
+// Last, for nothing may throw after it: only a Timed that was made is destroyed.
+void detail::Timed::enter() {
+  event_->thread = thread_number();
+  outer_ = std::exchange(innermost, this);
+  event_->begin = microseconds();
 }
 
 void detail::Timed::count(std::span<const Tensor> inputs, const Tensor& output) {
@@ -107,8 +117,11 @@ void detail::Timed::stop() noexcept {
     outer_->inner_ += all;
   try {
     const std::lock_guard lock(profile_mutex);
-    if (profiling.load())
+    if (profiling.load() && event_->begin >= profile_begin) {  // not of a Profile before this one
+      event_->begin -= profile_begin;
+      event_->end -= profile_begin;
       recorded.push_back(std::move(*event_));
+    }
   } catch (const std::exception&) {  // no memory: the event is lost, and nothing else
   }
 }

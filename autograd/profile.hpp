@@ -72,6 +72,7 @@ class Timed {
  private:
   void start(std::string_view name);
   void start(const Node& node);
+  void enter();
   void stop() noexcept;
   void count(std::span<const Tensor> inputs, const Tensor& output);
 

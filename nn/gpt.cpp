@@ -176,7 +176,8 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
     rows[b].assign(idx.data() + b * idx.size(1), idx.data() + (b + 1) * idx.size(1));
   std::vector<std::int64_t> tokens(B);
   std::size_t length = idx.size(1);
-  const std::size_t capacity = std::min(config.block_size, length + max_new_tokens);
+  const std::size_t left = config.block_size - std::min(config.block_size, length);
+  const std::size_t capacity = config.block_size - left + std::min(left, max_new_tokens);
   std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
   for (std::size_t step = 0; step < max_new_tokens; ++step, ++length) {
     if (length > config.block_size)  // the window moves, and with it the position of every token

@@ -49,8 +49,9 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   if (k.dtype() != v.dtype())
     fail<DTypeError>("KeyValueCache: k is {} but v is {}", to_string(k.dtype()),
                      to_string(v.dtype()));
-  check_fits("k", k, keys_.get(), length_);
-  check_fits("v", v, values_.get(), length_);
+  const bool first = length_ == 0;
+  check_fits("k", k, first ? nullptr : keys_.get(), length_);
+  check_fits("v", v, first ? nullptr : values_.get(), length_);
   const std::size_t positions = keys[-2];
   if (positions > capacity_ - length_)
     fail<ValueError>("KeyValueCache: {} positions are held and {} more do not fit its capacity, {}",
@@ -61,15 +62,21 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   const auto room = [&](const Tensor& x) {
     return zeros(with_positions(x.shape(), capacity_), x.dtype()).impl().value;
   };
-  if (keys_ == nullptr) {
+  if (first) {
     auto empty = room(k);
     values_ = room(v);
     keys_ = std::move(empty);
+    written_ = 0;
   }
   make_sole_owner(keys_);
   make_sole_owner(values_);
   put(k, length_, *keys_);
   put(v, length_, *values_);
+  const std::size_t end = length_ + positions;
+  if (written_ > end)  // positions that were forgotten
+    for (const auto& [x, held] : {std::pair(&k, keys_.get()), std::pair(&v, values_.get())})
+      put(zeros(with_positions(x->shape(), written_ - end), x->dtype()), end, *held);
+  written_ = end;
   const Held held{Tensor(keys_, nullptr), Tensor(values_, nullptr), length_};
   length_ += positions;
   return held;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::nn {
@@ -47,6 +48,7 @@ class KeyValueCache {
 
  private:
   std::size_t capacity_, length_ = 0;
+  std::size_t written_ = 0;                     // positions from here on are zeros
   std::shared_ptr<const Value> keys_, values_;  // null if nothing is held
 };
 
@@ -54,16 +56,17 @@ class KeyValueCache {
 /// theirs: qkv (B, T, 3C) -> (B, T, C).  Errors as of append().
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, KeyValueCache& cache);
 
-/// Returns f().  If it throws, the caches, which hold equally many positions, hold what they held
-/// before.
+/// Returns f().  If it throws, the caches hold what they held before.
 template <class F>
 Tensor all_or_nothing(std::span<KeyValueCache> caches, const F& f) {
-  const std::size_t held = caches.empty() ? 0 : caches.front().length();
+  std::vector<std::size_t> held;
+  for (const KeyValueCache& cache : caches)
+    held.push_back(cache.length());
   try {
     return f();
   } catch (...) {
-    for (KeyValueCache& cache : caches)
-      cache.truncate(held);
+    for (std::size_t i = 0; i < caches.size(); ++i)
+      caches[i].truncate(held[i]);
     throw;
   }
 }

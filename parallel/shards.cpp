@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/engine.hpp>
@@ -33,7 +34,8 @@ LeafGradients sum(std::vector<Part> parts) {
         leaves.push_back(leaf);
         gradients.emplace_back();
       }
-      gradients[at->second].push_back(std::move(gradient));
+      // Its own handle: what a hook has given or kept is not added to.
+      gradients[at->second].push_back(std::exchange(gradient, {}).detach());
     }
   parts.clear();  // nothing else holds the gradients now, so they are added to in place
   foreach_sum_(gradients);
@@ -116,7 +118,9 @@ double backward(std::size_t rows, const ShardLoss& loss) {
   const auto run = [&](std::size_t begin, std::size_t end, double weight) {
     const Tensor mean = loss(begin, end);
     Part part = part_of(mean, weight);
-    part.gradients = leaf_gradients({mean}, {.grad_outputs = {full_like(mean, weight)}});
+    // Shards may share a part of the graph that was made before them.
+    part.gradients =
+        leaf_gradients({mean}, {.grad_outputs = {full_like(mean, weight)}, .retain_graph = true});
     return part;
   };
   std::vector<Part> parts = run_shards(rows, run);

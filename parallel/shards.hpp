@@ -19,7 +19,8 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 /// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed in
 /// the order of the shards, so they are the same on any number of threads.  `loss` is called by
 /// several threads at a time, each with a graph of its own; it reads what it shares with others and
-/// writes nothing of it.  Hooks on leaves are called for each shard.
+/// writes nothing of it.  Hooks on leaves are called for each shard, and
+/// again if a later draw makes the batch run whole.
 ///
 /// The batch stays whole where its parts would not be the same: if the loss draws random numbers
 /// (dropout), for then their order counts, and if an Observer looks on (Trace, DetectAnomaly).
@@ -54,13 +55,15 @@ auto of_rows(const Loss& loss, const Batch&... batch) {
 /// The same of loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks: it is given some
 /// rows of each.  ShapeError unless all have as many.
 template <class Loss, class... Batch>
-requires std::invocable<const Loss&, const Batch&...>
-double backward(const Loss& loss, const Batch&... batch) {
+requires(sizeof...(Batch) > 0 &&
+         std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
+                                                                       const Batch&... batch) {
   return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
 }
 template <class Loss, class... Batch>
-requires std::invocable<const Loss&, const Batch&...>
-double mean_loss(const Loss& loss, const Batch&... batch) {
+requires(sizeof...(Batch) > 0 &&
+         std::invocable<const Loss&, const Batch&...>) double mean_loss(const Loss& loss,
+                                                                        const Batch&... batch) {
   return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
 }
 

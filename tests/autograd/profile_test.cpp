@@ -77,6 +77,18 @@ TEST_CASE("a profile sees all threads, and what throws", "[profile]") {
   CHECK(find(profile.events(), "sum backward") != nullptr);
 }
 
+TEST_CASE("an op that has the name of a product is one of the user's own", "[profile]") {
+  const Profile profile;
+  const Tensor x = ones({2, 3}).requires_grad_();
+  for (const char* name : {"linear", "matmul", "scaled_dot_product_attention"})
+    record(
+        name, {x}, [](std::span<const Tensor> in) { return in[0] * 2; },
+        [](Sink& sink) { sink.add(0, sink.gradient() * 2); })
+        .sum()
+        .backward();
+  CHECK(find(profile.events(), "linear")->flops == 0);
+}
+
 TEST_CASE("one profile at a time, and nothing without", "[profile]") {
   {
     const Profile profile;

@@ -247,6 +247,21 @@ TEST_CASE("a child may be forked while another thread works", "[threads]") {
   other.join();
 }
 
+TEST_CASE("a child may be forked while another thread makes Tensors and gradients", "[threads]") {
+  const Tensor w = ones({1 << 16}).requires_grad_();
+  const auto work = [&w] { sum(w * 2).backward(); };
+  use_blas();
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop)
+      work();
+  });
+  for (int i = 0; i < 20; ++i)
+    CHECK(in_child([&] { return work(), 0; }) == 0);
+  stop = true;
+  other.join();
+}
+
 TEST_CASE("a child may be forked within a task", "[threads]") {
   const Threads three(3);
   std::atomic<int> good{0};

@@ -325,3 +325,30 @@ TEST_CASE("An exception in on_token ends the generation and corrupts nothing",
   CHECK(one.state() == two.state());  // the draws of four tokens, and no more
   CHECK(same(model.generate({{3}, {4}}, 30, one), model.generate({{3}, {4}}, 30, two)));
 }
+
+TEST_CASE("What a cache has forgotten is gone", "[cache]") {
+  const NoGrad no_grad;
+  nn::KeyValueCache cache(4);
+  cache.append(zeros({1, 1, 0, 2}), zeros({1, 1, 0, 2}));  // no positions: nothing is held
+  cache.append(full({2, 1, 3, 2}, 7), full({2, 1, 3, 2}, 7));
+  cache.truncate(1);
+  const auto held = cache.append(ones({2, 1, 1, 2}), ones({2, 1, 1, 2}));
+  for (const Tensor& x : {held.keys, held.values})
+    CHECK(x.narrow(2, 2, 2).abs().sum().item() == 0);
+
+  const nn::GPT model = far_from_uniform();
+  std::vector<nn::KeyValueCache> caches(model.h.size(), nn::KeyValueCache(6));
+  model.last_logits({{1, 2, 3, 4, 5}}, caches);
+  caches.back().truncate(3);
+  CHECK_THROWS_AS(model.last_logits({{1}}, caches), ValueError);
+  CHECK(caches.front().length() == 5);
+  CHECK(caches.back().length() == 3);
+}
+
+TEST_CASE("As many tokens as there are numbers, until on_token ends it", "[generate][cache]") {
+  const nn::GPT model = far_from_uniform();
+  Generator generator(5);
+  const auto enough = [](auto) { throw std::runtime_error("enough"); };
+  CHECK_THROWS_WITH(model.generate({{3, 4}}, std::size_t(-1), generator, {.on_token = enough}),
+                    "enough");
+}

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -229,4 +230,43 @@ TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") 
     for (double& g : list)
       g *= 2 * times;
   CHECK(largest_difference(gradients(model), expected) < 1e-5);
+}
+
+TEST_CASE("what a hook gives or keeps is not added to", "[parallel]") {
+  Tensor w = ones({4}).requires_grad_();
+  const Tensor constant = ones({4});
+  const Tensor x = arange(0, 8);
+  const auto loss = [&](const Tensor& rows) { return (w * rows.mean()).sum(); };
+  const std::size_t id = w.register_hook([&](const Tensor&) { return constant; });
+  for (int i = 0; i < 3; ++i) {
+    parallel::backward(loss, x);
+    CHECK(w.grad().sum().item() == 16);  // 1, of each of four shards
+    w.zero_grad();
+  }
+  CHECK(constant.sum().item() == 4);
+  w.remove_hook(id);
+  std::vector<Tensor> seen;
+  std::mutex mutex;
+  w.register_hook([&](const Tensor& g) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(g);
+    return g * 2;
+  });
+  parallel::backward(loss, x);
+  CHECK(w.grad().sum().item() == Approx(4 * 2 * 3.5));
+  double sum = 0;
+  for (const Tensor& g : seen)
+    sum += g.sum().item();
+  CHECK(sum == Approx(4 * 3.5));
+}
+
+TEST_CASE("shards may share a graph that was made before them", "[parallel]") {
+  const Threads threads(4);
+  const Tensor w = full({64}, 0.5).requires_grad_();
+  for (int i = 0; i < 200; ++i) {
+    const Tensor square = (w * w).sum();
+    parallel::backward([&](const Tensor& rows) { return square * rows.mean(); }, ones({8}));
+    REQUIRE(w.grad().sum().item() == Approx(64));
+    Tensor(w).zero_grad();
+  }
 }
