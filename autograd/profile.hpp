@@ -36,7 +36,7 @@ class Profile {
   /// what this machine does at most on one thread: its rate of matrix products, else of memory.
   std::string table() const;
 
-  /// Those rates, measured on a large matrix product and a large copy: 0.05 s.
+  /// Those rates, measured on a large matrix product and a large copy.
   struct Roof {
     double flops_per_second, bytes_per_second;
   };

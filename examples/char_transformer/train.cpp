@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/check/anomaly.hpp>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -86,6 +85,7 @@ class Training {
  private:
   StepRecord make_step(std::size_t step);
   [[noreturn]] void stop_before_update(const std::string& what, const Generator& generator);
+  double add_gradients_of_batch(Generator& generator) const;
   double add_gradients();
   std::optional<double> evaluate_after(std::size_t step, const Stop& stop) const;
   void save(const RunDir& run_dir, std::size_t steps);
@@ -135,9 +135,9 @@ double Training::estimated_seconds() const {
   // The first is slower than all that follow.
   for (int i = 0; i < 10 && spent < enough; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
-                                                  recipe_.batch_size, generator);
-    xgrad::grad({model_.loss(x, y)}, parameters_);
+    add_gradients_of_batch(generator);
+    for (Tensor p : parameters_)
+      p.zero_grad();
     const double ms = milliseconds(std::chrono::steady_clock::now() - begin);
     best = std::min(best, ms);
     spent += ms;
@@ -156,20 +156,24 @@ double Training::estimated_seconds() const {
   return ms_per_token * tokens / 1000;
 }
 
+/// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
+double Training::add_gradients_of_batch(Generator& generator) const {
+  const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
+                                                recipe_.batch_size, generator);
+  const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
+  return xgrad::parallel::backward(
+      [&](const Indices& inputs, const Indices& targets) {
+        const Tensor mean = model_.loss(inputs, targets);
+        return n == 1 ? mean : mean / n;
+      },
+      x, y);
+}
+
 /// Adds the gradient of the mean loss over the step's batches; returns that loss.
 double Training::add_gradients() {
-  const std::size_t n = recipe_.gradient_accumulation_steps;
   double loss = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
-                                                  recipe_.batch_size, xgrad::default_generator());
-    loss += xgrad::parallel::backward(
-        [&](const Indices& inputs, const Indices& targets) {
-          const Tensor mean = model_.loss(inputs, targets);
-          return n == 1 ? mean : mean / static_cast<double>(n);
-        },
-        x, y);
-  }
+  for (std::size_t i = 0; i < recipe_.gradient_accumulation_steps && std::isfinite(loss); ++i)
+    loss += add_gradients_of_batch(xgrad::default_generator());
   return loss;
 }
 
