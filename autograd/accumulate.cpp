@@ -1,20 +1,16 @@
 #include <xgrad/autograd/accumulate.hpp>
 
-#include <pthread.h>
-
 #include <mutex>
-#include <new>
 #include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/fork.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
 
+// A sum that a parent process was in the middle of at a fork() stays as it is in the child.
 static std::mutex mutex;
-
-// In a child process nobody may be there to unlock it.  A sum that the parent was in the middle of
-// then stays as it is.
-static void forget_owner() { new (&mutex) std::mutex; }
+static const kernels::RenewedInChild<mutex> renewed;
 
 static void add_in_place(const Value& sum, const Tensor& gradient) {
   dispatch(sum.dtype, [&]<class T>() {
@@ -34,7 +30,6 @@ void accumulate(Saved& sum, const Tensor& gradient) {
 
 void accumulate_grads(
     const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients, bool graph) {
-  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, forget_owner);
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
   std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place

@@ -1,12 +1,12 @@
 #include <xgrad/autograd/memory.hpp>
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <mutex>
 #include <new>
+#include <type_traits>
+#include <xgrad/autograd/kernels/fork.hpp>
 
 namespace xgrad {
 
@@ -110,16 +110,11 @@ struct Store : Blocks {
   std::size_t used = 0, most_used = 0;
 };
 
+// There before and after all else: a Tensor with static storage may need it.
+constinit Store store;
+static_assert(std::is_trivially_destructible_v<Store>);
 // A child process starts with an empty one, for another thread may have been at work on this one.
-// Never destroyed: a Tensor with static storage may still need it.
-Store& store() {
-  alignas(Store) static unsigned char memory[sizeof(Store)];
-  static Store* const only = [] {
-    pthread_atfork(nullptr, nullptr, [] { new (memory) Store; });
-    return new (memory) Store;
-  }();
-  return *only;
-}
+const kernels::RenewedInChild<store> renewed_store;
 
 // What is kept goes back before an allocation fails, if it is worth it.
 void* from_system(std::size_t bytes) {
@@ -127,10 +122,10 @@ void* from_system(std::size_t bytes) {
   try {
     return ::operator new(bytes, alignment);
   } catch (const std::bad_alloc&) {
-    const std::lock_guard lock(store().mutex);
-    if (store().kept < much)
+    const std::lock_guard lock(store.mutex);
+    if (store.kept < much)
       throw;
-    store().shrink(0);
+    store.shrink(0);
   }
   return ::operator new(bytes, alignment);
 }
@@ -149,19 +144,18 @@ void* allocate_bytes(std::size_t bytes) {
         return block;
     return from_system(size.bytes);
   }
-  Store& s = store();
   {
-    const std::lock_guard lock(s.mutex);
-    if (void* const block = s.take(size)) {
-      s.used += size.bytes;
+    const std::lock_guard lock(store.mutex);
+    if (void* const block = store.take(size)) {
+      store.used += size.bytes;
       return block;
     }
-    s.shrink(s.most_used - std::min(s.most_used, s.used + size.bytes));
+    store.shrink(store.most_used - std::min(store.most_used, store.used + size.bytes));
   }
   void* const block = from_system(size.bytes);
-  const std::lock_guard lock(s.mutex);
-  s.used += size.bytes;
-  s.most_used = std::max(s.most_used, s.used);
+  const std::lock_guard lock(store.mutex);
+  store.used += size.bytes;
+  store.most_used = std::max(store.most_used, store.used);
   return block;
 }
 
@@ -172,13 +166,10 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
       if (Cache* const c = live_cache(); c != nullptr && c->kept + size.bytes <= most_small)
         return c->keep(size, block);
     } else {
-      Store& s = store();
-      {
-        const std::lock_guard lock(s.mutex);
-        s.used -= std::min(s.used, size.bytes);
-        if (s.kept + s.used + size.bytes <= s.most_used)
-          return s.keep(size, block);
-      }
+      const std::lock_guard lock(store.mutex);
+      store.used -= std::min(store.used, size.bytes);
+      if (store.kept + store.used + size.bytes <= store.most_used)
+        return store.keep(size, block);
     }
   }
   ::operator delete(block, alignment);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/kernels/fork.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 
 namespace xgrad {
@@ -17,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::mutex profile_mutex;  // of all that follows
+const kernels::RenewedInChild<profile_mutex> renewed_mutex;
 std::vector<Profile::Event> recorded;
 double profile_begin = 0;  // microseconds
 

@@ -1,6 +1,5 @@
 #include <xgrad/autograd/kernels/parallel.hpp>
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/fork.hpp>
 #include <xgrad/autograd/kernels/processors.hpp>
 #include <xgrad/autograd/threads.hpp>
 
@@ -140,11 +140,9 @@ Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may sti
 std::atomic<std::size_t> threads_wanted = kernels::default_threads();
 
 // A child process has the thread that called fork() and no other: it starts its own.  Whatever
-// those of the parent were doing, their pool and its mutex are left alone.
-void forget_pool() {
-  new (&pool_mutex) std::mutex;
-  pool = nullptr;
-}
+// those of the parent were doing, their pool is left alone.
+const kernels::RenewedInChild<pool_mutex> renewed_mutex;
+const kernels::RenewedInChild<pool> renewed_pool;
 
 // How many of n threads there is address space for, where it is limited: a stack, the allocator's
 // arena, and 128 MiB that OpenBLAS takes for each thread that multiplies.  It would try forever.
@@ -166,7 +164,6 @@ Pool* start_threads() {
   std::size_t wanted = threads_wanted.load();
   if (pool != nullptr && pool->threads() == wanted)
     return pool;
-  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, forget_pool);
   delete std::exchange(pool, nullptr);
   pool = new (std::nothrow) Pool(threads_with_room(wanted));
   // Not if another number has been asked for meanwhile.
