@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
@@ -96,8 +95,8 @@ void export_model(const ExportOptions& options) {
   for (const auto& [name, x] : checkpoint.model)
     file.tensors.emplace(name, x);
   file.metadata = {{"format", "pt"},
-                   {"config", checkpoint.config},
-                   {"characters", xgrad::data::encode_utf8(checkpoint.characters.list())}};
+                   {"config", config_in(checkpoint)},
+                   {"characters", xgrad::data::encode_utf8(characters_in(checkpoint).list())}};
   xgrad::io::save_safetensors(options.out, file);
   fmt::print("{} tensors are in {}.\n", file.tensors.size(), options.out);
 }
@@ -124,11 +123,9 @@ void import_model(const ImportOptions& options) {
     const std::string converted = xgrad::io::load(model, file, causal_masks(file));
     const xgrad::optim::AdamW optimizer(
         xgrad::optim::decay_matrices(xgrad::nn::parameters(model), {}));
-    xgrad::io::Checkpoint checkpoint =
-        xgrad::io::take_checkpoint(model, optimizer, 0, xgrad::Generator());
-    checkpoint.config = format_config(config, options.data.empty() ? notes.data : options.data);
-    checkpoint.characters = characters;
-    xgrad::io::save_checkpoint(options.out, checkpoint);
+    const std::string data = options.data.empty() ? notes.data : options.data;
+    xgrad::io::save_checkpoint(options.out, model, optimizer,
+                               {.user = user_json(format_config(config, data), characters)});
     if (!converted.empty())
       fmt::print("Converted: {}.\n", converted);
   } catch (const xgrad::ValueError& error) {  // the sizes

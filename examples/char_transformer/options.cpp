@@ -122,7 +122,7 @@ Command parse_command(int argc, const char* const* argv) {
   add_seed(train_flags, train.seed);
   add_threads(train_flags, train.threads);
   train_flags.boolean("--profile", train.profile,
-                   "print where ten steps spend their time; and DIR/trace.json");
+                      "print where ten steps spend their time; and DIR/trace.json");
   RecipeFlags recipe(train_flags, train.recipe);
   add_model(train_flags, recipe);
   add_training(train_flags, recipe, train.recipe.min_lr);

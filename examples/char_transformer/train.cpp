@@ -211,11 +211,10 @@ StepRecord Training::make_step(std::size_t step) {
 }
 
 void Training::save(const RunDir& run_dir, std::size_t steps) {
-  xgrad::io::Checkpoint checkpoint =
-      xgrad::io::take_checkpoint(model_, optimizer_, steps, xgrad::default_generator());
-  checkpoint.config = format_config(options_, source_.characters.size());
-  checkpoint.characters = source_.characters;
-  xgrad::io::save_checkpoint(run_dir.checkpoint(), checkpoint);
+  xgrad::io::save_checkpoint(
+      run_dir.checkpoint(), model_, optimizer_,
+      {.step = steps,
+       .user = user_json(format_config(options_, source_.characters.size()), source_.characters)});
   saved_steps_ = steps;
 }
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/json.hpp>
 
 namespace char_transformer {
@@ -42,7 +42,8 @@ xgrad::nn::GPTConfig read_model_config(const Json& config, const std::string& pa
 
 /// Compares with the tensors that are there before a model is made, which may be larger than
 /// memory if the configuration is wrong.
-void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint& checkpoint) {
+void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint& checkpoint,
+                 std::size_t characters) {
   const auto check_shape = [&](const std::string& name, const Shape& expected) {
     for (const auto& [stored, x] : checkpoint.model) {
       if (stored == name && x.shape() == expected)
@@ -63,9 +64,9 @@ void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint
   if (config.n_layer > checkpoint.model.size())
     throw FileError(fmt::format("{}: its configuration asks for {} layers, but it has {} tensors",
                                 checkpoint.path, config.n_layer, checkpoint.model.size()));
-  if (checkpoint.characters.size() != config.vocab_size)
+  if (characters != config.vocab_size)
     throw FileError(fmt::format("{}: its configuration has vocab_size {}, but {} characters",
-                                checkpoint.path, config.vocab_size, checkpoint.characters.size()));
+                                checkpoint.path, config.vocab_size, characters));
 }
 
 /// Absolute, so that the model can be evaluated from any folder; null is the embedded corpus.
@@ -126,6 +127,31 @@ std::string format_config(const xgrad::nn::GPTConfig& config, const std::string&
                {"bias", config.bias}});
 }
 
+Json user_json(const std::string& config, const xgrad::data::Characters& characters) {
+  return JsonObject{{"config", parse(config)},
+                    {"characters", xgrad::data::encode_utf8(characters.list())}};
+}
+
+std::string config_in(const xgrad::io::Checkpoint& checkpoint) {
+  const auto* const config = checkpoint.user.find<JsonObject>("config");
+  if (config == nullptr)
+    throw FileError(fmt::format("{}: its configuration is not a JSON object", checkpoint.path));
+  return dump(*config);
+}
+
+xgrad::data::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
+  const auto* const list = checkpoint.user.find<std::string>("characters");
+  if (list == nullptr)
+    throw FileError(
+        fmt::format("{}: a checkpoint of another program: it has no characters", checkpoint.path));
+  try {
+    return xgrad::data::Characters::from_list(xgrad::data::decode_utf8(*list, "characters"));
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(
+        fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, error.what()));
+  }
+}
+
 ModelNotes read_notes(const std::string& text) {
   ModelNotes notes;
   const Json config = parse(text);
@@ -148,14 +174,13 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) 
 }
 
 TrainedModel load_trained_model(const std::string& path) {
-  xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
-  const Json config = parse(checkpoint.config);
-  if (config.as<JsonObject>() == nullptr)
-    throw FileError(fmt::format("{}: its configuration is not a JSON object", path));
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+  const Json config = parse(config_in(checkpoint));
   const xgrad::nn::GPTConfig sizes = read_model_config(config, path);
-  check_sizes(sizes, checkpoint);
+  xgrad::data::Characters characters = characters_in(checkpoint);
+  check_sizes(sizes, checkpoint, characters.size());
   try {
-    TrainedModel trained{xgrad::nn::GPT(sizes), std::move(checkpoint.characters), {}};
+    TrainedModel trained{xgrad::nn::GPT(sizes), std::move(characters), {}};
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     xgrad::nn::eval(trained.model);
     if (const auto* const data = config.find<std::string>("data"))

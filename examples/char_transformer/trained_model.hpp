@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <xgrad/data/characters.hpp>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include "options.hpp"
@@ -16,6 +17,12 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size);
 
 /// The same of a model of which only this is known.
 std::string format_config(const xgrad::nn::GPTConfig& config, const std::string& data);
+
+/// What a checkpoint holds of this program's own: a configuration, and the characters.
+xgrad::io::Json user_json(const std::string& config, const xgrad::data::Characters& characters);
+/// Reads them.  FileError if they are not there.
+std::string config_in(const xgrad::io::Checkpoint& checkpoint);
+xgrad::data::Characters characters_in(const xgrad::io::Checkpoint& checkpoint);
 
 /// What a configuration says that a model's tensors do not.
 struct ModelNotes {

@@ -9,11 +9,20 @@
 #include <cstdio>
 #include <string>
 #include <vector>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/checkpoint.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
+
+/// The characters that a checkpoint's model knows.
+inline xgrad::data::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
+  return xgrad::data::Characters::from_list(
+      xgrad::data::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
+}
 
 using Arguments = std::vector<std::string>;
 
