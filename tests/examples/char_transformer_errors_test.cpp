@@ -152,15 +152,22 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
                           const std::vector<std::string>& fragments) {
     changed(
         [&](xgrad::io::TensorFile& file) {
-          Json json = Json::parse(file.metadata["config"]);
-          json[key] = value;
-          file.metadata["config"] = json.dump();
+          Json json = Json::parse(file.metadata["user"]);
+          json["config"][key] = value;
+          file.metadata["user"] = json.dump();
         },
         fragments);
   };
   changed([](auto& file) { file.metadata.clear(); }, {"changed: ", "not a checkpoint"});
-  changed([](auto& file) { file.metadata["config"] = "[1]"; },
+  changed([](auto& file) { file.metadata["user"] = R"({"config": [1]})"; },
           {"configuration is not a JSON object"});
+  changed(
+      [](auto& file) {
+        Json json = Json::parse(file.metadata["user"]);
+        json["characters"] = "ba";
+        file.metadata["user"] = json.dump();
+      },
+      {"'characters'"});
   changed([](auto& file) { file.tensors.erase("transformer.ln_f.weight"); },
           {"changed: does not fit the model", "transformer.ln_f.weight"});
   changed([](auto& file) { file.tensors.erase("transformer.wte.weight"); },
