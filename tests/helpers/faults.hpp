@@ -13,6 +13,8 @@ class FailingCall {
   FailingCall& operator=(const FailingCall&) = delete;
   ~FailingCall();
 
+  /// False where a program's own definitions do not come before the C library's (macOS).
+  static bool possible();
   /// The name of the call that failed first; empty if none did.
   static std::string failed();
 };
