@@ -1,0 +1,24 @@
+#pragma once
+// Attention in which something is wrong, or only written in another way.
+
+#include <cstdint>
+#include <xgrad/autograd/tensor.hpp>
+
+#include "helpers/tensors.hpp"
+
+struct Weights {
+  xgrad::Tensor qkv = normal({24, 8}, 1), out = normal({8, 8}, 2);
+};
+
+// What may be wrong with it, and what may only be written in another way.
+struct Variant {
+  bool no_scale = false, mask_after = false, no_mask = false, mask_leaks = false;
+  bool heads_not_merged = false, heads_reversed = false, wrong_weight = false;
+  bool scales_q = false, scores_transposed = false;
+  bool mask_off_by_one = false, heads_not_transposed = false;
+  double scale = 0.5;
+  std::int64_t softmax_dim = -1;
+};
+
+/// x (B, T, 8), two heads.
+xgrad::Tensor attention(const xgrad::Tensor& x, const Weights& w, const Variant& v);
