@@ -6,7 +6,7 @@
 namespace xgrad::data {
 namespace {
 
-void check_size(std::span<const std::int64_t> data, std::size_t block_size, std::string_view part) {
+void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
   check<ValueError>(block_size > 0, "block_size must be at least 1");
   // Without the sum block_size + 1, which could overflow.
   check<ValueError>(data.size() > block_size,
@@ -16,30 +16,28 @@ void check_size(std::span<const std::int64_t> data, std::size_t block_size, std:
 
 /// The blocks that begin at begin(0), begin(1), ...
 template <class F>
-Batch gather(std::span<const std::int64_t> data, std::size_t block_size, std::size_t batch_size,
-             F&& begin) {
+Batch gather(const Ids& data, std::size_t block_size, std::size_t batch_size, F&& begin) {
   const Shape shape = {batch_size, block_size};
   Array<std::int64_t> x = empty_array<std::int64_t>(shape), y = empty_array<std::int64_t>(shape);
   for (std::size_t b = 0; b < batch_size; ++b) {
-    const auto block = data.subspan(begin(b), block_size + 1);
-    std::copy_n(block.begin(), block_size, x.data() + b * block_size);
-    std::copy_n(block.begin() + 1, block_size, y.data() + b * block_size);
+    const std::size_t first = begin(b);
+    data.copy(first, block_size, x.data() + b * block_size);
+    data.copy(first + 1, block_size, y.data() + b * block_size);
   }
   return {Indices(std::move(x)), Indices(std::move(y))};
 }
 
 }  // namespace
 
-Split split(std::span<const std::int64_t> ids, double fraction) {
+Split split(const Ids& ids, double fraction) {
   check<ValueError>(fraction > 0 && fraction < 1,
                     "split: the fraction is {}, but must be between 0 and 1", fraction);
   const auto n = static_cast<std::size_t>(fraction * static_cast<double>(ids.size()));
-  const auto train = ids.first(n), validation = ids.subspan(n);
-  return {{train.begin(), train.end()}, {validation.begin(), validation.end()}};
+  return {ids.part(0, n), ids.part(n, ids.size() - n)};
 }
 
-Batch random_batch(std::span<const std::int64_t> data, std::size_t block_size,
-                   std::size_t batch_size, Generator& generator, std::string_view part) {
+Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,
+                   Generator& generator, std::string_view part) {
   check_size(data, block_size, part);
   check<ValueError>(batch_size > 0, "batch_size must be at least 1");
   const std::size_t starts = data.size() - block_size;
@@ -50,14 +48,13 @@ Batch random_batch(std::span<const std::int64_t> data, std::size_t block_size,
                 [&](std::size_t) { return generator.random() % starts; });
 }
 
-std::size_t block_count(std::span<const std::int64_t> data, std::size_t block_size,
-                        std::string_view part) {
+std::size_t block_count(const Ids& data, std::size_t block_size, std::string_view part) {
   check_size(data, block_size, part);
   return (data.size() - 1) / block_size;
 }
 
-Batch block_batch(std::span<const std::int64_t> data, std::size_t block_size, std::size_t first,
-                  std::size_t count, std::string_view part) {
+Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first, std::size_t count,
+                  std::string_view part) {
   const std::size_t blocks = block_count(data, block_size, part);
   check<ValueError>(first < blocks && count > 0,
                     "block_batch: no {} blocks from number {} on, of {} in the {} split", count,

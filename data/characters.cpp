@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
@@ -23,19 +24,9 @@ std::string name_of(char32_t c) {
 }  // namespace
 
 Characters Characters::of(std::u32string_view text) {
-  // A flag per code point: one pass, and the characters come out sorted.
-  std::vector<bool> seen(code_points);
-  for (const char32_t c : text) {
-    if (c >= code_points)
-      fail<ValueError>("Characters: 0x{:X} is not a code point", static_cast<std::uint32_t>(c));
-    seen[c] = true;
-  }
-  Characters result;
-  for (std::size_t c = 0; c < code_points; ++c) {
-    if (seen[c])
-      result.list_.push_back(static_cast<char32_t>(c));
-  }
-  return result;
+  Encoder encoder;
+  encoder.add(text);
+  return encoder.characters();
 }
 
 Characters Characters::from_list(std::u32string_view list) {
@@ -53,42 +44,80 @@ bool Characters::contains(char32_t c) const {
   return std::binary_search(list_.begin(), list_.end(), c);
 }
 
-std::vector<std::int64_t> Characters::encode(std::u32string_view text) const {
-  std::vector<std::int64_t> ids;
-  ids.reserve(text.size());
-  for (const char32_t c : text) {
-    const auto at = std::lower_bound(list_.begin(), list_.end(), c);
-    if (at == list_.end() || *at != c)
-      reject(text);
-    ids.push_back(at - list_.begin());
-  }
-  return ids;
+Ids Characters::encode(std::u32string_view text) const {
+  Encoder encoder;
+  encoder.add(text);
+  return std::move(encoder).finish(*this);
 }
 
-void Characters::reject(std::u32string_view text) const {
-  std::u32string unknown;
-  for (const char32_t c : text) {
-    if (!contains(c) && unknown.find(c) == std::u32string::npos)
-      unknown.push_back(c);
-  }
-  std::string names;
-  for (std::size_t i = 0; i < std::min(unknown.size(), most_named); ++i)
-    names += (i == 0 ? "" : ", ") + name_of(unknown[i]);
-  if (unknown.size() > most_named)
-    names += fmt::format(" and {} more", unknown.size() - most_named);
-  fail<ValueError>("encode: the vocabulary of {} characters lacks {}", size(), names);
-}
-
-std::string Characters::decode(std::span<const std::int64_t> ids) const {
+std::string Characters::decode(const Ids& ids) const {
   std::u32string text;
   text.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || static_cast<std::size_t>(ids[i]) >= size())
+    if (std::cmp_greater_equal(ids[i], size()))
       fail<ValueError>("decode: id {} at position {} is outside a vocabulary of {} characters",
                        ids[i], i, size());
     text.push_back(list_[static_cast<std::size_t>(ids[i])]);
   }
   return encode_utf8(text);
+}
+
+std::uint32_t Encoder::number_of(char32_t c) {
+  constexpr std::size_t row_size = 256;
+  constexpr std::uint32_t none = 0xFFFFFFFF;
+  if (c >= code_points)
+    fail<ValueError>("Characters: 0x{:X} is not a code point", static_cast<std::uint32_t>(c));
+  if (number_of_.empty())
+    number_of_.resize(code_points / row_size);
+  std::vector<std::uint32_t>& row = number_of_[c / row_size];
+  if (row.empty())
+    row.assign(row_size, none);
+  std::uint32_t& number = row[c % row_size];
+  if (number == none) {
+    number = static_cast<std::uint32_t>(seen_.size());
+    seen_.push_back(c);
+  }
+  return number;
+}
+
+void Encoder::add(std::u32string_view text) {
+  constexpr std::size_t piece = 4096;
+  std::vector<std::uint32_t> numbers;
+  for (; !text.empty(); text.remove_prefix(numbers.size())) {
+    numbers.clear();
+    for (const char32_t c : text.substr(0, piece))
+      numbers.push_back(number_of(c));
+    ids_.widen(static_cast<std::uint32_t>(seen_.size() - 1));
+    ids_.append(numbers);
+  }
+}
+
+Characters Encoder::characters() const {
+  Characters result;
+  result.list_ = seen_;
+  std::ranges::sort(result.list_);
+  return result;
+}
+
+Ids Encoder::finish(const Characters& characters) && {
+  std::vector<std::uint32_t> ids;
+  std::vector<std::string> unknown;
+  for (const char32_t c : seen_) {
+    const auto at = std::ranges::lower_bound(characters.list_, c);
+    if (at == characters.list_.end() || *at != c)
+      unknown.push_back(name_of(c));
+    ids.push_back(static_cast<std::uint32_t>(at - characters.list_.begin()));
+  }
+  if (!unknown.empty()) {
+    const std::size_t named = std::min(unknown.size(), most_named);
+    const std::size_t more = unknown.size() - named;
+    unknown.resize(named);
+    fail<ValueError>("encode: the vocabulary of {} characters lacks {}{}", characters.size(),
+                     fmt::join(unknown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+  ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));
+  ids_.replace(ids);
+  return std::move(ids_).finish();
 }
 
 }  // namespace xgrad::data

@@ -1,11 +1,10 @@
 #pragma once
 // The vocabulary of a character-level model: which characters there are, and which id each has.
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xgrad/data/ids.hpp>
 
 namespace xgrad::data {
 
@@ -33,18 +32,37 @@ class Characters {
 
   /// The id of every character of a text.  Throws ValueError that names each unknown character once
   /// (the first hundred).
-  std::vector<std::int64_t> encode(std::u32string_view text) const;
+  Ids encode(std::u32string_view text) const;
 
-  /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is negative or not below
-  /// size().
-  std::string decode(std::span<const std::int64_t> ids) const;
+  /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is not below size().
+  std::string decode(const Ids& ids) const;
 
   friend bool operator==(const Characters&, const Characters&) = default;
 
  private:
-  [[noreturn]] void reject(std::u32string_view text) const;
-
+  friend class Encoder;
   std::u32string list_;
+};
+
+/// Makes ids of a text that comes piece by piece and is read once: characters are numbered as they
+/// come, and in the end these numbers are replaced.
+class Encoder {
+ public:
+  /// Adds a piece.  ValueError for what is not a code point.
+  void add(std::u32string_view text);
+  /// How many characters there were.
+  std::size_t size() const { return ids_.size(); }
+  /// Which, each once.
+  Characters characters() const;
+  /// Their ids.  Throws as Characters::encode.
+  Ids finish(const Characters& characters) &&;
+
+ private:
+  std::uint32_t number_of(char32_t c);
+
+  std::u32string seen_;                                // each once, in the order they came in
+  std::vector<std::vector<std::uint32_t>> number_of_;  // by code point, in rows of 256; or none
+  GrowingIds ids_;
 };
 
 }  // namespace xgrad::data

@@ -1,17 +1,28 @@
 #pragma once
-// Text as code points: reading UTF-8 files, and UTF-8 to and from code points.
+// Reading texts, and UTF-8 to and from code points.
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/ids.hpp>
 
 namespace xgrad::data {
 
-/// The code points of a whole UTF-8 file, as Python's open(path, encoding="utf-8-sig").read() gives
-/// them: a byte order mark at the start is dropped, and "\r\n" and "\r" become "\n".  Python's
-/// reading is followed to the letter because the position of every later character, and so every
-/// random batch, hangs on it. Throws FileError for a file that is missing, a directory, unreadable,
-/// empty, or not UTF-8 (saying where).
-std::u32string read_text(const std::string& path);
+/// A text as ids, and what they stand for.
+struct Text {
+  Characters characters;
+  Ids ids;
+};
+
+/// A whole UTF-8 file, or pipe: its characters as Python's open(path, encoding="utf-8-sig").read()
+/// gives them, where a byte order mark at the start is dropped, and "\r\n" and "\r" become "\n".
+/// Python's reading is followed to the letter because the position of every later character, and so
+/// every random batch, hangs on it.  Ids are those of `characters`, or without them of the text's
+/// own.  The file is read once, piece by piece: nothing but the ids is held.  Throws FileError for
+/// a file that is missing, a directory, unreadable, empty, or not UTF-8 (saying where), ValueError
+/// for characters that are not known, as Characters::encode does.
+Text read_text(const std::string& path, const std::optional<Characters>& characters = {});
 
 /// The code points of UTF-8 bytes; newlines stay as they are.  `what` names the bytes in the
 /// message. Throws ValueError with the offset of the first byte that is not UTF-8.

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <xgrad/autograd/kernels/control_group.hpp>
 
 namespace xgrad::kernels {
 
@@ -21,15 +22,12 @@ std::optional<std::size_t> parse_thread_count(std::string_view text) {
   return error == std::errc() && ends && n >= 1 && n <= 1024 ? std::optional(n) : std::nullopt;
 }
 
-// A group's limit holds for those below it as well.
-std::optional<std::size_t> processors_of_group(const std::string& root, std::string group) {
+std::optional<std::size_t> processors_of_group(const std::string& root, const std::string& group) {
   double least = INFINITY;
-  for (;; group.erase(group.rfind('/'))) {
+  for (const std::string& folder : group_folders(root, group)) {
     double quota = 0, period = 0;  // microseconds; "max" is not a number
-    if (std::ifstream file(root + group + "/cpu.max"); file >> quota >> period && period > 0)
+    if (std::ifstream file(folder + "/cpu.max"); file >> quota >> period && period > 0)
       least = std::min(least, quota / period);
-    if (group.find('/') == std::string::npos)
-      break;
   }
   if (!std::isfinite(least))
     return std::nullopt;
@@ -37,15 +35,6 @@ std::optional<std::size_t> processors_of_group(const std::string& root, std::str
 }
 
 namespace {
-
-// Of control groups version 2; "" if there are none.
-std::string own_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("0::/"))
-      return line == "0::/" ? "" : line.substr(3);
-  return "";
-}
 
 std::size_t processors() {
 #if defined(__linux__)

@@ -18,6 +18,6 @@ std::optional<std::size_t> parse_thread_count(std::string_view text);
 
 /// How many processors' time the control group of this process may use, rounded up; none if it is
 /// not limited.  `root` is where control groups are mounted, `group` this one's path below it.
-std::optional<std::size_t> processors_of_group(const std::string& root, std::string group);
+std::optional<std::size_t> processors_of_group(const std::string& root, const std::string& group);
 
 }  // namespace xgrad::kernels

@@ -19,7 +19,7 @@ EmbeddedCorpus embedded_corpus(std::size_t characters, std::uint64_t seed) {
   check<ValueError>(characters > 0, "embedded_corpus: at least one character is needed");
   Generator generator(seed);
   Sample sample = corpus_grammar().generate(characters, [&] { return generator.random(); });
-  return {{sample.text.begin(), sample.text.end()}, std::move(sample.nll)};
+  return {std::move(sample.text), std::move(sample.nll)};
 }
 
 }  // namespace xgrad::data

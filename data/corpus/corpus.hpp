@@ -11,7 +11,7 @@ namespace xgrad::data {
 /// Scenes from the village of Mumbleford, grown from a probabilistic grammar, with what each
 /// character is worth.
 struct EmbeddedCorpus {
-  std::u32string text;      ///< ASCII
+  std::string text;         ///< ASCII
   std::vector<double> nll;  ///< -log p of each character given all before it, in nats; exact
 
   /// The mean of nll over [begin, end): the entropy floor of that part.  A model whose loss there

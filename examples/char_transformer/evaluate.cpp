@@ -15,9 +15,6 @@ namespace {
 
 using xgrad::nn::GPT;
 
-/// Few enough that evaluating takes no more memory than training.
-constexpr std::size_t blocks_at_once = 16;
-
 /// The same weights with dropout off; the model itself keeps its mode.
 GPT without_dropout(const GPT& model) {
   GPT copy = model;
@@ -32,7 +29,7 @@ double mean_loss(const GPT& model, const xgrad::Indices& x, const xgrad::Indices
 
 }  // namespace
 
-std::optional<double> validation_loss(const GPT& model, std::span<const std::int64_t> part,
+std::optional<double> validation_loss(const GPT& model, const xgrad::data::Ids& part,
                                       const Stop& stop) {
   const GPT evaluated = without_dropout(model);
   const std::size_t block_size = model.config.block_size;
@@ -48,7 +45,7 @@ std::optional<double> validation_loss(const GPT& model, std::span<const std::int
   return total / static_cast<double>(blocks);
 }
 
-std::optional<double> estimate_loss(const GPT& model, std::span<const std::int64_t> part,
+std::optional<double> estimate_loss(const GPT& model, const xgrad::data::Ids& part,
                                     std::size_t batch_size, std::size_t batches, std::uint64_t seed,
                                     const Stop& stop) {
   const GPT evaluated = without_dropout(model);

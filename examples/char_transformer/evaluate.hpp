@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
+#include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include "options.hpp"
@@ -15,13 +15,16 @@ namespace char_transformer {
 /// Asked between batches whether to give up.
 using Stop = std::function<bool()>;
 
+/// Few enough that evaluating takes little more memory than training.
+inline constexpr std::size_t blocks_at_once = 16;
+
 /// The mean loss over all non-overlapping blocks of a part; no value if stopped.
-std::optional<double> validation_loss(const xgrad::nn::GPT& model,
-                                      std::span<const std::int64_t> part, const Stop& stop = {});
+std::optional<double> validation_loss(const xgrad::nn::GPT& model, const xgrad::data::Ids& part,
+                                      const Stop& stop = {});
 
 /// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
 /// of its own; no value if stopped.
-std::optional<double> estimate_loss(const xgrad::nn::GPT& model, std::span<const std::int64_t> part,
+std::optional<double> estimate_loss(const xgrad::nn::GPT& model, const xgrad::data::Ids& part,
                                     std::size_t batch_size, std::size_t batches, std::uint64_t seed,
                                     const Stop& stop = {});
 

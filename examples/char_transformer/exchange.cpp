@@ -74,7 +74,7 @@ xgrad::nn::GPTConfig sizes_of(const SafetensorsFile& file, std::size_t n_head, d
 /// The characters of a text, or those that the file's metadata lists.
 Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   if (!data.empty())
-    return Characters::of(xgrad::data::read_text(data));
+    return xgrad::data::read_text(data).characters;
   const auto found = file.metadata().find("characters");
   if (found == file.metadata().end())
     throw FileError(

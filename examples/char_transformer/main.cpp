@@ -1,22 +1,22 @@
 // The main job: a character-level transformer that is trained, evaluated and sampled from.
 
 #include <fmt/format.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <system_error>
-#include <tuple>
 #include <variant>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
-#include <xgrad/data/text.hpp>
 
 #include "command_line/command_line.hpp"
 #include "evaluate.hpp"
 #include "exchange.hpp"
+#include "needs.hpp"
 #include "options.hpp"
 #include "sample.hpp"
 #include "train.hpp"
@@ -61,46 +61,17 @@ struct Run {
     return 0;
   }
   int operator()(const CorpusOptions&) const {
-    const std::string text = xgrad::data::encode_utf8(xgrad::data::embedded_corpus().text);
+    const std::string text = xgrad::data::embedded_corpus().text;
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
   }
 };
 
-/// What takes the memory, for when there is not enough.
-struct Needs {
-  std::string operator()(const TrainOptions& options) const {
-    const Recipe& r = options.recipe;
-    const auto [C, L, T] = std::tuple{static_cast<double>(r.n_embd), static_cast<double>(r.n_layer),
-                                      static_cast<double>(r.block_size)};
-    // Floats: a weight, its gradient and AdamW's two moments; the activations that a block keeps.
-    const double weights = 4.0 * sizeof(float) * C * (12 * L * C + T);
-    const double batch = sizeof(float) * static_cast<double>(r.batch_size) * T * C * L * 17;
-    return fmt::format(
-        ": the weights and what AdamW keeps of them need about {:.1f} GB (--n-layer {}, --n-embd "
-        "{}), "
-        "a batch about {:.1f} GB (--batch-size {}, --block-size {})",
-        weights / 1e9, r.n_layer, r.n_embd, batch / 1e9, r.batch_size, r.block_size);
-  }
-  std::string operator()(const EvalOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const SampleOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const ExportOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const ImportOptions& options) const {
-    return file("--state", options.state);
-  }
-  std::string operator()(const auto&) const { return ""; }
-
- private:
-  static std::string model(const std::string& path) { return file("--checkpoint", path); }
-  static std::string file(const char* flag, const std::string& path) {
-    std::error_code error;
-    const auto bytes = static_cast<double>(std::filesystem::file_size(path, error));
-    return fmt::format(" for {} {}{}", flag, path,
-                       error ? "" : fmt::format(", which has {:.1f} GB", bytes / 1e9));
-  }
-};
-
 int main(int argc, char** argv) {
+#if defined(__GLIBC__)
+  // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
   Command command;
   try {
     command = parse_command(argc, argv);
@@ -114,7 +85,7 @@ int main(int argc, char** argv) {
     return 3;
   } catch (const std::bad_alloc&) {
     std::fflush(stdout);
-    fmt::print(stderr, "char_transformer: not enough memory{}\n", std::visit(Needs(), command));
+    fmt::print(stderr, "char_transformer: not enough memory{}\n", describe_needs(command));
     return 1;
   } catch (const std::exception& error) {
     std::fflush(stdout);

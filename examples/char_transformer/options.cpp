@@ -123,6 +123,8 @@ Command parse_command(int argc, const char* const* argv) {
   add_threads(train_flags, train.threads);
   train_flags.boolean("--profile", train.profile,
                       "print where ten steps spend their time; and DIR/trace.json");
+  train_flags.boolean("--check-memory", train.check_memory,
+                      "refuse to start what seems to need more memory than there is [true]");
   RecipeFlags recipe(train_flags, train.recipe);
   add_model(train_flags, recipe);
   add_training(train_flags, recipe, train.recipe.min_lr);

@@ -55,6 +55,7 @@ struct TrainOptions {
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false;
+  bool check_memory = true;  ///< refuse what does not fit
 };
 
 struct EvalOptions {

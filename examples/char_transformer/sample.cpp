@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
-#include <vector>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 
@@ -14,8 +12,8 @@
 namespace char_transformer {
 namespace {
 
-std::vector<std::int64_t> encode_prompt(const std::string& prompt,
-                                        const xgrad::data::Characters& characters) {
+xgrad::data::Ids encode_prompt(const std::string& prompt,
+                               const xgrad::data::Characters& characters) {
   if (!prompt.empty()) {
     try {
       return characters.encode(xgrad::data::decode_utf8(prompt, "the text"));
@@ -37,17 +35,18 @@ void write(const std::string& text) {
 
 void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& characters,
                   const SampleOptions& options) {
-  const std::vector<std::int64_t> prompt = encode_prompt(options.prompt, characters);
+  const xgrad::data::Ids prompt = encode_prompt(options.prompt, characters);
   auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
-  std::copy(prompt.begin(), prompt.end(), ids.data());
+  prompt.copy(0, prompt.size(), ids.data());
   write(characters.decode(prompt));
 
   xgrad::Generator generator(options.seed);
-  model.generate(
-      xgrad::Indices(std::move(ids)), options.tokens, generator,
-      {.temperature = options.temperature,
-       .top_k = options.top_k,
-       .on_token = [&](std::span<const std::int64_t> token) { write(characters.decode(token)); }});
+  model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator,
+                 {.temperature = options.temperature,
+                  .top_k = options.top_k,
+                  .on_token = [&](std::span<const std::int64_t> token) {
+                    write(characters.decode(xgrad::data::Ids(token)));
+                  }});
   write("\n");
 }
 

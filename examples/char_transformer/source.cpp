@@ -41,20 +41,21 @@ std::string advice(const data::Split& ids, std::size_t block_size, bool trained)
 Source open_source(const std::string& path, std::size_t block_size,
                    const std::optional<data::Characters>& characters) {
   Source source;
-  std::u32string text;
   std::vector<double> nll;
-  if (path.empty()) {
-    data::EmbeddedCorpus corpus = data::embedded_corpus();
-    source.name = "the embedded corpus";
-    text = std::move(corpus.text);
-    nll = std::move(corpus.nll);
-  } else {
-    source.name = path;
-    text = data::read_text(path);
-  }
+  source.name = path.empty() ? "the embedded corpus" : path;
   try {
-    source.characters = characters ? *characters : data::Characters::of(text);
-    source.ids = data::split(source.characters.encode(text));
+    data::Text text;
+    if (path.empty()) {
+      data::EmbeddedCorpus corpus = data::embedded_corpus();
+      const std::u32string decoded = data::decode_utf8(corpus.text, source.name);
+      text.characters = characters ? *characters : data::Characters::of(decoded);
+      text.ids = text.characters.encode(decoded);
+      nll = std::move(corpus.nll);
+    } else {
+      text = data::read_text(path, characters);
+    }
+    source.characters = std::move(text.characters);
+    source.ids = data::split(text.ids);
   } catch (const xgrad::ValueError& error) {
     throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
   }

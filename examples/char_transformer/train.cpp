@@ -28,6 +28,7 @@
 #include <xgrad/parallel/shards.hpp>
 
 #include "evaluate.hpp"
+#include "needs.hpp"
 #include "progress.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"
@@ -295,7 +296,9 @@ int Training::run(RunDir& run_dir) {
 }  // namespace
 
 int train(const TrainOptions& options) {
+  check_memory(options);
   const Source source = open_source(options.data, options.recipe.block_size);
+  check_memory(options, source.characters.size());
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
   Training training(options, source);

@@ -1,6 +1,10 @@
 // Text, characters and batches.
 
+#include <sys/stat.h>
+
+#include <fstream>
 #include <numeric>
+#include <thread>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
@@ -15,10 +19,18 @@ using namespace xgrad::data;
 
 namespace {
 
-std::vector<std::int64_t> count_to(std::size_t n) {
+std::vector<std::int64_t> numbers_to(std::size_t n) {
   std::vector<std::int64_t> ids(n);
   std::iota(ids.begin(), ids.end(), 0);
   return ids;
+}
+
+Ids count_to(std::size_t n) { return Ids(numbers_to(n)); }
+
+/// The code points that a file is read as.
+std::u32string read(const std::string& path) {
+  const auto [characters, ids] = read_text(path);
+  return decode_utf8(characters.decode(ids), path);
 }
 
 }  // namespace
@@ -29,21 +41,114 @@ TEST_CASE("a text file is read as code points", "[data]") {
 
   SECTION("one, two, three and four bytes") {
     write_bytes(path, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\xA6\x86");
-    CHECK(read_text(path) == U"a\u00E9\u20AC\U0001F986");
+    CHECK(read(path) == U"a\u00E9\u20AC\U0001F986");
   }
   SECTION("a byte order mark is dropped, at the start alone") {
     write_bytes(path, "\xEF\xBB\xBFx\xEF\xBB\xBF");
-    CHECK(read_text(path) == U"x\uFEFF");
+    CHECK(read(path) == U"x\uFEFF");
     write_bytes(path, "\xEF\xBB\xBF");
     CHECK_THAT(message_of<FileError>([&] { read_text(path); }), ContainsSubstring("is empty"));
   }
   SECTION("all newlines are the same newline") {
     write_bytes(path, "a\r\nb\rc\nd\r\r\n\n\r");
-    CHECK(read_text(path) == U"a\nb\nc\nd\n\n\n\n");
+    CHECK(read(path) == U"a\nb\nc\nd\n\n\n\n");
   }
   SECTION("a zero byte is a character") {
     write_bytes(path, std::string_view("a\0b", 3));
-    CHECK(read_text(path).size() == 3);
+    CHECK(read(path).size() == 3);
+  }
+}
+
+TEST_CASE("a text is the same wherever its pieces end", "[data]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "text.txt";
+  for (std::size_t shift = 65536 - 8; shift <= 65536; ++shift) {
+    const std::string before(shift, 'x'), after(70000, 'y');
+    write_bytes(path, before + "\xF0\x9F\xA6\x86\r\n\xE2\x82\xAC" + after);
+    CHECK((read(path) ==
+           std::u32string(shift, U'x') + U"\U0001F986\n\u20AC" + std::u32string(70000, U'y')));
+    write_bytes(path, before + "\r\r\n" + after);
+    CHECK((read(path) == std::u32string(shift, U'x') + U"\n\n" + std::u32string(70000, U'y')));
+    // A character that is cut off, by another one and by the end.
+    for (const std::string& rest : {after, std::string()}) {
+      write_bytes(path, before + "\xF0\x9F\xA6" + rest);
+      CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
+                 ContainsSubstring("byte " + std::to_string(shift) + ": 0xf0"));
+    }
+  }
+}
+
+TEST_CASE("a text is read from a pipe, once", "[data]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::thread writer([&] {
+    std::ofstream file(path, std::ios::binary);
+    for (int i = 0; i < 1000; ++i)
+      file << std::string(99, 'a') << '\n' << std::flush;
+  });
+  const Text text = read_text(path);
+  writer.join();
+  CHECK(text.characters.list() == U"\na");
+  CHECK(text.ids.size() == 100000);
+}
+
+TEST_CASE("a text in the ids of known characters", "[data]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "text.txt";
+  const Characters characters = Characters::of(U"abcx");
+  write_bytes(path, "cab");
+  CHECK(read_text(path, characters).ids == Ids{2, 0, 1});
+  CHECK(read_text(path, characters).characters == characters);
+  CHECK(read_text(path).ids == Ids{2, 0, 1});
+  write_bytes(path, "cabby");
+  CHECK_THAT(message_of<ValueError>([&] { read_text(path, characters); }),
+             ContainsSubstring("lacks 'y'"));
+}
+
+TEST_CASE("ids take one, two or four bytes", "[data]") {
+  CHECK(Ids().itemsize() == 1);
+  CHECK(Ids{0, 255}.itemsize() == 1);
+  CHECK(Ids{0, 256}.itemsize() == 2);
+  CHECK(Ids{65535}.itemsize() == 2);
+  CHECK(Ids{65536}.itemsize() == 4);
+  CHECK(Ids{4294967295}.itemsize() == 4);
+  CHECK_THAT(message_of<ValueError>([] { Ids({0, -1}); }), ContainsSubstring("-1 at position 1"));
+  CHECK_THROWS_AS(Ids({4294967296}), ValueError);
+  CHECK(Ids{1, 2} == Ids{1, 2});
+  CHECK_FALSE(Ids{1, 2} == Ids{1, 3});
+  CHECK_FALSE(Ids{1, 2} == Ids{1});
+  CHECK(Ids{1, 256}.part(0, 1) == Ids{1});
+
+  const Ids ids{5, 6, 70000, 8};
+  CHECK(ids.part(1, 2) == Ids{6, 70000});
+  CHECK(ids.part(4, 0) == Ids());
+  std::vector<std::int64_t> wide(2);
+  ids.copy(2, 2, wide.data());
+  CHECK(wide == std::vector<std::int64_t>{70000, 8});
+  CHECK((ids[0] == 5 && ids.part(1, 3)[1] == 70000 && Ids{3, 4}[1] == 4 && Ids{3, 256}[1] == 256));
+  CHECK_THROWS_AS(ids.part(4, 1), ValueError);
+  CHECK_THROWS_AS(ids.part(5, 0), ValueError);
+  CHECK_THROWS_AS(ids.part(1, static_cast<std::size_t>(-1)), ValueError);
+  CHECK_THROWS_AS(ids.copy(3, 2, wide.data()), ValueError);
+}
+
+TEST_CASE("ids become wider as characters come", "[data]") {
+  for (const std::size_t different : {255, 256, 257, 65536, 65537}) {
+    // Down, so that their order is not that of the ids; each comes once, and the last once more.
+    std::u32string text;
+    for (std::size_t i = 0; i < different; ++i)
+      text.push_back(static_cast<char32_t>(0x10FFFF - i));
+    text.push_back(text.front());
+    const Characters characters = Characters::of(text);
+    const Ids ids = characters.encode(text);
+    CHECK(ids.itemsize() == (different <= 256 ? 1 : different <= 65536 ? 2 : 4));
+    std::vector<std::int64_t> expected = numbers_to(different);
+    std::ranges::reverse(expected);
+    expected.push_back(static_cast<std::int64_t>(different) - 1);
+    CHECK((ids == Ids(expected)));
+    // As wide as the vocabulary asks for, not the text.
+    CHECK(characters.encode(U"\U0010FFFF") == Ids{static_cast<std::int64_t>(different) - 1});
   }
 }
 
@@ -90,9 +195,9 @@ TEST_CASE("ids follow the order of code points", "[data]") {
   CHECK(characters.size() == 10);
   CHECK(characters.contains(U'\u00F6'));
   CHECK_FALSE(characters.contains(U'a'));
-  CHECK(characters.encode(U"t\n\u00F6") == std::vector<std::int64_t>{8, 0, 9});
-  CHECK(characters.encode(U"").empty());
-  CHECK(characters.decode(std::vector<std::int64_t>{8, 0, 9}) == "t\n\xC3\xB6");
+  CHECK(characters.encode(U"t\n\u00F6") == Ids{8, 0, 9});
+  CHECK(characters.encode(U"").size() == 0);
+  CHECK(characters.decode(Ids{8, 0, 9}) == "t\n\xC3\xB6");
   CHECK(Characters::of(U"").size() == 0);
   CHECK(Characters::from_list(characters.list()) == characters);
   CHECK_FALSE(Characters::of(U"abc") == characters);
@@ -116,16 +221,15 @@ TEST_CASE("a bad list and bad ids are rejected", "[data]") {
   CHECK_THROWS_AS(Characters::from_list(U"aab"), ValueError);
   const Characters characters = Characters::of(U"abc");
   CHECK_THAT(message_of<ValueError>([&] {
-               characters.decode(std::vector<std::int64_t>{0, 3});
+               characters.decode(Ids{0, 3});
              }),
              ContainsSubstring("id 3 at position 1") && ContainsSubstring("3 characters"));
-  CHECK_THROWS_AS(characters.decode(std::vector<std::int64_t>{-1}), ValueError);
 }
 
 TEST_CASE("a text is cut where nanoGPT cuts it", "[data]") {
   const Split a = split(count_to(10));
   CHECK(a.train == count_to(9));
-  CHECK(a.validation == std::vector<std::int64_t>{9});
+  CHECK(a.validation == Ids{9});
   // int(0.9 * 1115394) of the usual Shakespeare text.
   CHECK(split(count_to(1115394)).train.size() == 1003854);
   CHECK(split(count_to(7), 0.5).train.size() == 3);
@@ -169,6 +273,9 @@ TEST_CASE("a text of one block and one character is enough", "[data]") {
   CHECK_THROWS_AS(random_batch({}, 8, 2, generator), ValueError);
   CHECK_THROWS_AS(random_batch(count_to(9), 8, 0, generator), ValueError);
   CHECK_THROWS_AS(random_batch(count_to(9), 0, 2, generator), ValueError);
+  // More elements than any number holds, and more bytes.
+  CHECK_THROWS_AS(random_batch(count_to(9), 8, std::size_t{1} << 61, generator), ShapeError);
+  CHECK_THROWS_AS(random_batch(count_to(9), 8, std::size_t{1} << 59, generator), std::bad_alloc);
   CHECK_THROWS_AS(block_count(count_to(9), static_cast<std::size_t>(-1)), ValueError);
 }
 
@@ -184,7 +291,7 @@ TEST_CASE("blocks side by side cover the validation split once", "[data]") {
     targets.insert(targets.end(), batch.y.data(), batch.y.data() + batch.y.numel());
   }
   CHECK(sizes == std::vector<std::size_t>{3, 3, 1});
-  CHECK(seen == count_to(28));
+  CHECK(seen == numbers_to(28));
   for (std::size_t i = 0; i < 28; ++i)
     CHECK(targets[i] == seen[i] + 1);
   CHECK(block_batch(count_to(64 * 70 + 1), 64, 0).x.shape() == Shape{64, 64});

@@ -94,22 +94,6 @@ TEST_CASE("char_transformer: texts that cannot be trained on") {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
-TEST_CASE("char_transformer: not enough memory") {
-  const TinyFolder folder;
-  const Result result = Process(folder,
-                                {"train", "--data", "text", "--n-embd", "65536", "--n-head", "1",
-                                 "--n-layer", "2", "--threads", "1"},
-                                rlim_t{16} << 30)
-                            .wait();
-  INFO(result.out << result.err);
-  CHECK(result.code == 1);
-  check_contains(result.err,
-                 {"not enough memory: the weights", "1649.3 GB (--n-layer 2, --n-embd 65536)",
-                  " GB (--batch-size 12, --block-size 64)"});
-}
-#endif
-
 TEST_CASE("char_transformer: folders that cannot take a run") {
   const TinyFolder folder;
   std::filesystem::create_directory(folder / "run");

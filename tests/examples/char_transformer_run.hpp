@@ -30,6 +30,7 @@ struct Result {
   int code;
   std::string out;
   std::string err;
+  std::size_t peak;  ///< bytes of memory
 };
 
 /// A process that runs the program in a folder.
@@ -58,9 +59,10 @@ class Process {
   void signal(int number) const { ::kill(id_, number); }
   Result wait() const {
     int status = 0;
-    ::waitpid(id_, &status, 0);
+    rusage usage{};
+    ::wait4(id_, &status, 0, &usage);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_bytes(out_),
-            read_bytes(err_)};
+            read_bytes(err_), static_cast<std::size_t>(usage.ru_maxrss) * 1024};
   }
 
  private:

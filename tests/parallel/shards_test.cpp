@@ -38,7 +38,7 @@ data::Batch some_batch(std::size_t rows) {
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<std::int64_t>(i * i % 11);
   Generator generator(3);
-  return data::random_batch(text, 6, rows, generator);
+  return data::random_batch(data::Ids(text), 6, rows, generator);
 }
 
 auto loss_of(const nn::GPT& model) {
