@@ -88,10 +88,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     // 0666 is what every program asks for; the user's umask takes away what it should.
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
-  if (descriptor_ < 0) {
-    temporary_.clear();
+  if (descriptor_ < 0)
     fail<FileError>("{}: cannot be written: {}", path_, std::strerror(errno));
-  }
 }
 
 AtomicFile::~AtomicFile() {
