@@ -4,12 +4,22 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace xgrad {
 
-/// Base of every error that xgrad throws on purpose.
+/// A text without what a terminal would obey.  Control characters, those that turn the direction of
+/// writing, and bytes that are not UTF-8 become what C++ writes for them: \x1b, \u202e.  Line ends
+/// and tabs stay.
+std::string printable(std::string_view text);
+/// The same in one line, for names from files: line ends and tabs are written so, too, and what
+/// goes beyond 200 bytes is left out.
+std::string printable_name(std::string_view name);
+
+/// Base of every error that xgrad throws on purpose.  Messages quote files and arguments of others,
+/// so they are made printable.
 struct Error : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit Error(std::string_view message) : std::runtime_error(printable(message)) {}
 };
 
 /// Shapes that do not fit an operation.

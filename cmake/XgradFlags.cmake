@@ -22,6 +22,9 @@ if(XGRAD_SANITIZE)
     target_compile_options(xgrad_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
 endif()
+if(XGRAD_FUZZ)
+  target_compile_options(xgrad_flags INTERFACE -fsanitize=fuzzer-no-link)  # the program itself: fuzz/CMakeLists.txt
+endif()
 # Compiles a few sources of a target as one: each parses and instantiates much the same.  Not where precompiled
 # headers are off, which the sanitizer builds are to show that each source stands alone.
 function(xgrad_together target)

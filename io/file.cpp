@@ -73,10 +73,18 @@ void ReadFile::read(void* to, std::size_t bytes, std::uint64_t offset) const {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  // A rename would put a file in the place of a device or a pipe.
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path_, ignored);
+  check<FileError>(!std::filesystem::is_other(status), "{}: cannot be written: not a regular file",
+                   path_);
   static std::atomic<unsigned> number{0};
-  temporary_ = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), number++);
-  // 0666 is what every program asks for; the user's umask takes away what it should.
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  do {
+    temporary_ = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), number++);
+    // O_EXCL: what is there, be it a link that leads elsewhere, is never written to.
+    // 0666 is what every program asks for; the user's umask takes away what it should.
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0)
     fail<FileError>("{}: cannot be written: {}", path_, std::strerror(errno));
 }

@@ -30,7 +30,9 @@ class ReadFile {
 
 /// A file that appears under its name only when it is complete.  The bytes go to a file beside it,
 /// which commit() forces to disk and renames; without commit() it is removed, and what had the name
-/// before stays as it was.  Throws FileError for what cannot be written.
+/// before stays as it was.  Of a symbolic link that has the name, commit() replaces the link: what
+/// it leads to is not written, wherever that is.  Throws FileError for what cannot be written,
+/// devices and pipes among it.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

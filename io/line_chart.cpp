@@ -48,6 +48,12 @@ struct Axis {
       high += room;
     }
   }
+  /// Pixels are computed from the length, which must be a number that can be divided by.
+  void check_length(const char* name) const {
+    const double length = scaled(high) - scaled(low);
+    check<ValueError>(std::isnormal(length), "line_chart: no {} axis can be drawn from {} to {}",
+                      name, low, high);
+  }
   std::vector<Tick> marks(double apart) const {
     const auto about = static_cast<std::size_t>(std::abs(last - first) / apart);
     return log ? log_ticks(low, high, about) : ticks(low, high, about);
@@ -110,6 +116,8 @@ struct Chart {
       fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
     y.widen(0.05);
     set_ends();
+    x.check_length("horizontal");
+    y.check_length("vertical");
   }
 
   void axes() {

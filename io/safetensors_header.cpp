@@ -30,6 +30,13 @@ std::optional<std::uint64_t> bits_of(std::string_view dtype) {
   return row == dtype_bits.end() ? std::nullopt : std::optional(row->second);
 }
 
+/// What a message says of a text from the file, which may be anything.
+std::string shown(const std::string& text) { return printable_name(text); }
+template <class T>
+const T& shown(const T& other) {
+  return other;
+}
+
 /// One reading of one header: what all messages begin with.
 struct Reader {
   const std::string& path;
@@ -37,9 +44,9 @@ struct Reader {
   std::uint64_t data_bytes;
 
   template <class... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) const {
     fail<FileError>("{}: not a safetensors file: {}", path,
-                    fmt::format(format, std::forward<Args>(args)...));
+                    fmt::format(fmt::runtime(fmt::string_view(format)), shown(args)...));
   }
 
   Json parse(std::string_view text) const;
@@ -61,7 +68,7 @@ Json Reader::parse(std::string_view text) const {
   try {
     return parse_json(text, length_bytes);
   } catch (const ValueError& error) {
-    refuse("its header {}", error.what());
+    refuse("its header {}", std::string(error.what()));
   }
 }
 

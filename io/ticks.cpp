@@ -6,9 +6,10 @@
 namespace xgrad::io {
 
 std::vector<Tick> ticks(double low, double high, std::size_t about) {
-  if (!(high > low))
-    return {{low, fmt::format("{:.4g}", low)}};
   const double rough = (high - low) / static_cast<double>(std::max<std::size_t>(about, 1));
+  // Between ends that are nearly the same, doubles are too far apart to count along.
+  if (!(rough > std::max({1e-12 * std::abs(low), 1e-12 * std::abs(high), 1e-300})))
+    return {{low, fmt::format("{:.4g}", low)}};
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double parts = rough / power;  // 1 to 10
   const double step = power * (parts < 1.5 ? 1 : parts < 3.5 ? 2 : parts < 7.5 ? 5 : 10);

@@ -128,9 +128,9 @@ std::string mismatches(const Members& members, const std::vector<StateEntry>& st
     if (at != expected.end())
       covered.insert(key_of(members, *at->second));
     if (!seen.insert(name).second) {
-      repeated.push_back(name);
+      repeated.push_back(printable_name(name));
     } else if (at == expected.end()) {
-      unexpected.push_back(name);
+      unexpected.push_back(printable_name(name));
     } else if (const Tensor& own = at->second->tensor; shape != own.shape()) {
       shapes.push_back(fmt::format("{} is {} here and {} in the model", name, to_string(shape),
                                    to_string(own.shape())));

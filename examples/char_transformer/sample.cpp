@@ -1,9 +1,12 @@
 #include "sample.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 
@@ -26,7 +29,10 @@ xgrad::data::Ids encode_prompt(const std::string& prompt,
   return {0};
 }
 
-void write(const std::string& text) {
+/// A model may have learnt to write what a terminal obeys.  A file gets what it wrote.
+void write(const std::string& text_of_model) {
+  static const bool is_terminal = ::isatty(::fileno(stdout)) != 0;
+  const std::string text = is_terminal ? xgrad::printable(text_of_model) : text_of_model;
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

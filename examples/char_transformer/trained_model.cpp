@@ -61,9 +61,15 @@ void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint
   check_shape("transformer.wte.weight", {config.vocab_size, config.n_embd});
   check_shape("transformer.wpe.weight", {config.block_size, config.n_embd});
   check_shape("transformer.h.0.attn.c_attn.weight", {3 * config.n_embd, config.n_embd});
-  if (config.n_layer > checkpoint.model.size())
-    throw FileError(fmt::format("{}: its configuration asks for {} layers, but it has {} tensors",
-                                checkpoint.path, config.n_layer, checkpoint.model.size()));
+  double stored = 0;
+  for (const auto& [name, x] : checkpoint.model)
+    stored += static_cast<double>(x.numel());
+  const auto width = static_cast<double>(config.n_embd);
+  const double layers = 12 * static_cast<double>(config.n_layer) * width * width;
+  if (config.n_layer > checkpoint.model.size() || layers > 4 * stored)
+    throw FileError(fmt::format(
+        "{}: its configuration asks for {} layers with {} weights, but it has {} tensors with {}",
+        checkpoint.path, config.n_layer, layers, checkpoint.model.size(), stored));
   if (characters != config.vocab_size)
     throw FileError(fmt::format("{}: its configuration has vocab_size {}, but {} characters",
                                 checkpoint.path, config.vocab_size, characters));

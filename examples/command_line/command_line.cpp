@@ -80,9 +80,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return distance[a.size()][b.size()];
 }
 
+/// No name is as long as half of this, so nothing longer is near one.
+constexpr std::size_t longest_near = 100;
+
 /// "; did you mean NAME?" with the name that is nearest to what was written, if it is near: some of
 /// the name's letters may be missing, or a third of those written be wrong.
 std::string suggestion(std::string_view written, const std::vector<std::string>& names) {
+  if (written.size() > longest_near)
+    return "";
   const std::string_view letters =
       written.substr(std::min(written.find_first_not_of('-'), written.size()));
   const auto wrong = [&](const std::string& name) {

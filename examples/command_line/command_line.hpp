@@ -6,9 +6,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
+#include <xgrad/autograd/error.hpp>
 
 namespace CLI {
 class App;
@@ -18,8 +18,8 @@ class Option;
 namespace command_line {
 
 /// A command line that cannot be followed; the message says why, and what to ask for help.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct UsageError : xgrad::Error {
+  using Error::Error;
 };
 
 /// The numbers that a flag takes.

@@ -9,20 +9,19 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/io/json.hpp>
 #include <xgrad/io/picture.hpp>
 
 #include "command_line/command_line.hpp"
+#include "plot_losses/metrics.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-using xgrad::FileError;
-using xgrad::io::Json;
 using xgrad::io::Series;
 
 struct Run {
@@ -30,44 +29,15 @@ struct Run {
   Series loss = {}, validation = {};
 };
 
-void append(Series& series, double step, double loss) {
-  series.xs.push_back(step);
-  series.ys.push_back(loss);
-}
-
-Json parse(const std::string& line) {
-  try {
-    return xgrad::io::parse_json(line);
-  } catch (const xgrad::ValueError&) {
-    return {};
-  }
-}
-
-/// The losses in a metrics.jsonl, or in that of a run's folder.
+/// A run by its metrics.jsonl, or by its folder.
 Run read_run(const std::string& given) {
   fs::path path = given;
-  if (fs::is_directory(path))
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
     path /= "metrics.jsonl";
-  std::ifstream file(path);
-  if (!file)
-    throw FileError(fmt::format("{}: cannot be read", path.string()));
-  Run run{given, fs::absolute(path).parent_path().filename().string()};
-  std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    const Json row = parse(line);
-    const auto step = row.number("step"), loss = row.number("loss");
-    if (!step || !loss)
-      throw FileError(
-          fmt::format("{}: line {} is not a JSON object with the numbers \"step\" and \"loss\"",
-                      path.string(), number));
-    append(run.loss, *step, *loss);
-    if (const auto validation = row.number("val_loss"))
-      append(run.validation, *step, *validation);
-  }
-  if (run.loss.xs.empty())
-    throw FileError(fmt::format("{}: it has no lines", path.string()));
-  return run;
+  plot_losses::Metrics metrics = plot_losses::read_metrics(path.string());
+  return {given, fs::absolute(path).parent_path().filename().string(), std::move(metrics.loss),
+          std::move(metrics.validation)};
 }
 
 /// All lines, under the names of the runs' folders; where two have one name, under their paths.
@@ -126,7 +96,8 @@ int run(int argc, char** argv) {
       cut += fmt::format("; {} goes up to {:.3g}, beyond the picture", run.name, most);
     }
   xgrad::io::save_svg(out, xgrad::io::line_chart(lines_of(runs), options));
-  fmt::print("{}: {} run{}{}\n", out, runs.size(), runs.size() == 1 ? "" : "s", cut);
+  fmt::print("{}\n", xgrad::printable(fmt::format("{}: {} run{}{}", out, runs.size(),
+                                                  runs.size() == 1 ? "" : "s", cut)));
   return 0;
 }
 
@@ -139,7 +110,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "plot_losses: {}\n", error.what());
+    fmt::print(stderr, "plot_losses: {}\n", xgrad::printable(error.what()));
     return 1;
   }
 }

@@ -5,6 +5,7 @@ and place, with "__metadata__" for a map of strings to strings; then the values,
 """
 import ctypes
 import json
+import math
 import os
 import struct
 
@@ -52,7 +53,10 @@ def save_safetensors(tensors, path, metadata=None):
 def load_safetensors(path):
     """Returns the tensors by name and the metadata."""
     with open(path, "rb") as file:
-        length, = struct.unpack("<Q", file.read(8))
+        size = os.fstat(file.fileno()).st_size
+        length, = struct.unpack("<Q", file.read(8).ljust(8, b"\xff"))
+        if length > size - 8:
+            raise ValueError(f"{path}: not a safetensors file: it has {size} bytes, its header {length}")
         header = json.loads(file.read(length))
         data = file.read()
     metadata = header.pop("__metadata__", {})
@@ -60,6 +64,9 @@ def load_safetensors(path):
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
+        size = torch.empty(0, dtype=dtype).element_size() * math.prod(shape)
+        if not 0 <= begin <= end <= len(data) or end - begin != size:
+            raise ValueError(f"{path}: tensor {name!r} has {size} bytes, but its place is {begin} to {end} of {len(data)}")
         tensors[name] = torch.empty(shape, dtype=dtype)
         if begin < end:
             ctypes.memmove(tensors[name].data_ptr(), data[begin:end], end - begin)

@@ -160,6 +160,15 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   config("block_size", 9, {"block_size 9", "transformer.wpe.weight", "(8, 16)"});
   config("n_layer", 2, {"does not fit the model", "transformer.h.1."});
   config("n_layer", 1000000, {"1000000 layers"});
+  changed(  // as many tensors as layers, but nothing in them
+      [](auto& file) {
+        for (int i = 0; i < 1000; ++i)
+          file.tensors[std::to_string(i)] = xgrad::zeros({0});
+        Json json = Json::parse(file.metadata["config"]);
+        json["n_layer"] = 1000;
+        file.metadata["config"] = json.dump();
+      },
+      {"1000 layers"});
   config("n_head", 3, {"n_head 3"});
   config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
   config("vocab_size", "many", {"'vocab_size'"});

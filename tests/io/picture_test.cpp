@@ -296,4 +296,16 @@ TEST_CASE("picture: a line chart that cannot be drawn") {
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 3}),
                     "line_chart: the vertical axis goes from 3 to 1");
   CHECK_THROWS_AS(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 1, .y_high = 1}), ValueError);
+  CHECK_THROWS_WITH(line_chart({{"a", {-1e308, 1e308}, {0, 1}}}),
+                    "line_chart: no horizontal axis can be drawn from -1e+308 to 1e+308");
+  CHECK_THROWS_WITH(line_chart({{"a", {0, 1}, {0, 5e-324}}}),
+                    ContainsSubstring("no vertical axis can be drawn from"));
+  CHECK_THROWS_AS(line_chart({{"a", {0, 1}, {5e-324, 5e-324}}}, {.log_y = true}), ValueError);
+}
+
+TEST_CASE("picture: numbers that doubles hardly tell apart") {
+  // Counting from 5e16 on, k + 1 is k.
+  const std::string svg = line_chart({{"a", {1e17, 1e17 + 16}, {1e17, 1e17 + 16}}});
+  CHECK(svg.size() < 5000);
+  CHECK_THAT(svg, ContainsSubstring(">1e+17</text>"));
 }

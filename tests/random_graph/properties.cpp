@@ -373,10 +373,10 @@ const std::vector<Property>& properties() {
   return all;
 }
 
-Outcome attempt(const Property& property, std::uint64_t seed, const Program& program) {
+Outcome attempt(const Property& property, const Random& random, const Program& program) {
   Watch watch;
   try {
-    Attack attack{program, Random(seed + 1)};
+    Attack attack{program, random};
     property.holds(attack);
     watch = attack.watch;
     Outcome outcome{{}, attack.worst_error, watch.nodes()};

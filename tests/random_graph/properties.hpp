@@ -23,6 +23,6 @@ struct Outcome {
   std::size_t nodes = 0;   ///< of the graphs that were made
 };
 /// Tries a property.  That all nodes and values of all graphs are gone afterwards is part of each.
-Outcome attempt(const Property& property, std::uint64_t seed, const Program& program);
+Outcome attempt(const Property& property, const Random& random, const Program& program);
 
 }  // namespace xgrad::testing

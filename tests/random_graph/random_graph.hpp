@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
@@ -19,14 +20,34 @@ namespace xgrad::testing {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(engine_() % n); }
+  /// Choices that these bytes make, one byte or two at a time, as long as they last.  They must
+  /// live as long as this.
+  explicit Random(std::string_view bytes) : bytes_(bytes) {}
+
+  std::size_t below(std::size_t n) {
+    return static_cast<std::size_t>((bytes_.empty() ? engine_() : byte()) % n);
+  }
   double uniform(double low, double high) {
-    return low + (high - low) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
+    std::uint64_t bits = 0;
+    if (bytes_.size() < 2) {
+      bits = engine_() >> 11;
+    } else {
+      bits = byte() << 45;
+      bits |= byte() << 37;
+    }
+    return low + (high - low) * (static_cast<double>(bits) * 0x1p-53);
   }
   bool chance(double p) { return uniform(0, 1) < p; }
 
  private:
+  std::uint64_t byte() {
+    const auto first = static_cast<unsigned char>(bytes_.front());
+    bytes_.remove_prefix(1);
+    return first;
+  }
+
   std::mt19937_64 engine_;
+  std::string_view bytes_;
 };
 
 // The ops of a program, and what their names are in to_string().
@@ -99,6 +120,7 @@ struct ProgramOptions {
 };
 /// Smooth at its inputs: no value is near a kink of the op that uses it.  At least one root is the
 /// result of a step that an input with requires_grad leads to.
+Program random_program(Random& random, const ProgramOptions& options = {});
 Program random_program(std::uint64_t seed, const ProgramOptions& options = {});
 /// One line for each input, step and root.
 std::string to_string(const Program& program);

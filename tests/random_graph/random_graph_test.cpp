@@ -25,7 +25,7 @@ std::string complaint(const Property& property, std::uint64_t seed) {
   const std::size_t most = options.most_steps;
   for (options.most_steps = 1; options.most_steps <= most; ++options.most_steps) {
     const Program program = random_program(seed, options);
-    const std::string violation = attempt(property, seed, program).violation;
+    const std::string violation = attempt(property, Random(seed + 1), program).violation;
     if (!violation.empty())
       return std::string(property.name) + ", seed " + std::to_string(seed) + ", most_steps " +
              std::to_string(options.most_steps) + ": " + violation + "\n" + to_string(program);
@@ -44,7 +44,7 @@ Tally attack(const Property& property, std::uint64_t first_seed, std::size_t n) 
   Tally tally;
   for (std::uint64_t seed = first_seed; seed < first_seed + n; ++seed) {
     const Program program = random_program(seed, {.constants = property.constants});
-    const Outcome outcome = attempt(property, seed, program);
+    const Outcome outcome = attempt(property, Random(seed + 1), program);
     if (!outcome.violation.empty()) {
       tally.complaint = complaint(property, seed);
       return tally;

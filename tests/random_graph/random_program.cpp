@@ -26,7 +26,7 @@ bool broadcast_together(const Shape& a, const Shape& b, std::size_t skip_last = 
 // Draws one step after the other; what does not fit is drawn again.
 class Maker {
  public:
-  Maker(std::uint64_t seed, const ProgramOptions& options) : random_(seed), options_(options) {}
+  Maker(Random& random, const ProgramOptions& options) : random_(random), options_(options) {}
 
   Program make() {
     add_inputs();
@@ -324,7 +324,7 @@ class Maker {
     }
   }
 
-  Random random_;
+  Random& random_;
   const ProgramOptions& options_;
   Program program_;
   std::vector<Plane> planes_;
@@ -332,8 +332,13 @@ class Maker {
 
 }  // namespace
 
+Program random_program(Random& random, const ProgramOptions& options) {
+  return Maker(random, options).make();
+}
+
 Program random_program(std::uint64_t seed, const ProgramOptions& options) {
-  return Maker(seed, options).make();
+  Random random(seed);
+  return random_program(random, options);
 }
 
 }  // namespace xgrad::testing

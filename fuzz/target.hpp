@@ -1,0 +1,42 @@
+#pragma once
+// What is fuzzed: everything that reads bytes which somebody else may have written.
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuzz {
+
+struct Target {
+  const char* name;
+  /// Takes any bytes.  A crash, an exception or a long time is a finding.
+  void (*run)(std::string_view bytes);
+  /// Inputs to begin with: some of each kind that matters, and all that ever were findings.
+  std::vector<std::string> (*seeds)();
+};
+
+extern const Target checkpoint, configuration, flags, import, metrics, random_graph, safetensors,
+    text;
+inline const std::array targets{&checkpoint, &configuration, &flags,       &import,
+                                &metrics,    &random_graph,  &safetensors, &text};
+
+/// Throws unless the condition holds.
+inline void demand(bool condition, const char* what) {
+  if (!condition)
+    throw std::logic_error(what);
+}
+
+/// Calls f; whether it threw an E.  All else that it throws is a finding.
+template <class E, class F>
+bool refused(const F& f) {
+  try {
+    f();
+  } catch (const E&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace fuzz

@@ -1,0 +1,49 @@
+// Texts to train on, and the characters that are found in them.
+
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/text.hpp>
+
+#include "files.hpp"
+#include "target.hpp"
+
+namespace fuzz {
+namespace {
+
+namespace data = xgrad::data;
+
+void run(std::string_view bytes) {
+  const bool bad = refused<xgrad::ValueError>([&] {
+    const std::u32string decoded = data::decode_utf8(bytes, "the input");
+    demand(data::encode_utf8(decoded) == bytes, "UTF-8 there and back differs");
+    const data::Characters characters = data::Characters::of(decoded);
+    demand(characters.decode(characters.encode(decoded)) == bytes, "ids there and back differ");
+    demand(data::Characters::from_list(characters.list()) == characters, "the list differs");
+    refused<xgrad::ValueError>(
+        [&] { demand(data::Characters::from_list(decoded).list() == decoded, "a list changes"); });
+  });
+  refused<xgrad::FileError>([&] {
+    const std::u32string read = data::read_text(file_with(bytes));
+    demand(!bad, "a text is read that is not UTF-8");
+    demand(!read.empty() && read.find(U'\r') == std::u32string::npos, "a text with \\r, or none");
+  });
+}
+
+std::vector<std::string> seeds() {
+  return {"",
+          "abc\n",
+          "\xEF\xBB\xBF\r\n\r",
+          "\xEF\xBB\xBF",
+          "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80",
+          "\xED\xA0\x80",
+          "\xF4\x90\x80\x80",
+          "\xC0\x80",
+          "a\xE2\x82",
+          std::string("\0\x1b[2J\x7f\xC2\x9B", 8)};
+}
+
+}  // namespace
+
+const Target text{"text", run, seeds};
+
+}  // namespace fuzz
