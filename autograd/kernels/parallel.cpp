@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -23,8 +22,7 @@ using Task = kernels::FunctionRef<std::size_t>;
 
 // A job is a number of pieces that threads draw from a counter.  The caller draws too, and when
 // none are left it waits only for workers that are inside: one that the system has not woken yet
-// finds the job closed and costs nothing.  Workers look for the next job for a while before they
-// sleep, because in training one follows another.
+// finds the job closed and costs nothing.
 class Pool {
  public:
   /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
@@ -41,7 +39,7 @@ class Pool {
       stopping_ = true;
       generation_.fetch_add(1);
     }
-    wake_.notify_all();
+    generation_.notify_all();
     for (std::thread& worker : workers_)
       worker.join();
   }
@@ -54,16 +52,14 @@ class Pool {
       next_.store(0);
       generation_.fetch_add(1);
     }
-    if (sleepers_.load() > 0)
-      wake_.notify_all();
+    generation_.notify_all();
     draw(task);
     {
       const std::lock_guard lock(mutex_);
       task_ = nullptr;
     }
-    std::size_t spins = 0;
-    for (std::size_t n; (n = inside_.load(std::memory_order_acquire)) > 0; ++spins)
-      spins < spins_before_sleep ? pause() : inside_.wait(n, std::memory_order_acquire);
+    for (std::size_t n; (n = inside_.load(std::memory_order_acquire)) > 0;)
+      wait_while(inside_, n);
     if (error_)
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -72,8 +68,6 @@ class Pool {
   static inline thread_local bool drawing = false;  // this thread is inside a job
 
  private:
-  static constexpr std::size_t spins_before_sleep = 20'000;
-
   void draw(const Task& task) {
     drawing = true;
     for (std::size_t i; (i = next_.fetch_add(1)) < pieces_;) {
@@ -91,16 +85,7 @@ class Pool {
 
   void work() {
     for (std::size_t seen = 0;;) {
-      for (std::size_t spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
-        if (spins < spins_before_sleep) {
-          pause();
-          continue;
-        }
-        std::unique_lock lock(mutex_);
-        sleepers_.fetch_add(1);
-        wake_.wait(lock, [&] { return generation_.load() != seen; });
-        sleepers_.fetch_sub(1);
-      }
+      wait_while(generation_, seen);
       const Task* task = nullptr;
       {
         const std::lock_guard lock(mutex_);
@@ -118,19 +103,24 @@ class Pool {
     }
   }
 
-  static void pause() {
+  // For a while without sleeping, because in training one job follows another.
+  static void wait_while(const std::atomic<std::size_t>& number, std::size_t value) {
+    for (std::size_t spins = 0; spins < 20'000; ++spins) {
+      if (number.load(std::memory_order_acquire) != value)
+        return;
 #if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
+      __builtin_ia32_pause();
 #endif
+    }
+    number.wait(value, std::memory_order_acquire);
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
   bool stopping_ = false;
   const Task* task_ = nullptr;  // of the open job
   std::size_t pieces_ = 0;
   std::exception_ptr error_;
-  std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0}, sleepers_{0};
+  std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0};
   std::vector<std::thread> workers_;
 };
 
