@@ -1,8 +1,8 @@
 #include <xgrad/autograd/accumulate.hpp>
 
 #include <mutex>
+#include <xgrad/autograd/fork.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/kernels/fork.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -10,7 +10,7 @@ namespace xgrad {
 
 // A sum that a parent process was in the middle of at a fork() stays as it is in the child.
 static std::mutex mutex;
-static const kernels::RenewedInChild<mutex> renewed;
+static const detail::RenewedInChild<mutex> renewed;
 
 static void add_in_place(const Value& sum, const Tensor& gradient) {
   dispatch(sum.dtype, [&]<class T>() {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <new>
 #include <type_traits>
-#include <xgrad/autograd/kernels/fork.hpp>
+#include <xgrad/autograd/fork.hpp>
 
 namespace xgrad {
 
@@ -114,7 +114,7 @@ struct Store : Blocks {
 constinit Store store;
 static_assert(std::is_trivially_destructible_v<Store>);
 // A child process starts with an empty one, for another thread may have been at work on this one.
-const kernels::RenewedInChild<store> renewed_store;
+const detail::RenewedInChild<store> renewed_store;
 
 // What is kept goes back before an allocation fails, if it is worth it.
 void* from_system(std::size_t bytes) {

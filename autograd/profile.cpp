@@ -8,8 +8,8 @@
 #include <mutex>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fork.hpp>
 #include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/kernels/fork.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 
 namespace xgrad {
@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::mutex profile_mutex;  // of all that follows
-const kernels::RenewedInChild<profile_mutex> renewed_mutex;
+const detail::RenewedInChild<profile_mutex> renewed_mutex;
 std::vector<Profile::Event> recorded;
 double profile_begin = 0;  // microseconds
 

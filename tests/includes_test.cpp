@@ -37,7 +37,7 @@ const std::vector<Layer> layers = {
 
 // The layer of a path below the project's folder; most are called as their folder.
 std::string layer_of(const std::string& path) {
-  static const std::regex base("autograd/(memory|shape|buffer|threads|error|fail)\\..*");
+  static const std::regex base("autograd/(memory|shape|buffer|threads|error|fail|fork)\\..*");
   if (std::regex_match(path, base))
     return "base";
   if (path == "autograd/custom_op.hpp")  // gathers headers for users, as xgrad.hpp does
@@ -77,7 +77,8 @@ TEST_CASE("Source files include only what lies below them", "[includes]") {
       found.push_back(line);
   };
   look_at(source_dir + "/xgrad.hpp");
-  for (const char* folder : {"autograd", "nn", "optim", "data", "io", "examples", "benchmarks"})
+  for (const char* folder :
+       {"autograd", "parallel", "nn", "optim", "data", "io", "examples", "benchmarks"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(source_dir + "/" + folder))
       look_at(entry.path());

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/fork.hpp>
+#include <xgrad/autograd/fork.hpp>
 #include <xgrad/autograd/kernels/processors.hpp>
 #include <xgrad/autograd/threads.hpp>
 
@@ -131,8 +131,8 @@ std::atomic<std::size_t> threads_wanted = kernels::default_threads();
 
 // A child process has the thread that called fork() and no other: it starts its own.  Whatever
 // those of the parent were doing, their pool is left alone.
-const kernels::RenewedInChild<pool_mutex> renewed_mutex;
-const kernels::RenewedInChild<pool> renewed_pool;
+const detail::RenewedInChild<pool_mutex> renewed_mutex;
+const detail::RenewedInChild<pool> renewed_pool;
 
 // How many of n threads there is address space for, where it is limited: a stack, the allocator's
 // arena, and 128 MiB that OpenBLAS takes for each thread that multiplies.  It would try forever.

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>

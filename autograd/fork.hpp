@@ -5,7 +5,7 @@
 #include <new>
 #include <type_traits>
 
-namespace xgrad::kernels {
+namespace xgrad::detail {
 
 /// Makes `object` anew in a child of fork(): a thread that held or changed it is not there to let
 /// go of it.  At namespace scope beside the object, since the system calls no handler that is
@@ -18,4 +18,4 @@ struct RenewedInChild {
   }
 };
 
-}  // namespace xgrad::kernels
+}  // namespace xgrad::detail
