@@ -95,8 +95,16 @@ struct Operand {
 /// out = f(operands...), broadcast to `shape`.
 template <class T, std::size_t N, class F>
 void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, const F& f) {
-  if (numel(shape) == 0)
+  const Size size = numel(shape);
+  if (size == 0)
     return;
+  if (size == 1) {  // nothing to broadcast or to cut
+    std::array<const T*, N> in;
+    for (std::size_t k = 0; k < N; ++k)
+      in[k] = operands[k].data;
+    map_row<T, N>(out, in, {}, 1, f);
+    return;
+  }
   std::array<const Shape*, N> shapes;
   for (std::size_t k = 0; k < N; ++k)
     shapes[k] = &operands[k].shape;
