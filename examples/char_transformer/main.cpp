@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -18,8 +21,10 @@
 #include "evaluate.hpp"
 #include "exchange.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "sample.hpp"
 #include "train.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
@@ -100,11 +105,23 @@ struct Needs {
   }
 };
 
+/// What was printed may still fail to arrive.
+int flushed(int code) {
+  say("");
+  const int error = output_error();
+  if (error == 0 || code != 0)
+    return code;
+  if (error == EPIPE)
+    return 128 + SIGPIPE;
+  warn(fmt::format("standard output could not be written: {}", std::strerror(error)));
+  return 1;
+}
+
 int main(int argc, char** argv) {
   Command command;
   try {
     command = parse_command(argc, argv);
-    return std::visit(Run(), command);
+    return flushed(std::visit(Run(), command));
   } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
