@@ -35,22 +35,25 @@ void Edges::assign(std::span<const Tensor> inputs) {
 
 // The first node that dies on a thread collects the inputs' nodes that die with it, and theirs, and
 // destroys them one by one. Its formula is gone by now: whatever node that held, an edge holds too.
+// They are a list by themselves, for there may be no memory for another.
 Node::~Node() {
-  static thread_local constinit std::vector<std::shared_ptr<Node>>* doomed = nullptr;
+  static thread_local constinit std::shared_ptr<Node>* doomed = nullptr;
   const auto collect = [this] {
     for (std::shared_ptr<Node>& input : inputs)
-      if (std::shared_ptr<Node> mine = std::move(input); mine.use_count() == 1)
-        doomed->push_back(std::move(mine));
+      if (std::shared_ptr<Node> mine = std::move(input); mine.use_count() == 1) {
+        mine->next_doomed_ = std::move(*doomed);
+        *doomed = std::move(mine);
+      }
   };
   if (doomed != nullptr) {
     collect();
     return;
   }
-  std::vector<std::shared_ptr<Node>> list;
+  std::shared_ptr<Node> list;
   doomed = &list;
-  for (collect(); !list.empty();) {
-    const std::shared_ptr<Node> next = std::move(list.back());
-    list.pop_back();
+  for (collect(); list != nullptr;) {
+    const std::shared_ptr<Node> next = std::move(list);
+    list = std::move(next->next_doomed_);
   }
   doomed = nullptr;
 }

@@ -78,6 +78,9 @@ class Node {
   const std::shared_ptr<Node>& input(std::size_t i) const;
   /// DTypeError or ShapeError, naming giver and i, unless this gradient fits the output.
   void check_gradient(const Tensor& gradient, std::string_view giver, std::size_t i) const;
+
+ private:
+  std::shared_ptr<Node> next_doomed_;  ///< of those that wait to be destroyed
 };
 
 /// The node of an op with this backward formula: a callable that takes a Sink&.

@@ -5,17 +5,18 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/json.hpp>
 
 namespace xgrad::io {
 namespace {
 
 constexpr const char* version_key = "xgrad_checkpoint";
-constexpr const char* version = "1";
 constexpr std::string_view optimizer_prefix = "optimizer.";
-constexpr std::string_view state_prefix = "state.";
+constexpr std::string_view state_prefix = "state.", groups_prefix = "param_groups.";
+constexpr const char* default_name = "default";
+constexpr std::size_t deepest_user = 64;
+
+using Names = std::vector<std::string>;
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   std::uint64_t value = 0;
@@ -25,138 +26,39 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// The optimizer counts parameters, "state.3.exp_avg"; the file names them,
-// "optimizer.exp_avg.h.0.weight".
-
-std::string file_name(std::string_view state_name, const std::vector<std::string>& parameters) {
-  const std::string_view rest = state_name.substr(std::min(state_prefix.size(), state_name.size()));
-  const std::size_t dot = std::min(rest.find('.'), rest.size());
-  const std::optional<std::uint64_t> index = whole_number(rest.substr(0, dot));
-  check<ValueError>(state_name.starts_with(state_prefix) && dot < rest.size() && index &&
-                        *index < parameters.size(),
-                    "save_checkpoint: the optimizer's '{}' is of none of the {} parameters named",
-                    state_name, parameters.size());
-  return fmt::format("{}{}.{}", optimizer_prefix, rest.substr(dot + 1), parameters[*index]);
+/// "state.3.exp_avg" is {3, "exp_avg"} if the prefix is "state.".
+struct Numbered {
+  std::size_t index;
+  std::string rest;
+};
+std::optional<Numbered> numbered(std::string_view name, std::string_view prefix,
+                                 std::size_t count) {
+  if (!name.starts_with(prefix))
+    return std::nullopt;
+  name.remove_prefix(prefix.size());
+  const std::size_t dot = name.find('.');
+  const auto index = whole_number(name.substr(0, dot));
+  if (dot == std::string_view::npos || !index || *index >= count)
+    return std::nullopt;
+  return Numbered{*index, std::string(name.substr(dot + 1))};
 }
 
-std::string state_name(const Checkpoint& checkpoint, const std::string& file_name) {
-  const std::string_view rest = std::string_view(file_name).substr(optimizer_prefix.size());
-  const std::size_t dot = std::min(rest.find('.'), rest.size());
-  const auto& names = checkpoint.parameters;
-  const auto at =
-      std::find(names.begin(), names.end(), rest.substr(std::min(dot + 1, rest.size())));
-  if (dot == rest.size() || at == names.end())
-    fail<FileError>("{}: tensor '{}' is of no parameter that the optimizer knows", checkpoint.path,
-                    file_name);
-  return fmt::format("{}{}.{}", state_prefix, at - names.begin(), rest.substr(0, dot));
+/// Where each name stands.
+using Places = std::map<std::string_view, std::size_t>;
+Places places_of(const Names& names) {
+  Places places;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    places.emplace(names[i], i);
+  return places;
 }
 
-std::string optimizer_json(const Checkpoint& checkpoint) {
-  const auto& names = checkpoint.parameters;
-  const auto& numbers = checkpoint.optimizer.numbers;
-  return format_json(JsonObject{{"numbers", JsonObject(numbers.begin(), numbers.end())},
-                                {"parameters", JsonArray(names.begin(), names.end())}});
-}
+// ---- the optimizer: it counts parameters, "state.3.exp_avg"; the file names them ----
 
-void read_optimizer_json(const std::string& text, Checkpoint& checkpoint) {
-  const auto refuse = [&checkpoint](const std::string& what) {
-    fail<FileError>("{}: the metadata's 'optimizer' {}", checkpoint.path, what);
-  };
-  Json json;
-  try {
-    json = parse_json(text);
-  } catch (const ValueError& error) {
-    refuse(error.what());
-  }
-  const auto* const parameters = json.find<JsonArray>("parameters");
-  const auto* const numbers = json.find<JsonObject>("numbers");
-  if (parameters == nullptr || numbers == nullptr)
-    refuse("is not JSON with a list of parameters and a map of numbers");
-  for (const Json& parameter : *parameters) {
-    const auto* const name = parameter.as<std::string>();
-    if (name == nullptr)
-      refuse("names a parameter by something other than a string");
-    checkpoint.parameters.push_back(*name);
-  }
-  for (const auto& [name, value] : *numbers) {
-    const std::optional<double> number = value.number();
-    if (!number)
-      refuse("gives something other than a number for one");
-    checkpoint.optimizer.numbers.emplace_back(name, *number);
-  }
-}
-
-const std::string& metadata(const TensorFile& file, const std::string& path, const char* key) {
-  const auto found = file.metadata.find(key);
-  check<FileError>(found != file.metadata.end(),
-                   "{}: a safetensors file, but not a checkpoint: its metadata has no '{}'", path,
-                   key);
-  return found->second;
-}
-
-data::Characters read_characters(const std::string& list, const std::string& path) {
-  try {
-    return data::Characters::from_list(data::decode_utf8(list, "characters"));
-  } catch (const ValueError& error) {
-    fail<FileError>("{}: the metadata's 'characters': {}", path, error.what());
-  }
-}
-
-}  // namespace
-
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  TensorFile file;
-  for (const auto& [name, x] : checkpoint.model) {
-    check<ValueError>(!name.starts_with(optimizer_prefix),
-                      "save_checkpoint: '{}' would be taken for the optimizer's", name);
-    file.tensors.emplace(name, x);
-  }
-  for (const auto& [name, x] : checkpoint.optimizer.tensors)
-    file.tensors.emplace(file_name(name, checkpoint.parameters), x);
-  file.metadata = {{version_key, version},
-                   {"step", std::to_string(checkpoint.step)},
-                   {"generator", checkpoint.generator},
-                   {"config", checkpoint.config},
-                   {"characters", data::encode_utf8(checkpoint.characters.list())},
-                   {"optimizer", optimizer_json(checkpoint)}};
-  save_safetensors(path, file);
-}
-
-Checkpoint load_checkpoint(const std::string& path) {
-  const TensorFile file = load_safetensors(path);
-  const std::string& found = metadata(file, path, version_key);
-  check<FileError>(found == version, "{}: a checkpoint of version '{}'; this is for version {}",
-                   path, found, version);
-  check<FileError>(file.indices.empty(), "{}: a checkpoint has no I64 tensors, and this has", path);
-
-  Checkpoint checkpoint;
-  checkpoint.path = path;
-  const std::string& step = metadata(file, path, "step");
-  const std::optional<std::uint64_t> steps = whole_number(step);
-  check<FileError>(steps.has_value(), "{}: the metadata's 'step' is '{}', not a number", path,
-                   step);
-  checkpoint.step = *steps;
-  checkpoint.generator = metadata(file, path, "generator");
-  checkpoint.config = metadata(file, path, "config");
-  checkpoint.characters = read_characters(metadata(file, path, "characters"), path);
-  read_optimizer_json(metadata(file, path, "optimizer"), checkpoint);
-  for (const auto& [name, x] : file.tensors) {
-    if (name.starts_with(optimizer_prefix))
-      checkpoint.optimizer.tensors.emplace_back(state_name(checkpoint, name), x);
-    else
-      checkpoint.model.emplace_back(name, x);
-  }
-  return checkpoint;
-}
-
-namespace detail {
-
-std::vector<std::string> parameter_names(const nn::StateDict& named,
-                                         const optim::Optimizer& optimizer) {
+Names parameter_names(const nn::StateDict& named, const optim::Optimizer& optimizer) {
   std::map<const void*, std::string> names;
   for (const auto& [name, x] : named)
     names.emplace(x.handle().get(), name);
-  std::vector<std::string> result;
+  Names result;
   for (const Tensor& p : optimizer.params()) {
     const auto found = names.find(p.handle().get());
     check<ValueError>(found != names.end(),
@@ -168,19 +70,274 @@ std::vector<std::string> parameter_names(const nn::StateDict& named,
   return result;
 }
 
-void restore(const Checkpoint& checkpoint, const nn::StateDict& named, optim::Optimizer& optimizer,
-             Generator& generator) {
-  check<FileError>(parameter_names(named, optimizer) == checkpoint.parameters,
-                   "{}: its optimizer trained other parameters, or in another order",
-                   checkpoint.path);
-  Generator stored;
+/// "state.0.exp_avg" for "optimizer.exp_avg.h.0.weight".
+std::string state_name(const Places& parameters, std::string_view file_name,
+                       const std::string& path) {
+  const std::string_view rest = file_name.substr(optimizer_prefix.size());
+  const std::size_t dot = std::min(rest.find('.'), rest.size());
+  const auto at = parameters.find(rest.substr(std::min(dot + 1, rest.size())));
+  if (dot == rest.size() || at == parameters.end())
+    fail<FileError>("{}: tensor '{}' is of no parameter that the optimizer knows", path, file_name);
+  return fmt::format("{}{}.{}", state_prefix, at->second, rest.substr(0, dot));
+}
+
+/// The options of a group of parameters, and which those are.
+struct Group {
+  std::map<std::string, double> options;
+  std::size_t begin = 0, end = 0;  ///< in the optimizer's order
+};
+
+std::vector<Group> groups_of(const optim::OptimizerState& state, std::size_t parameters) {
+  std::vector<Group> groups;
+  for (const auto& [name, number] : state.numbers) {
+    const auto of_group = numbered(name, groups_prefix, parameters + state.numbers.size());
+    if (!of_group)
+      continue;
+    groups.resize(std::max(groups.size(), of_group->index + 1));
+    groups[of_group->index].options.emplace(of_group->rest, number);
+  }
+  std::size_t begin = 0;
+  for (Group& group : groups) {
+    const auto size = group.options.extract("params");
+    const double n = size.empty() ? -1 : size.mapped();
+    check<ValueError>(n >= 0 && n <= static_cast<double>(parameters - begin),
+                      "its groups do not hold its {} parameters", parameters);
+    group.begin = begin;
+    begin += static_cast<std::size_t>(n);
+    group.end = begin;
+  }
+  check<ValueError>(begin == parameters, "its groups do not hold its {} parameters", parameters);
+  return groups;
+}
+
+std::string listed(const char* what, const Places& names, const Places& without) {
+  std::string list;
+  for (const auto& [name, place] : names)
+    if (!without.contains(name))
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  return list.empty() ? "" : fmt::format("\n  {}: {}", what, list);
+}
+
+/// What the checkpoint's optimizer kept, in the order and the groups of this one, whose parameters
+/// have these names.  ValueError if that cannot be.
+optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimizer& optimizer,
+                               const Names& names) {
+  const Names& stored = checkpoint.parameters;
+  const Places places = places_of(names), stored_places = places_of(stored);
+  const std::string differences =
+      listed("trained only by the checkpoint's", stored_places, places) +
+      listed("trained only by this one", places, stored_places);
+  check<ValueError>(differences.empty(), "its optimizer trained other parameters:{}", differences);
+
+  optim::OptimizerState result;
+  const auto renamed = [&](const std::string& name) {
+    const auto of = numbered(name, state_prefix, stored.size());
+    return of ? fmt::format("{}{}.{}", state_prefix, places.at(stored[of->index]), of->rest) : name;
+  };
+  for (const auto& [name, x] : checkpoint.optimizer.tensors)
+    result.tensors.emplace_back(renamed(name), x);
+  for (const auto& [name, number] : checkpoint.optimizer.numbers)
+    if (!name.starts_with(groups_prefix))
+      result.numbers.emplace_back(renamed(name), number);
+
+  const std::vector<Group> before = groups_of(checkpoint.optimizer, stored.size());
+  std::vector<Group> now = groups_of(optimizer.state_dict(), names.size());
+  for (std::size_t g = 0; g < now.size(); ++g) {
+    for (std::size_t i = now[g].begin; i < now[g].end; ++i) {
+      const std::size_t at = stored_places.at(names[i]);
+      const auto& options = std::ranges::upper_bound(before, at, {}, &Group::end)->options;
+      if (i == now[g].begin)
+        now[g].options = options;
+      for (const auto& [option, value] : options)
+        if (const double first = now[g].options[option]; first != value)
+          fail<ValueError>(
+              "one group of this optimizer holds {}, trained with {} {}, and {}, trained with {}; "
+              "give each a group of its own{}",
+              names[now[g].begin], option, first, names[i], value,
+              option == "weight_decay" ? ", as decay_matrices(nn::parameters(model), options) does"
+                                       : "");
+    }
+    const std::string prefix = fmt::format("{}{}.", groups_prefix, g);
+    for (const auto& [option, value] : now[g].options)
+      result.numbers.emplace_back(prefix + option, value);
+    result.numbers.emplace_back(prefix + "params", now[g].end - now[g].begin);
+  }
+  return result;
+}
+
+// ---- the metadata ----
+
+/// Reads what stands in a metadata file's entries, and says what is wrong with one.
+struct Metadata {
+  const std::map<std::string, std::string>& entries;
+  const std::string& path;
+
+  const std::string& text(const char* key) const {
+    const auto found = entries.find(key);
+    check<FileError>(found != entries.end(),
+                     "{}: a safetensors file, but not a checkpoint: its metadata has no '{}'", path,
+                     key);
+    return found->second;
+  }
+  Json json(const char* key, std::size_t deepest = 3) const {
+    try {
+      return parse_json(text(key), 0, deepest);
+    } catch (const ValueError& error) {
+      refuse(key, error.what());
+    }
+  }
+  [[noreturn]] void refuse(const char* key, std::string_view what) const {
+    fail<FileError>("{}: the metadata's '{}' {}", path, key, what);
+  }
+};
+
+void read_optimizer(const Metadata& metadata, Checkpoint& checkpoint) {
+  const char* const key = "optimizer";
+  const Json json = metadata.json(key);
+  const auto* const parameters = json.find<JsonArray>("parameters");
+  const auto* const numbers = json.find<JsonObject>("numbers");
+  if (parameters == nullptr || numbers == nullptr)
+    metadata.refuse(key, "is not JSON with a list of parameters and a map of numbers");
+  for (const Json& parameter : *parameters) {
+    const auto* const name = parameter.as<std::string>();
+    if (name == nullptr)
+      metadata.refuse(key, "names a parameter by something other than a string");
+    checkpoint.parameters.push_back(*name);
+  }
+  for (const auto& [name, value] : *numbers) {
+    const std::optional<double> number = value.number();
+    if (!number)
+      metadata.refuse(key, "gives something other than a number for one");
+    checkpoint.optimizer.numbers.emplace_back(name, *number);
+  }
+}
+
+void read_generators(const Metadata& metadata, Checkpoint& checkpoint) {
+  const char* const key = "generators";
+  const Json json = metadata.json(key);
+  const auto* const states = json.as<JsonObject>();
+  if (states == nullptr)
+    metadata.refuse(key, "is not a JSON object");
+  for (const auto& [name, value] : *states) {
+    const auto* const state = value.as<std::string>();
+    if (state == nullptr)
+      metadata.refuse(key, "has a state that is not a string");
+    checkpoint.generators.emplace(name, *state);
+  }
+}
+
+/// Version 1 was the character transformer's alone.
+void read_version_1(const Metadata& metadata, Checkpoint& checkpoint) {
+  checkpoint.generators.emplace(default_name, metadata.text("generator"));
+  checkpoint.user =
+      JsonObject{{"config", metadata.json("config")}, {"characters", metadata.text("characters")}};
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const std::string& path) {
+  const SafetensorsFile file(path);
+  const Metadata metadata{file.metadata(), path};
+  const std::string& version = metadata.text(version_key);
+  check<FileError>(version == "1" || version == "2",
+                   "{}: a checkpoint of version '{}'; this reads versions 1 and 2", path, version);
+  // From version 2 on, one without a checksum has lost it.
+  check<FileError>(file.verify() || version == "1",
+                   "{}: the file has been damaged: it has no checksum", path);
+
+  Checkpoint checkpoint;
+  checkpoint.path = path;
+  const std::string& step = metadata.text("step");
+  const std::optional<std::uint64_t> steps = whole_number(step);
+  check<FileError>(steps.has_value(), "{}: the metadata's 'step' is '{}', not a number", path,
+                   step);
+  checkpoint.step = *steps;
+  read_optimizer(metadata, checkpoint);
+  if (version == "1") {
+    read_version_1(metadata, checkpoint);
+  } else {
+    read_generators(metadata, checkpoint);
+    checkpoint.user = metadata.json("user", deepest_user);
+  }
+  const Places parameters = places_of(checkpoint.parameters);
+  for (const auto& [name, stored] : file.tensors()) {
+    if (name.starts_with(optimizer_prefix))
+      checkpoint.optimizer.tensors.emplace_back(state_name(parameters, name, path),
+                                                file.tensor(name));
+    else
+      checkpoint.model.emplace_back(name, file.tensor(name));
+  }
+  return checkpoint;
+}
+
+namespace detail {
+
+void save_checkpoint(const std::string& path, const nn::StateDict& model,
+                     const nn::StateDict& named_parameters, const optim::Optimizer& optimizer,
+                     const CheckpointOptions& options) {
+  TensorFile file;
+  for (const auto& [name, x] : model) {
+    check<ValueError>(!name.starts_with(optimizer_prefix),
+                      "save_checkpoint: '{}' would be taken for the optimizer's", name);
+    file.tensors.emplace(name, x);
+  }
+  const Names names = parameter_names(named_parameters, optimizer);
+  const optim::OptimizerState state = optimizer.state_dict();
+  for (const auto& [name, x] : state.tensors) {
+    const auto of = numbered(name, state_prefix, names.size());
+    check<ValueError>(of.has_value(), "save_checkpoint: the optimizer's '{}' is of no parameter",
+                      name);
+    file.tensors.emplace(fmt::format("{}{}.{}", optimizer_prefix, of->rest, names[of->index]), x);
+  }
+  JsonObject generators{{default_name, default_generator().state()}};
+  for (const auto& [name, generator] : options.generators) {
+    check<ValueError>(name != default_name && generator != nullptr,
+                      "save_checkpoint: generator '{}' is {}", name,
+                      generator == nullptr ? "null" : "default_generator()'s name");
+    generators.emplace_back(name, generator->state());
+  }
+  const std::string user = format_json(options.user);
   try {
-    stored.set_state(checkpoint.generator);
-    optimizer.load_state_dict(checkpoint.optimizer);
+    parse_json(user, 0, deepest_user);  // or it could not be read again
+  } catch (const ValueError& error) {
+    fail<ValueError>("save_checkpoint: the user's JSON {}", error.what());
+  }
+  file.metadata = {
+      {version_key, "2"},
+      {"step", std::to_string(options.step)},
+      {"generators", format_json(generators)},
+      {"optimizer",
+       format_json(JsonObject{{"numbers", JsonObject(state.numbers.begin(), state.numbers.end())},
+                              {"parameters", JsonArray(names.begin(), names.end())}})},
+      {"user", user}};
+  save_safetensors(path, file);
+}
+
+void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
+             optim::Optimizer& optimizer, const Generators& generators) {
+  const Names names = parameter_names(named_parameters, optimizer);
+  Places wanted{{default_name, 0}}, stored;
+  for (const auto& [name, generator] : generators)
+    wanted.emplace(name, 0);
+  for (const auto& [name, state] : checkpoint.generators)
+    stored.emplace(name, 0);
+  try {
+    const std::string differences =
+        listed("only in the checkpoint", stored, wanted) + listed("only asked for", wanted, stored);
+    check<ValueError>(differences.empty(), "its generators are others:{}", differences);
+    std::vector<std::pair<Generator*, Generator>> states;
+    for (const auto& [name, state] : checkpoint.generators) {
+      const auto found = generators.find(name);
+      states.emplace_back(found == generators.end() ? &default_generator() : found->second,
+                          Generator());
+      states.back().second.set_state(state);
+    }
+    optimizer.load_state_dict(arranged(checkpoint, optimizer, names));
+    for (auto& [generator, state] : states)
+      *generator = state;
   } catch (const Error& error) {
     fail<FileError>("{}: {}", checkpoint.path, error.what());
   }
-  generator = stored;
 }
 
 }  // namespace detail

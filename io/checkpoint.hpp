@@ -1,88 +1,119 @@
 #pragma once
-// A training run in one safetensors file.
+// A training run in one safetensors file: any model, its optimizer, generators, and JSON of the
+// caller's own.
+//
+//   std::uint64_t step = 0;
+//   if (std::filesystem::exists(path))
+//     step = io::restore(path, model, optimizer).step;
+//   for (; step < 1000; ++step) {
+//     if (step % 100 == 0)
+//       io::save_checkpoint(path, model, optimizer, {.step = step});
+//     ...
+//
+// Learning-rate schedules are functions of the step, so they go on by themselves.
 //
 // The model's tensors stand under the names of its state dict, the optimizer's under
 // "optimizer.exp_avg.<parameter>" and so on, and everything else in "__metadata__":
 //
-//   xgrad_checkpoint  the version of this layout, "1"
+//   xgrad_checkpoint  the version of this layout, "2"
+//   xgrad_checksum    of the whole file (safetensors.hpp)
 //   step              updates made
-//   generator         the state of the training generator
-//   config            JSON that says what model this is and how it was trained
-//   characters        the vocabulary, in the order of the ids
+//   generators        JSON: the state of each by name; "default" is default_generator()
 //   optimizer         JSON: "parameters", their names in the optimizer's order, and "numbers"
+//   user              the caller's JSON
+//
+// The same run gives the same bytes: nothing depends on time, machine, path or threads.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/characters.hpp>
+#include <xgrad/io/json.hpp>
 #include <xgrad/io/model.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/optim/optimizer.hpp>
 
 namespace xgrad::io {
 
+/// Generators other than default_generator(), which is always saved.
+using Generators = std::map<std::string, Generator*>;
+
+/// What a checkpoint holds beside model and optimizer.
+struct CheckpointOptions {
+  std::uint64_t step = 0;  ///< updates made
+  Json user = {};          ///< at most 64 levels; what is not finite becomes null
+  Generators generators = {};
+};
+
+/// A checkpoint as it stands in the file.
 struct Checkpoint {
-  std::string path;  ///< of the file that it was read from; not stored
+  std::string path;  ///< of the file that it was read from
   nn::StateDict model;
   optim::OptimizerState optimizer;
   std::vector<std::string> parameters;  ///< names, in the order in which the optimizer counts them
   std::uint64_t step = 0;
-  std::string generator;
-  std::string config;
-  data::Characters characters;
+  std::map<std::string, std::string> generators;  ///< their states
+  /// Of a file of version 1, an object with "config", JSON, and "characters".
+  Json user;
 };
 
-/// The state of a run: all but config and characters.
+/// Writes one; the file at `path` is the old one until the new one is complete.  Throws FileError
+/// for what cannot be written, ValueError for an optimizer of parameters that are not the model's
+/// and for a name that begins with "optimizer.".
 template <nn::Layer M>
-Checkpoint take_checkpoint(const M& model, const optim::Optimizer& optimizer, std::uint64_t step,
-                           const Generator& generator);
+void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
+                     const CheckpointOptions& options = {});
 
-/// Writes a checkpoint; the file at `path` is the old one until the new one is complete.  Throws
-/// FileError for what cannot be written.
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-
-/// Reads one.  Throws FileError for what is not a checkpoint, saying why.
+/// Reads one.  Throws FileError for what is not a checkpoint, or has been damaged, saying why.
 Checkpoint load_checkpoint(const std::string& path);
 
-/// Gives model, optimizer and generator the state that the checkpoint holds.  Throws FileError if
-/// anything does not fit; then nothing has changed.
+/// Gives model, optimizer and generators the state in a checkpoint, which it returns.  The
+/// optimizer may have its parameters in another order and in other groups, as long as one group
+/// does not hold what was trained with different options.  Throws FileError if anything does not
+/// fit; then nothing has changed.
+template <nn::Layer M>
+Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
+                   const Generators& generators = {});
 template <nn::Layer M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
-             Generator& generator);
+             const Generators& generators = {});
 
 namespace detail {
-/// The names of the optimizer's parameters.  ValueError if one is not among those named.
-std::vector<std::string> parameter_names(const nn::StateDict& named,
-                                         const optim::Optimizer& optimizer);
-/// The optimizer's part of restore(), and the generator's.
-void restore(const Checkpoint& checkpoint, const nn::StateDict& named, optim::Optimizer& optimizer,
-             Generator& generator);
+void save_checkpoint(const std::string& path, const nn::StateDict& model,
+                     const nn::StateDict& named_parameters, const optim::Optimizer& optimizer,
+                     const CheckpointOptions& options);
+/// The optimizer's part of restore(), and the generators'.
+void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
+             optim::Optimizer& optimizer, const Generators& generators);
 }  // namespace detail
 
 template <nn::Layer M>
-Checkpoint take_checkpoint(const M& model, const optim::Optimizer& optimizer, std::uint64_t step,
-                           const Generator& generator) {
-  Checkpoint checkpoint;
-  checkpoint.model = nn::state_dict(model);
-  checkpoint.optimizer = optimizer.state_dict();
-  checkpoint.parameters = detail::parameter_names(nn::named_parameters(model), optimizer);
-  checkpoint.step = step;
-  checkpoint.generator = generator.state();
-  return checkpoint;
+void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
+                     const CheckpointOptions& options) {
+  detail::save_checkpoint(path, nn::state_dict(model), nn::named_parameters(model), optimizer,
+                          options);
 }
 
 template <nn::Layer M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
-             Generator& generator) {
+             const Generators& generators) {
   const nn::StateDict before = nn::state_dict(model);
   load_state(model, checkpoint.model, checkpoint.path);
   try {
-    detail::restore(checkpoint, nn::named_parameters(model), optimizer, generator);
+    detail::restore(checkpoint, nn::named_parameters(model), optimizer, generators);
   } catch (...) {
     nn::load_state_dict(model, before);
     throw;
   }
+}
+
+template <nn::Layer M>
+Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
+                   const Generators& generators) {
+  Checkpoint checkpoint = load_checkpoint(path);
+  restore(checkpoint, model, optimizer, generators);
+  return checkpoint;
 }
 
 }  // namespace xgrad::io

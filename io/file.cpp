@@ -20,11 +20,8 @@ constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 /// Makes a rename that was just done survive a power cut.  Not every file system can; then the
 /// rename is still atomic for everyone who looks.
-void sync_folder(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty())
-    folder = ".";
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+void sync_folder(const char* folder) {
+  const int descriptor = ::open(folder, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
     return;
   ::fsync(descriptor);
@@ -111,13 +108,14 @@ void AtomicFile::write(const void* from, std::size_t bytes) {
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0)
     failed("writing to disk");
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   // The descriptor is gone whatever close() returns.
   if (::close(std::exchange(descriptor_, -1)) != 0)
     failed("closing");
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     failed("renaming");
   temporary_.clear();
-  sync_folder(path_);
+  sync_folder(folder.empty() ? "." : folder.c_str());
 }
 
 }  // namespace xgrad::io

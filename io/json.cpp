@@ -1,70 +1,135 @@
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/json.hpp>
 
+// nlohmann-json reads and writes the text; arrays and objects are ours, because its own allocate
+// memory when they are destroyed, and end the program if there is none.
+
 namespace xgrad::io {
 namespace {
 
-using Parsed = nlohmann::json;
-using Written = nlohmann::ordered_json;
+using Library = nlohmann::json;
 
-constexpr int deepest = 3;
+/// Makes a Json of what the parser meets.
+class Builder : public nlohmann::json_sax<Library> {
+ public:
+  Builder(std::uint64_t first_byte, std::size_t deepest)
+      : first_byte_(first_byte), deepest_(deepest) {}
 
-Json from(const Parsed& parsed) {
-  switch (parsed.type()) {
-    case Parsed::value_t::boolean:
-      return parsed.get<bool>();
-    case Parsed::value_t::number_unsigned:
-      return parsed.get<std::uint64_t>();
-    case Parsed::value_t::number_integer:
-      return parsed.get<std::int64_t>();
-    case Parsed::value_t::number_float:
-      return parsed.get<double>();
-    case Parsed::value_t::string:
-      return parsed.get_ref<const std::string&>();
-    case Parsed::value_t::array: {
-      JsonArray array;
-      for (const Parsed& value : parsed)
-        array.push_back(from(value));
-      return array;
-    }
-    case Parsed::value_t::object: {
-      JsonObject object;
-      for (const auto& [key, value] : parsed.items())
-        object.emplace_back(key, from(value));
-      return object;
-    }
-    default:
-      return nullptr;
+  Json result;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override { return add(value); }
+  bool number_float(double value, const std::string&) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not in texts
+  bool start_object(std::size_t) override { return open(JsonObject()); }
+  bool start_array(std::size_t) override { return open(JsonArray()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    check<ValueError>(open_.back().keys.insert(name).second, "has the key '{}' twice in one object",
+                      name);
+    open_.back().key = std::move(name);
+    return true;
   }
-}
+  bool parse_error(std::size_t position, const std::string&,
+                   const Library::exception& error) override {
+    if (dynamic_cast<const Library::parse_error*>(&error) == nullptr)
+      fail<ValueError>("is not JSON that can be read: {}", error.what());
+    fail<ValueError>("is not JSON (byte {})", first_byte_ + (position > 0 ? position - 1 : 0));
+  }
 
-Written to(const Json& json) {
-  return std::visit(
-      [](const auto& value) {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, JsonArray>) {
-          Written array = Written::array();
-          for (const Json& entry : value)
-            array.push_back(to(entry));
-          return array;
-        } else if constexpr (std::is_same_v<T, JsonObject>) {
-          Written object = Written::object();
-          for (const auto& [key, entry] : value)
-            object[key] = to(entry);
-          return object;
-        } else {
-          return Written(value);
-        }
-      },
-      json);
-}
+ private:
+  struct Open {
+    Json value;
+    std::string key = {};  // of the entry that comes next
+    std::set<std::string> keys = {};
+  };
+
+  bool add(Json value) {
+    if (open_.empty())
+      result = std::move(value);
+    else if (auto* const array = std::get_if<JsonArray>(&open_.back().value))
+      array->push_back(std::move(value));
+    else
+      std::get<JsonObject>(open_.back().value)
+          .emplace_back(std::move(open_.back().key), std::move(value));
+    return true;
+  }
+  bool open(Json container) {
+    check<ValueError>(open_.size() < deepest_, "is nested more than {} deep", deepest_);
+    open_.push_back({std::move(container)});
+    return true;
+  }
+  bool close() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+
+  std::uint64_t first_byte_;
+  std::size_t deepest_;
+  std::vector<Open> open_;
+};
+
+struct Writer {
+  Library::error_handler_t invalid;
+  int indent;  // of a level; -1: all in one line
+  std::string text = {};
+
+  void scalar(const Library& value) { text += value.dump(-1, ' ', false, invalid); }
+  void line(std::size_t depth) {
+    if (indent >= 0)
+      text += '\n' + std::string(depth * static_cast<std::size_t>(indent), ' ');
+  }
+  void write(const Json& json, std::size_t depth) {
+    const auto list = [&](const auto& entries, const char* brackets, const auto& entry) {
+      text += brackets[0];
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (i > 0)
+          text += ',';
+        line(depth + 1);
+        entry(entries[i]);
+      }
+      if (!entries.empty())
+        line(depth);
+      text += brackets[1];
+    };
+    if (const auto* const array = json.as<JsonArray>())
+      list(*array, "[]", [&](const Json& value) { write(value, depth + 1); });
+    else if (const auto* const object = json.as<JsonObject>())
+      list(*object, "{}", [&](const auto& entry) {
+        scalar(entry.first);
+        text += indent >= 0 ? ": " : ":";
+        write(entry.second, depth + 1);
+      });
+    else
+      std::visit(
+          [&](const auto& value) {
+            using T = std::decay_t<decltype(value)>;
+            if constexpr (!std::is_same_v<T, JsonArray> && !std::is_same_v<T, JsonObject>)
+              scalar(value);
+          },
+          json);
+  }
+};
 
 }  // namespace
+
+Json::Json(const Json& other) : variant() {
+  std::visit(
+      [this](const auto& value) {
+        auto copy = value;
+        *this = std::move(copy);
+      },
+      static_cast<const variant&>(other));
+}
 
 const Json* Json::find(std::string_view key) const {
   const auto* const object = as<JsonObject>();
@@ -91,42 +156,24 @@ std::optional<double> Json::number(std::string_view key) const {
   return value == nullptr ? std::nullopt : value->number();
 }
 
-Json parse_json(std::string_view text, std::uint64_t first_byte) {
+Json parse_json(std::string_view text, std::uint64_t first_byte, std::size_t deepest) {
   // The parser takes a zero byte for the end of its input, and would not look at the rest.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     fail<ValueError>("holds a zero byte (byte {})", first_byte + zero);
-  // The parser keeps the last of several equal keys without a word, so they are looked for as they
-  // come by.  keys[d] are those of the object that is open at depth d.
-  std::array<std::set<std::string>, deepest + 1> keys;
-  const auto watch = [&](int depth, Parsed::parse_event_t event, Parsed& parsed) {
-    using Event = Parsed::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      check<ValueError>(depth < deepest, "is nested more than {} deep", deepest);
-      keys[static_cast<std::size_t>(depth) + 1].clear();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      check<ValueError>(keys[static_cast<std::size_t>(depth)].insert(key).second,
-                        "has the key '{}' twice in one object", key);
-    }
-    return true;
-  };
-  try {
-    return from(Parsed::parse(text.begin(), text.end(), watch));
-  } catch (const Parsed::parse_error& error) {
-    fail<ValueError>("is not JSON (byte {})", first_byte + (error.byte > 0 ? error.byte - 1 : 0));
-  } catch (const Parsed::exception& error) {
-    fail<ValueError>("is not JSON that can be read: {}", error.what());
-  }
+  Builder builder(first_byte, deepest);
+  Library::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder.result);
 }
 
 std::string format_json(const Json& json, InvalidUtf8 invalid, int indent) {
-  using Handler = Written::error_handler_t;
+  using Handler = Library::error_handler_t;
+  Writer writer{invalid == InvalidUtf8::replaced ? Handler::replace : Handler::strict, indent};
   try {
-    return to(json).dump(indent, ' ', false,
-                         invalid == InvalidUtf8::replaced ? Handler::replace : Handler::strict);
-  } catch (const Written::exception&) {
+    writer.write(json, 0);
+  } catch (const Library::exception&) {
     fail<ValueError>("json: a text is not UTF-8");
   }
+  return std::move(writer.text);
 }
 
 }  // namespace xgrad::io

@@ -19,6 +19,13 @@ using JsonObject = std::vector<std::pair<std::string, Json>>;
 struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string,
                            JsonArray, JsonObject> {
   using variant::variant;
+  Json() = default;
+  // The variant's own, of GCC 12, destroys what was never made if there is no memory for a copy.
+  Json(const Json& other);
+  Json& operator=(const Json& other) { return *this = Json(other); }
+  Json(Json&&) = default;
+  Json& operator=(Json&&) = default;
+  ~Json() = default;
 
   /// This as a T; null if it is something else.
   template <class T>
@@ -38,10 +45,10 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
   std::optional<double> number(std::string_view key) const;
 };
 
-/// Reads a text of at most three levels, as all of ours are; keys come in alphabetical order.
+/// Reads a text of at most `deepest` levels; three are enough for what the formats here hold.
 /// Throws ValueError for what is not JSON, is deeper, or has a key twice in one object: "is not
 /// JSON (byte 7)", counted from `first_byte`.
-Json parse_json(std::string_view text, std::uint64_t first_byte = 0);
+Json parse_json(std::string_view text, std::uint64_t first_byte = 0, std::size_t deepest = 3);
 
 enum class InvalidUtf8 { refused, replaced };
 /// Writes it in one line, or with an indent.  Throws ValueError for a text that is not UTF-8,

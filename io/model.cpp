@@ -26,6 +26,7 @@ Converted read_for(const nn::detail::Members& members, const SafetensorsFile& fi
                             unsupported);
   if (!problems.empty())
     fail<FileError>("{}: does not fit the model{}", file.path(), problems);
+  file.verify();
 
   Converted result;
   std::map<std::string, std::size_t> conversions;

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/io/checksum.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/safetensors_header.hpp>
 
@@ -111,6 +112,31 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   metadata_ = std::move(header.metadata);
 }
 
+bool SafetensorsFile::verify() const {
+  const auto stored = metadata_.find(checksum_key);
+  if (stored == metadata_.end())
+    return false;
+  std::uint64_t length = 0;
+  file_.read(&length, sizeof(length), 0);
+  std::string text(length, ' ');
+  file_.read(text.data(), text.size(), sizeof(length));
+  if (const std::size_t at = find_checksum(text); at != std::string::npos)
+    text.replace(at, checksum_digits, checksum_digits, '0');
+  Checksum checksum;
+  checksum.add(&length, sizeof(length));
+  checksum.add(text.data(), text.size());
+  std::vector<char> part(std::size_t{1} << 20);
+  for (std::uint64_t at = sizeof(length) + length; at < file_.size(); at += part.size()) {
+    part.resize(std::min<std::uint64_t>(part.size(), file_.size() - at));
+    file_.read(part.data(), part.size(), at);
+    checksum.add(part.data(), part.size());
+  }
+  check<FileError>(checksum.digits() == stored->second,
+                   "{}: the file has been damaged: its checksum is {}, and should be {}", path(),
+                   checksum.digits(), stored->second);
+  return true;
+}
+
 const StoredTensor& SafetensorsFile::find(const std::string& name) const {
   const auto found = tensors_.find(name);
   check<FileError>(found != tensors_.end(), "{}: has no tensor '{}'", path(), name);
@@ -174,8 +200,10 @@ TensorFile load_safetensors(const std::string& path) {
   }
   check<FileError>(unsupported.empty(), "{}: only F32, F64 and I64 can be loaded, not {}", path,
                    unsupported);
+  file.verify();
   TensorFile content;
   content.metadata = file.metadata();
+  content.metadata.erase(checksum_key);
   for (const auto& [name, stored] : file.tensors()) {
     if (stored.dtype == name_of<std::int64_t>)
       content.indices.emplace(name, file.indices(name));
@@ -203,12 +231,19 @@ void save_safetensors(const std::string& path, const TensorFile& content) {
     at += stored.bytes;
     header.tensors.emplace(entry->first, stored);
   }
-  const std::string text = format_header(header);
+  std::string text = format_header(header);
   const std::uint64_t length = text.size();
   check<ValueError>(length <= longest_header,
                     "save_safetensors: {}: the header would have {} bytes, and at most {} are "
                     "allowed",
                     path, length, longest_header);
+
+  Checksum checksum;
+  checksum.add(&length, sizeof(length));
+  checksum.add(text.data(), text.size());
+  for (const auto* const entry : order)
+    checksum.add(entry->second.second.data, entry->second.second.size);
+  text.replace(find_checksum(text), checksum_digits, checksum.digits());
 
   AtomicFile file(path);
   file.write(&length, sizeof(length));

@@ -8,6 +8,9 @@
 //
 // Reading is strict: a file that breaks a rule is refused with a FileError that names the file, the
 // tensor, the rule and the byte, before anything is allocated for its values.
+//
+// What is written here has a checksum of the whole file in its metadata, "xgrad_checksum", computed
+// with zeros for its digits.  Files without one, as others write them, are read as well.
 
 #include <cstdint>
 #include <map>
@@ -35,6 +38,9 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+  /// Reads the whole file and throws FileError if it is not what was written; returns false if it
+  /// has no checksum.
+  bool verify() const;
 
   /// Reads an F32 or F64 tensor.  Throws FileError for a name that is not there, or another dtype.
   Tensor tensor(const std::string& name) const;
@@ -62,8 +68,8 @@ struct TensorFile {
   std::map<std::string, std::string> metadata = {};
 };
 
-/// Reads a whole file.  Throws FileError for what is not a safetensors file, and one that lists all
-/// tensors of dtypes that have no counterpart here.
+/// Reads a whole file.  Throws FileError for what is not a safetensors file or has another
+/// checksum, and one that lists all tensors of dtypes that have no counterpart here.
 TensorFile load_safetensors(const std::string& path);
 
 /// Writes a file, which appears complete or not at all.  The same content gives the same bytes.

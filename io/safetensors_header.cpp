@@ -199,9 +199,9 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view text,
 }
 
 std::string format_header(const SafetensorsHeader& header) {
-  JsonObject json;
-  if (!header.metadata.empty())
-    json.emplace_back(metadata_key, JsonObject(header.metadata.begin(), header.metadata.end()));
+  std::map<std::string, std::string> metadata = header.metadata;
+  metadata[checksum_key] = std::string(checksum_digits, '0');
+  JsonObject json{{metadata_key, JsonObject(metadata.begin(), metadata.end())}};
   for (const auto& [name, stored] : header.tensors)
     json.emplace_back(
         name, JsonObject{{"data_offsets", JsonArray{stored.offset, stored.offset + stored.bytes}},
@@ -216,6 +216,15 @@ std::string format_header(const SafetensorsHeader& header) {
   while ((length_bytes + text.size()) % 8 != 0)
     text += ' ';
   return text;
+}
+
+// In a name or a value, the quotes would be escaped.
+std::size_t find_checksum(std::string_view text) {
+  const std::string key = fmt::format("\"{}\":\"", checksum_key);
+  const std::size_t at = text.find(key);
+  return at == std::string_view::npos || text.size() - at - key.size() < checksum_digits
+             ? std::string_view::npos
+             : at + key.size();
 }
 
 }  // namespace xgrad::io

@@ -11,6 +11,7 @@ namespace xgrad::io {
 
 inline constexpr std::uint64_t longest_header = 100'000'000;
 inline constexpr const char* metadata_key = "__metadata__";
+inline constexpr const char* checksum_key = "xgrad_checksum";
 
 struct SafetensorsHeader {
   std::map<std::string, StoredTensor> tensors;
@@ -23,8 +24,12 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view text,
                                std::uint64_t data_bytes);
 
 /// The header of these tensors, whose offsets count from the first byte after it, padded with
-/// blanks so that this byte's place is a multiple of 8.  Throws ValueError for text that is not
-/// UTF-8.
+/// blanks so that this byte's place is a multiple of 8, and with zeros for a checksum.  Throws
+/// ValueError for text that is not UTF-8.
 std::string format_header(const SafetensorsHeader& header);
+
+/// Where the digits of the checksum stand in a header; npos if it has none.
+std::size_t find_checksum(std::string_view text);
+inline constexpr std::size_t checksum_digits = 16;
 
 }  // namespace xgrad::io

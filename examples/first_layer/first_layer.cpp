@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <iostream>
 #include <xgrad/xgrad.hpp>
 
@@ -11,17 +12,22 @@ struct Gated {
   static void visit(auto& self, auto&& v) { v("value", self.value), v("gate", self.gate); }
 };
 
-int main() {
+int main(int argc, char** argv) {
   manual_seed(1337);
   nn::Sequential net{Gated(1, 32), Gated(32, 32), nn::Linear(32, 1)};
   std::cout << nn::summary(net);
 
   const Tensor x = linspace(-3, 3, 256).unsqueeze(1), y = sin(2 * x);
   optim::AdamW optimizer(nn::parameters(net), {.lr = 1e-2});
-  for (int step = 0; step <= 500; ++step) {
+  const std::string file = argc > 1 ? argv[1] : "";  // with one, it goes on where it was stopped
+  std::uint64_t step = std::filesystem::exists(file) ? io::restore(file, net, optimizer).step : 0;
+  for (; step <= 500; ++step) {
     const Tensor loss = mse_loss(net(x), y);
-    if (step % 100 == 0)
+    if (step % 100 == 0) {
       std::cout << "step " << step << "  loss " << loss.item() << '\n';
+      if (!file.empty())
+        io::save_checkpoint(file, net, optimizer, {.step = step});
+    }
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();

@@ -5,6 +5,7 @@
 #include <xgrad/io/model.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/sgd.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
@@ -23,6 +24,19 @@ struct Net {
     v("hidden", self.hidden);
     v("out", self.out);
   }
+};
+
+/// Small enough to flip each of its bits.
+struct Tiny {
+  nn::Linear layer{1, 1};
+  Tensor operator()(const Tensor& x) const { return layer(x); }
+  static void visit(auto& self, auto&& v) { v("layer", self.layer); }
+};
+
+/// With names that the optimizer's state has.
+struct Clash {
+  nn::Linear optimizer{1, 1};
+  static void visit(auto& self, auto&& v) { v("optimizer", self.optimizer); }
 };
 
 struct Run {
@@ -67,11 +81,10 @@ std::vector<float> everything(const Run& run) {
   return all;
 }
 
+const io::Json notes = io::JsonObject{{"text", "\n é☃"}, {"width", std::uint64_t{3}}};
+
 void save(const std::string& path, const Run& run) {
-  io::Checkpoint checkpoint = io::take_checkpoint(run.net, run.optimizer, 4, default_generator());
-  checkpoint.config = R"({"width": 3})";
-  checkpoint.characters = data::Characters::of(U"\n é☃");
-  io::save_checkpoint(path, checkpoint);
+  io::save_checkpoint(path, run.net, run.optimizer, {.step = 4, .user = notes});
 }
 
 /// A file with a checkpoint of a run of width 3 after four steps.
@@ -101,11 +114,10 @@ void check_not_loaded(const std::string& path, const std::string& fragment) {
 /// Restoring fails with these words, and changes nothing.
 void check_not_restored(const std::string& path, Run& run,
                         const std::vector<std::string>& fragments) {
-  const io::Checkpoint checkpoint = io::load_checkpoint(path);
   const std::vector<float> before = everything(run);
   const std::string generator = default_generator().state();
-  const std::string message = message_of<FileError>(
-      [&] { io::restore(checkpoint, run.net, run.optimizer, default_generator()); });
+  const std::string message =
+      message_of<FileError>([&] { io::restore(path, run.net, run.optimizer); });
   CHECK_THAT(message, StartsWith(path + ": "));
   check_contains(message, fragments);
   CHECK(everything(run) == before);
@@ -126,11 +138,9 @@ TEST_CASE("checkpoint: a restored run goes on as if it had never stopped") {
   manual_seed(2);
   Run other;
   other.steps(1);
-  const io::Checkpoint checkpoint = io::load_checkpoint(path);
+  const io::Checkpoint checkpoint = io::restore(path, other.net, other.optimizer);
   CHECK(checkpoint.step == 4);
-  CHECK(checkpoint.config == R"({"width": 3})");
-  CHECK(checkpoint.characters.list() == U"\n é☃");
-  io::restore(checkpoint, other.net, other.optimizer, default_generator());
+  CHECK(checkpoint.user == notes);
   CHECK(other.steps(5) == expected);
   CHECK(everything(other) == everything(run));
 }
@@ -146,7 +156,10 @@ TEST_CASE("checkpoint: names and values in the file") {
     CHECK(file.tensors.at("optimizer.exp_avg_sq." + name).shape() == x.shape());
   }
   CHECK(file.metadata.at("step") == "4");
-  CHECK(file.metadata.at("characters") == "\n é☃");
+  CHECK(file.metadata.at("user") == "{\"text\":\"\\n é☃\",\"width\":3}");
+  // The same run gives the same bytes.
+  save(saved.folder / "again", saved.run);
+  CHECK(read_bytes(saved.folder / "again") == read_bytes(saved.path));
   // The optimizer has matrices first: its parameter 1 is the model's third.
   const optim::OptimizerState state = saved.run.optimizer.state_dict();
   const auto second =
@@ -173,17 +186,18 @@ TEST_CASE("checkpoint: what is not a checkpoint") {
     check_not_loaded(path, fragment);
     write_bytes(path, before);
   };
-  changed("xgrad_checkpoint", "2", "version '2'");
+  changed("xgrad_checkpoint", "3", "version '3'");
   changed("step", "-1", "'step' is '-1'");
   changed("step", "4x", "'step' is '4x'");
-  changed("characters", "ba", "'characters'");
-  changed("characters", "aa", "'characters'");
+  changed("user", "{", "'user' is not JSON");
+  changed("generators", "[]", "'generators' is not a JSON object");
+  changed("generators", R"({"default": 1})", "a state that is not a string");
   changed("optimizer", "{", "'optimizer' is not JSON");
   changed("optimizer", "[]", "'optimizer' is not JSON");
   changed("optimizer", R"({"parameters": [1], "numbers": {}})", "other than a string");
   changed("optimizer", R"({"parameters": [], "numbers": {"a": "b"}})", "other than a number");
   changed("optimizer", R"({"parameters": [], "numbers": {}})", "no parameter that the optimizer");
-  for (const char* const key : {"step", "generator", "config", "characters", "optimizer"}) {
+  for (const char* const key : {"step", "generators", "user", "optimizer"}) {
     const std::string before = read_bytes(path);
     saved.change([&](io::TensorFile& file) { file.metadata.erase(key); });
     check_not_loaded(path, "its metadata has no '" + std::string(key) + "'");
@@ -217,31 +231,167 @@ TEST_CASE("checkpoint: one that does not fit changes nothing") {
           {"exp_avg"});
   changed([](io::TensorFile& file) { file.tensors["optimizer.exp_avg.out.bias"] = zeros({2}); },
           {"exp_avg"});
-  changed([](io::TensorFile& file) { file.metadata["generator"] = "?"; }, {"Generator"});
-  changed(
-      [](io::TensorFile& file) {
-        std::string& text = file.metadata["optimizer"];
-        const std::size_t at = text.find("\"hidden.weight\",\"out.weight\"");
-        REQUIRE(at != std::string::npos);
-        text.replace(at, 28, "\"out.weight\",\"hidden.weight\"");
-      },
-      {"other parameters, or in another order"});
+  changed([](io::TensorFile& file) { file.metadata["generators"] = R"({"default": "?"})"; },
+          {"Generator"});
+  changed([](io::TensorFile& file) { file.metadata["generators"] = "{}"; },
+          {"only asked for: default"});
+  const auto replaced = [](const std::string& from, const std::string& to) {
+    return [from, to](io::TensorFile& file) {
+      std::string& text = file.metadata["optimizer"];
+      const std::size_t at = text.find(from);
+      REQUIRE(at != std::string::npos);
+      text.replace(at, from.size(), to);
+    };
+  };
+  for (const char* const groups : {"1.0", "3.0", "-1.0", "1e300"})
+    changed(replaced("\"param_groups.0.params\":2.0",
+                     std::string("\"param_groups.0.params\":") + groups),
+            {"its groups do not hold its 4 parameters"});
+}
+
+TEST_CASE("checkpoint: the optimizer may have its parameters in another order and other groups") {
+  SavedRun saved;
+  const std::vector<double> expected = saved.run.steps(5);
+  const auto named = [](const Net& net) {
+    std::map<std::string, Tensor> map;
+    for (const auto& [name, x] : nn::named_parameters(net))
+      map.emplace(name, x);
+    return map;
+  };
+  Net net;
+  const auto p = named(net);
+  optim::AdamW optimizer({{{p.at("out.bias")}, {.weight_decay = 0}},
+                          {{p.at("out.weight"), p.at("hidden.weight")}, {}},
+                          {{p.at("hidden.bias")}, {}}});
+  io::restore(saved.path, net, optimizer);
+  std::vector<double> losses;
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = randn({8, 2});
+    const Tensor loss = mse_loss(net(x), x.sum({1}, true));
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.item());
+  }
+  CHECK(losses == expected);
+
+  const auto refused = [&](optim::Optimizer& other, const std::vector<std::string>& fragments) {
+    const optim::OptimizerState before = other.state_dict();
+    const auto values = values_of(p.at("out.weight"));
+    check_contains(message_of<FileError>([&] { io::restore(saved.path, net, other); }), fragments);
+    CHECK(other.state_dict().numbers == before.numbers);
+    CHECK(values_of(p.at("out.weight")) == values);
+  };
+  optim::AdamW together(nn::parameters(net), {});
+  refused(together,
+          {"hidden.weight, trained with weight_decay 0.01, and hidden.bias, trained with 0",
+           "decay_matrices"});
+  optim::AdamW fewer({p.at("out.bias"), p.at("hidden.bias")}, {});
+  refused(fewer, {"trained only by the checkpoint's: hidden.weight, out.weight"});
+  optim::SGD sgd(optim::ParamGroup<optim::SGDOptions>{nn::parameters(net), {.lr = 0.1}}.params,
+                 {.lr = 0.1, .momentum = 0.9});
+  refused(sgd, {"hidden"});
+}
+
+TEST_CASE("checkpoint: generators of the caller's own") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  Run run;
+  run.steps(1);
+  Generator noise(7), order(8);
+  noise.normal();
+  io::save_checkpoint(path, run.net, run.optimizer,
+                      {.generators = {{"noise", &noise}, {"order", &order}}});
+  const double next = noise.normal();
+  const std::uint32_t bits = order.random();
+  Generator a, b;
+  io::restore(path, run.net, run.optimizer, {{"order", &b}, {"noise", &a}});
+  CHECK(a.normal() == next);
+  CHECK(b.random() == bits);
+  check_not_restored(path, run, {"only in the checkpoint: noise, order"});
+  CHECK_THROWS_WITH(io::restore(path, run.net, run.optimizer, {{"order", &b}, {"nose", &a}}),
+                    ContainsSubstring("only in the checkpoint: noise") &&
+                        ContainsSubstring("only asked for: nose"));
+  for (const auto& [name, generator] :
+       io::Generators{{"default", &noise}, {"none", static_cast<Generator*>(nullptr)}})
+    CHECK_THROWS_AS(
+        io::save_checkpoint(path, run.net, run.optimizer, {.generators = {{name, generator}}}),
+        ValueError);
+}
+
+TEST_CASE("checkpoint: a file of version 1 loads") {
+  SavedRun saved;
+  const std::vector<double> expected = saved.run.steps(3);
+  saved.change([](io::TensorFile& file) {
+    const io::Json generators = io::parse_json(file.metadata.at("generators"));
+    file.metadata["xgrad_checkpoint"] = "1";
+    file.metadata["generator"] = *generators.find<std::string>("default");
+    file.metadata["config"] = R"({"width": 3})";
+    file.metadata["characters"] = "ab";
+    file.metadata.erase("generators");
+    file.metadata.erase("user");
+  });
+  Run other;
+  const io::Checkpoint checkpoint = io::restore(saved.path, other.net, other.optimizer);
+  CHECK(checkpoint.step == 4);
+  CHECK(*checkpoint.user.find<std::string>("characters") == "ab");
+  CHECK(checkpoint.user.find("config")->number("width") == 3);
+  CHECK(other.steps(3) == expected);
+}
+
+TEST_CASE("checkpoint: each of its bits is noticed if it flips") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  Tiny tiny;
+  optim::SGD optimizer(nn::parameters(tiny), {.lr = 0.1, .momentum = 0.9});
+  tiny(ones({1, 1})).sum().backward();
+  optimizer.step();
+  io::save_checkpoint(path, tiny, optimizer, {.user = notes});
+  // Most of it would be the generator's 624 words, of which a few will do.
+  io::TensorFile file = io::load_safetensors(path);
+  file.metadata["generators"] = R"({"default": "1 2 3"})";
+  io::save_safetensors(path, file);
+  const std::string good = read_bytes(path);
+  CHECK_NOTHROW(io::load_checkpoint(path));
+  std::size_t flipped = 0, noticed = 0;
+  std::fstream changed(path, std::ios::binary | std::ios::in | std::ios::out);
+  const auto put = [&](std::size_t at, int mask) {
+    changed.seekp(static_cast<std::streamoff>(at));
+    changed.put(static_cast<char>(good[at] ^ mask)).flush();
+  };
+  for (std::size_t at = 0; at < good.size(); put(at++, 0))
+    for (int bit = 0; bit < 8; ++bit, ++flipped) {
+      put(at, 1 << bit);
+      try {
+        io::load_checkpoint(path);
+        UNSCOPED_INFO("byte " << at << ", bit " << bit << " was not noticed");
+      } catch (const FileError&) {
+        ++noticed;
+      }
+    }
+  CAPTURE(flipped);
+  CHECK(read_bytes(path) == good);
+  CHECK(flipped > 5000);
+  CHECK(noticed == flipped);
 }
 
 TEST_CASE("checkpoint: what cannot be stored") {
   const TemporaryFolder folder;
   Run run;
   const Net stranger;
-  CHECK_THROWS_WITH(io::take_checkpoint(stranger, run.optimizer, 0, default_generator()),
+  CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", stranger, run.optimizer),
                     ContainsSubstring("is not one of the model's"));
-  io::Checkpoint checkpoint = io::take_checkpoint(run.net, run.optimizer, 0, default_generator());
-  checkpoint.model.emplace_back("optimizer.x", tensor({1}));
-  CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", checkpoint),
-                    ContainsSubstring("'optimizer.x'"));
-  checkpoint.model.pop_back();
-  checkpoint.optimizer.tensors.emplace_back("state.9.exp_avg", tensor({1}));
-  CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", checkpoint),
-                    ContainsSubstring("'state.9.exp_avg' is of none of the 4 parameters"));
+  Clash clash;
+  const optim::AdamW of_clash(nn::parameters(clash));
+  CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", clash, of_clash),
+                    ContainsSubstring("'optimizer.weight' would be taken for the optimizer's"));
+  io::Json deep;
+  for (int i = 0; i < 65; ++i)
+    deep = io::JsonArray{deep};
+  CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", run.net, run.optimizer, {.user = deep}),
+                    ContainsSubstring("the user's JSON is nested more than 64 deep"));
+  CHECK_THROWS_AS(io::save_checkpoint(folder / "x", run.net, run.optimizer, {.user = "\xff"}),
+                  ValueError);
   CHECK(folder.count() == 0);
 }
 

@@ -1,0 +1,12 @@
+# A second start with the same file goes on where it was saved, with the same loss.
+file(REMOVE "${FILE}")
+foreach(start first second)
+  execute_process(COMMAND "${PROGRAM}" "${FILE}" RESULT_VARIABLE code OUTPUT_VARIABLE ${start} ERROR_VARIABLE error)
+  if(NOT code EQUAL 0 OR NOT ${start} MATCHES "step 500  loss ([^\n]*)\n")
+    message(FATAL_ERROR "${start}: exit code ${code}\n${${start}}${error}")
+  endif()
+  set(${start}_loss "${CMAKE_MATCH_1}")
+endforeach()
+if(NOT first MATCHES "step 0 " OR second MATCHES "step [0-4]" OR NOT first_loss STREQUAL second_loss)
+  message(FATAL_ERROR "it did not go on from step 500:\n${first}\n${second}")
+endif()

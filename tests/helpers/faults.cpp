@@ -1,0 +1,81 @@
+#include "helpers/faults.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace {
+
+thread_local bool active = false, forever = false;
+thread_local std::size_t left = 0;
+thread_local const char* first = nullptr;
+
+// Whether this call is to fail.
+bool fails(const char* name, int error) {
+  if (!active || (left > 0 && left-- > 0))
+    return false;
+  if (first == nullptr)
+    first = name;
+  active = forever;
+  errno = error;
+  return true;
+}
+
+template <class F>
+F* next(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+FailingCall::FailingCall(std::size_t k, bool ever_after) {
+  left = k;
+  forever = ever_after;
+  first = nullptr;
+  active = true;
+}
+FailingCall::~FailingCall() { active = false; }
+std::string FailingCall::failed() { return first == nullptr ? "" : first; }
+
+#ifndef __ELF__
+bool FailingCall::possible() { return false; }
+#else
+bool FailingCall::possible() { return true; }
+
+// The program's own definitions come before the C library's.
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, flags);
+    mode = __builtin_va_arg(arguments, mode_t);
+    __builtin_va_end(arguments);
+  }
+  static auto* const real = next<int(const char*, int, ...)>("open");
+  return fails("open", EACCES) ? -1 : real(path, flags, mode);
+}
+ssize_t write(int descriptor, const void* data, size_t bytes) {
+  static auto* const real = next<ssize_t(int, const void*, size_t)>("write");
+  return fails("write", ENOSPC) ? -1 : real(descriptor, data, bytes);
+}
+ssize_t pread(int descriptor, void* data, size_t bytes, off_t offset) {
+  static auto* const real = next<ssize_t(int, void*, size_t, off_t)>("pread");
+  return fails("pread", EIO) ? -1 : real(descriptor, data, bytes, offset);
+}
+int fsync(int descriptor) {
+  static auto* const real = next<int(int)>("fsync");
+  return fails("fsync", EIO) ? -1 : real(descriptor);
+}
+int rename(const char* from, const char* to) noexcept {
+  static auto* const real = next<int(const char*, const char*)>("rename");
+  return fails("rename", EROFS) ? -1 : real(from, to);
+}
+
+}  // extern "C"
+#endif
