@@ -57,7 +57,7 @@ Metrics::Metrics(std::string path, std::uint64_t steps) : path_(std::move(path))
   std::uint64_t begin = 0;
   for (std::string line; std::getline(file, line) && !file.eof(); begin += line.size() + 1) {
     const std::optional<StepRecord> row = read_row(line);
-    if (row && row->step >= steps)
+    if (row && (row->step >= steps || (last_ && row->step <= last_->step)))
       break;
     if (row) {
       last_ = row;
@@ -86,21 +86,28 @@ std::optional<StepRecord> Metrics::take(std::uint64_t step) {
   return std::exchange(last_, std::nullopt);
 }
 
+/// Removes a half-written row.  False if that fails.
+bool Metrics::mend() {
+  torn_ = torn_ && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0;
+  return !torn_;
+}
+
 bool Metrics::write_waiting() {
   std::size_t done = 0;
-  while (done < waiting_.size()) {
+  while (mend() && done < waiting_.size()) {
     const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0) {
       error_ = errno;
-      // If this fails as well, the next start drops the half row.
-      if (done > 0 && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
-        return false;
+      torn_ = done > 0;
+      mend();
       return false;
     }
     done += static_cast<std::size_t>(put);
   }
+  if (torn_)
+    return false;
   size_ += waiting_.size();
   waiting_.clear();
   unwritten_ = 0;
@@ -118,6 +125,6 @@ std::string Metrics::error() const {
   return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
 }
 
-void Metrics::sync() const { ::fdatasync(descriptor_); }
+void Metrics::sync() const { ::fsync(descriptor_); }
 
 }  // namespace char_transformer

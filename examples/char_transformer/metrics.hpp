@@ -42,6 +42,7 @@ class Metrics {
   double milliseconds() const { return milliseconds_; }
 
  private:
+  bool mend();
   bool write_waiting();
   void cut(std::uint64_t size);
 
@@ -50,6 +51,7 @@ class Metrics {
   std::uint64_t size_ = 0;     ///< of the whole rows in the file
   std::string waiting_;        ///< rows that are not in the file
   std::size_t unwritten_ = 0;  ///< their number
+  bool torn_ = false;          ///< there is half a row after them
   int error_ = 0;              ///< errno of the last failure
   double milliseconds_ = 0;
   std::optional<StepRecord> last_;  ///< the last row that was there when it was opened

@@ -1,11 +1,14 @@
 #include "stop.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <string_view>
 
 #include "output.hpp"
 
@@ -17,6 +20,10 @@ constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
 constexpr std::array failing = {SIGPIPE, SIGXFSZ};
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
 
+/// For somebody who sits there: a step may take a minute.
+constexpr std::string_view message =
+    "\nFinishing this step and saving; once more leaves at once.\n";
+std::atomic<bool> terminal{false};
 std::atomic<int> first_signal{0};
 std::atomic<std::int64_t> first_time{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // so handlers may use them
@@ -32,6 +39,8 @@ void note(int signal) {
   std::int64_t first = 0;
   if (first_time.compare_exchange_strong(first, now())) {
     first_signal = signal;
+    if (terminal && ::write(STDERR_FILENO, message.data(), message.size()) < 0)
+      errno = before;  // then nobody sees it
   } else if (now() - first > twice_within) {
     std::signal(signal, SIG_DFL);
     ::raise(signal);  // it comes when this handler returns
@@ -55,6 +64,7 @@ std::array<struct sigaction, 5> before;
 }  // namespace
 
 StopSignals::StopSignals() {
+  terminal = ::isatty(STDERR_FILENO) == 1;
   first_signal = 0;
   first_time = 0;
   std::size_t i = 0;

@@ -125,6 +125,7 @@ double Run::estimated_seconds(double ms_per_token) const {
 }
 
 void Run::write(const std::string& path) {
+  run_dir_.metrics().sync();  // no checkpoint without its rows, not even after a power cut
   xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                              {.step = steps_, .user = to_json(notes_)});
 }
@@ -220,6 +221,7 @@ void Run::make_steps() {
   if (signal_ == 0 || run_dir_.is_open()) {
     open_folder();
     saves_.save(steps_, ended());
+    run_dir_.unlock();  // what follows may be ended by a signal
   }
 }
 

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 /// A run with dropout, evaluations and saves that do not coincide.
 Arguments long_train(const Arguments& more) {
-  Arguments all = tiny_train({"--dropout", "0.2", "--max-iters", "600", "--lr-decay-iters", "600",
+  Arguments all = tiny_train({"--dropout", "0.2", "--max-iters", "400", "--lr-decay-iters", "400",
                               "--eval-interval", "20", "--eval-iters", "20"});
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -39,6 +39,15 @@ bool same(const xgrad::Tensor& a, const xgrad::Tensor& b) {
          std::equal(a.data<float>(), a.data<float>() + a.numel(), b.data<float>());
 }
 
+/// Waits for a random moment of a process: every other time from its start, otherwise from its
+/// first step, which a busy machine may make late.
+void wait_for_any_moment(const Process& process, std::size_t time, std::mt19937& random) {
+  if (time % 2 != 0)
+    wait_until(
+        [&] { return process.out().find("\nstep ") != std::string::npos || process.ended(); });
+  sleep_ms(std::uniform_real_distribution<double>(0, 60)(random));
+}
+
 std::size_t times(const char* variable, std::size_t usual) {
   const char* const given = std::getenv(variable);
   return given == nullptr ? usual : std::stoul(given);
@@ -50,17 +59,16 @@ TEST_CASE("char_transformer: interrupted and resumed, a run is the same to the b
   const TinyFolder folder;
   run_well(folder, long_train({"--out", "whole", "--threads", "1"}));
   std::mt19937 random(7);
-  std::uniform_real_distribution<double> delay(10, 150);
   for (const std::string threads : {"1", "2", "both"}) {
     const std::string out = "run" + threads;
     std::size_t stopped = 0;
-    for (int i = 0;; ++i) {
+    for (std::size_t i = 0;; ++i) {
       const std::string n = threads == "both" ? std::to_string(1 + i % 2) : threads;
       Arguments arguments = {"train", "--resume", out, "--threads", n};
       if (!fs::exists(folder / (out + "/checkpoint.safetensors")))
         arguments = long_train({"--out", out, "--resume", "--threads", n});
       Process process(folder, arguments);
-      sleep_ms(delay(random));
+      wait_for_any_moment(process, i, random);
       const int signal = i % 3 == 0 ? SIGINT : i % 3 == 1 ? SIGTERM : SIGHUP;
       process.signal(signal);
       const Result result = process.wait();
@@ -88,7 +96,6 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
   run_well(folder, train("whole", {}));
   const std::size_t wanted = times("XGRAD_TEST_KILLS", 12);
   std::mt19937 random(8);
-  std::uniform_real_distribution<double> delay(0, 120);
   std::size_t kills = 0, starts = 0, runs = 0, temporaries = 0;
   while (kills < wanted) {
     const std::string out = "run" + std::to_string(runs);
@@ -98,7 +105,7 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
     bool complete = false;
     while (kills < wanted && !complete) {
       Process process(folder, go_on());
-      sleep_ms(delay(random));
+      wait_for_any_moment(process, starts / 2, random);
       process.signal(SIGKILL);
       const Result result = process.wait();
       INFO(result.out << result.err);
@@ -121,7 +128,6 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
 
 TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   const TinyFolder folder;
-  const Arguments shape = tiny_train();
   const auto tiny = [&](const Arguments& more) { return tiny_train(more); };
   // Nothing is there: a new run.
   run_well(folder, tiny({"--resume", "--max-iters", "10"}));
@@ -129,8 +135,8 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   // It is finished: another.
   run_well(folder, tiny({"--resume", "auto", "--max-iters", "10"}));
   CHECK(metrics_of(folder / "runs/001").size() == 10);
-  // --max-iters makes it longer; the latest is taken.
-  const Result longer = run_well(folder, tiny({"--resume", "--max-iters", "20"}));
+  // --max-iters makes it longer.
+  const Result longer = run_well(folder, tiny({"--resume", "runs/001", "--max-iters", "20"}));
   CHECK_THAT(longer.out,
              ContainsSubstring("From:  runs/001/checkpoint.safetensors, after 10 steps."));
   CHECK(metrics_of(folder / "runs/001").size() == 20);
@@ -142,6 +148,18 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   CHECK(whole.generators == parts.generators);
   for (std::size_t i = 0; i < whole.model.size(); ++i)
     CHECK(same(whole.model[i].second, parts.model[i].second));
+
+  // The latest that is not finished.
+  {
+    Process process(folder, tiny({"--max-iters", "1000000", "--eval-interval", "50"}));
+    wait_until([&] { return fs::exists(folder / "runs/002/checkpoint.safetensors"); });
+    process.signal(SIGKILL);
+    process.wait();
+    Process next(folder, {"train", "--resume"});
+    wait_until([&] { return next.out().find("step ") != std::string::npos; });
+    next.signal(SIGTERM);
+    CHECK_THAT(next.wait().out, StartsWith("From:  runs/002/checkpoint.safetensors, after "));
+  }
 
   // With --out, that folder alone.
   run_well(folder, tiny({"--resume", "--out", "named", "--max-iters", "10", "--keep", "1"}));

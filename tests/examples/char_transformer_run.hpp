@@ -76,6 +76,12 @@ class Process {
 
   pid_t id() const { return id_; }
   void signal(int number) const { ::kill(id_, number); }
+  /// Whether it has ended; wait() says how.
+  bool ended() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == id_;
+  }
   std::string out() const { return read_bytes(out_); }
   std::string err() const { return read_bytes(err_); }
   Result wait() {

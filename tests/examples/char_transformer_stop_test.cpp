@@ -53,7 +53,7 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]"
 TEST_CASE("char_transformer: an evaluation that is interrupted is made again", "[stop]") {
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
-    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "4000", "--out", out});
+    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "2500", "--out", out});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
