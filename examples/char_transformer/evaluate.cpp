@@ -2,12 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <utility>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/parallel/shards.hpp>
 
+#include "output.hpp"
+#include "progress.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -36,7 +43,7 @@ std::optional<double> validation_loss(const GPT& model, const xgrad::data::Ids& 
   const std::size_t blocks = xgrad::data::block_count(part, block_size);
   double total = 0;
   for (std::size_t done = 0; done < blocks;) {
-    if (stop && stop())
+    if (stop(static_cast<double>(done) / static_cast<double>(blocks)))
       return std::nullopt;
     const auto [x, y] = xgrad::data::block_batch(part, block_size, done, blocks_at_once);
     total += mean_loss(evaluated, x, y) * static_cast<double>(x.size(0));
@@ -52,7 +59,7 @@ std::optional<double> estimate_loss(const GPT& model, const xgrad::data::Ids& pa
   xgrad::Generator generator(seed);
   double total = 0;
   for (std::size_t i = 0; i < batches; ++i) {
-    if (stop && stop())
+    if (stop(static_cast<double>(i) / static_cast<double>(batches)))
       return std::nullopt;
     const auto [x, y] =
         xgrad::data::random_batch(part, model.config.block_size, batch_size, generator);
@@ -61,21 +68,44 @@ std::optional<double> estimate_loss(const GPT& model, const xgrad::data::Ids& pa
   return total / static_cast<double>(batches);
 }
 
+double shown_validation_loss(const GPT& model, const xgrad::data::Ids& part) {
+  using Clock = std::chrono::steady_clock;
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  const auto begin = Clock::now();
+  auto shown = begin;
+  const auto show = [&](double done) {
+    const auto now = Clock::now();
+    if (terminal && done > 0 && now - shown > std::chrono::milliseconds(200)) {
+      shown = now;
+      const std::chrono::duration<double> spent = now - begin;
+      std::fprintf(stderr, "\r%.0f %%, %s left\x1b[K", 100 * done,
+                   format_duration(spent.count() * (1 - done) / done).c_str());
+    }
+    return false;
+  };
+  const double loss = validation_loss(model, part, show).value();
+  if (shown != begin)
+    std::fprintf(stderr, "\r\x1b[K");
+  return loss;
+}
+
 void print_validation_loss(double loss, const Source& source, std::size_t block_size) {
-  fmt::print("val_loss {:.9g}\n", loss);
+  say(fmt::format("val_loss {:.9g} (perplexity {:.6g})\n", loss, std::exp(loss)));
   if (const auto entropy = source.entropy(block_size))
-    fmt::print(
+    say(fmt::format(
         "The text itself has an entropy of {:.6f} per character, which no model can beat: distance "
         "from perfect {:.6f}.\n",
-        *entropy, loss - *entropy);
+        *entropy, loss - *entropy));
 }
 
 void evaluate(const EvalOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
+  const Notes& notes = trained.notes;
   const std::size_t block_size = trained.model.config.block_size;
-  const Source source = open_source(options.data.empty() ? trained.data : options.data, block_size,
-                                    trained.characters);
-  print_validation_loss(validation_loss(trained.model, source.ids.validation).value(), source,
+  const Source source = open_text(options.data, options.checkpoint, notes, block_size);
+  if (!notes.text.empty() && checksum(source.ids) != notes.text)
+    warn(fmt::format("{}: another text than the model was trained on", source.name));
+  print_validation_loss(shown_validation_loss(trained.model, source.ids.validation), source,
                         block_size);
 }
 

@@ -20,6 +20,7 @@ namespace {
 using xgrad::FileError;
 using xgrad::Shape;
 using xgrad::data::Characters;
+using xgrad::io::Json;
 using xgrad::io::SafetensorsFile;
 
 constexpr std::string_view layer_prefix = "transformer.h.";
@@ -71,6 +72,16 @@ xgrad::nn::GPTConfig sizes_of(const SafetensorsFile& file, std::size_t n_head, d
           .bias = file.contains("transformer.ln_f.bias")};
 }
 
+/// The configuration in the file's metadata; null if there is none that is JSON.
+Json config_of(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("config");
+  try {
+    return found == file.metadata().end() ? Json() : xgrad::io::parse_json(found->second);
+  } catch (const xgrad::ValueError&) {
+    return {};
+  }
+}
+
 /// The characters of a text, or those that the file's metadata lists.
 Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   if (!data.empty())
@@ -91,28 +102,30 @@ Characters characters_of(const SafetensorsFile& file, const std::string& data) {
 
 void export_model(const ExportOptions& options) {
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.checkpoint);
+  const Notes notes = read_notes(checkpoint);
+  check_finite(checkpoint.model, options.checkpoint);
   xgrad::io::TensorFile file;
   for (const auto& [name, x] : checkpoint.model)
     file.tensors.emplace(name, x);
   file.metadata = {{"format", "pt"},
-                   {"config", config_in(checkpoint)},
-                   {"characters", xgrad::data::encode_utf8(characters_in(checkpoint).list())}};
+                   {"config", xgrad::io::format_json(notes.config)},
+                   {"characters", xgrad::data::encode_utf8(notes.characters.list())}};
   xgrad::io::save_safetensors(options.out, file);
   fmt::print("{} tensors are in {}.\n", file.tensors.size(), options.out);
 }
 
 void import_model(const ImportOptions& options) {
   const SafetensorsFile file(options.state);
-  const auto config_text = file.metadata().find("config");
-  const ModelNotes notes =
-      config_text == file.metadata().end() ? ModelNotes() : read_notes(config_text->second);
-  const std::optional<std::size_t> n_head = options.n_head ? options.n_head : notes.n_head;
+  const Json stored = config_of(file);
+  std::optional<std::size_t> n_head = options.n_head;
+  if (const auto* const found = stored.find<std::uint64_t>("n_head"); found != nullptr && !n_head)
+    n_head = *found;
   if (!n_head)
     throw FileError(
         fmt::format("{}: no shape shows the number of heads, and its metadata has no 'config' with "
                     "'n_head'; --n-head N says it",
                     file.path()));
-  const xgrad::nn::GPTConfig config = sizes_of(file, *n_head, notes.dropout);
+  const xgrad::nn::GPTConfig config = sizes_of(file, *n_head, stored.number("dropout").value_or(0));
   const Characters characters = characters_of(file, options.data);
   if (characters.size() != config.vocab_size)
     throw FileError(fmt::format(
@@ -123,9 +136,10 @@ void import_model(const ImportOptions& options) {
     const std::string converted = xgrad::io::load(model, file, causal_masks(file));
     const xgrad::optim::AdamW optimizer(
         xgrad::optim::decay_matrices(xgrad::nn::parameters(model), {}));
-    const std::string data = options.data.empty() ? notes.data : options.data;
-    xgrad::io::save_checkpoint(options.out, model, optimizer,
-                               {.user = user_json(format_config(config, data), characters)});
+    check_finite(xgrad::nn::state_dict(model), options.state);
+    xgrad::io::save_checkpoint(
+        options.out, model, optimizer,
+        {.user = to_json(Notes{.config = to_json(config), .characters = characters})});
     if (!converted.empty())
       fmt::print("Converted: {}.\n", converted);
   } catch (const xgrad::ValueError& error) {  // the sizes

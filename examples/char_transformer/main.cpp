@@ -5,7 +5,10 @@
 #include <malloc.h>
 #endif
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -18,8 +21,10 @@
 #include "exchange.hpp"
 #include "needs.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "sample.hpp"
 #include "train.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
@@ -67,6 +72,18 @@ struct Run {
   }
 };
 
+/// What was printed may still fail to arrive.
+int flushed(int code) {
+  say("");
+  const int error = output_error();
+  if (error == 0 || code != 0)
+    return code;
+  if (error == EPIPE)
+    return 128 + SIGPIPE;
+  warn(fmt::format("standard output could not be written: {}", std::strerror(error)));
+  return 1;
+}
+
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
   // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
@@ -75,7 +92,7 @@ int main(int argc, char** argv) {
   Command command;
   try {
     command = parse_command(argc, argv);
-    return std::visit(Run(), command);
+    return flushed(std::visit(Run(), command));
   } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

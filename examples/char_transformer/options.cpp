@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-#include <utility>
-#include <vector>
+#include <type_traits>
+#include <variant>
 
 #include "command_line/command_line.hpp"
 
@@ -13,80 +12,42 @@ namespace {
 
 using command_line::CommandLine;
 using command_line::Flags;
-using command_line::Range;
 
-constexpr std::size_t many = 1'000'000'000;
-
-/// The flags of a recipe.  Those that are not given take the preset's value once it is known.
-class RecipeFlags {
- public:
-  RecipeFlags(Flags& flags, Recipe& recipe) : flags_(flags), recipe_(recipe) {}
-
-  template <class T>
-  void number(const std::string& flag, T Recipe::*field, Range<T> range, const std::string& help) {
-    flags_.number(flag, recipe_.*field, range, described(help, field));
-    keep(flag, field);
+/// Adds the flags of a recipe.
+void add_recipe(Flags& flags, Recipe& recipe) {
+  const auto add = [&]<class T>(const Field<T>& field) {
+    const T usual = nano.*field.member, babys = baby.*field.member;
+    const std::string help = field.flag == std::string_view("--min-lr")
+                                 ? fmt::format("{} [a tenth of --learning-rate]", field.help)
+                             : usual == babys
+                                 ? fmt::format("{} [{}]", field.help, usual)
+                                 : fmt::format("{} [{}, baby: {}]", field.help, usual, babys);
+    if constexpr (std::is_same_v<T, bool>)
+      flags.boolean(field.flag, recipe.*field.member, help);
+    else
+      flags.number(field.flag, recipe.*field.member, field.range, help);
+  };
+  for (const FieldGroup& group : recipe_fields()) {
+    flags.group(group.heading);
+    for (const auto& field : group.fields)
+      std::visit(add, field);
   }
-  void boolean(const std::string& flag, bool Recipe::*field, const std::string& help) {
-    flags_.boolean(flag, recipe_.*field, described(help, field));
-    keep(flag, field);
-  }
-  void apply(const Recipe& preset) const {
-    for (const auto& fill : fill_)
-      fill(preset);
-  }
-
- private:
-  template <class T>
-  static std::string described(const std::string& help, T Recipe::*field) {
-    if (nano.*field == baby.*field)
-      return fmt::format("{} [{}]", help, nano.*field);
-    return fmt::format("{} [{}, baby: {}]", help, nano.*field, baby.*field);
-  }
-  template <class T>
-  void keep(const std::string& flag, T Recipe::*field) {
-    fill_.push_back([this, flag, field](const Recipe& preset) {
-      if (!flags_.given(flag))
-        recipe_.*field = preset.*field;
-    });
-  }
-
-  Flags& flags_;
-  Recipe& recipe_;
-  std::vector<std::function<void(const Recipe&)>> fill_;
-};
-
-void add_model(Flags& flags, RecipeFlags& recipe) {
-  flags.group("Model");
-  recipe.number("--block-size", &Recipe::block_size, {1, 65536},
-                "characters that it looks back on");
-  recipe.number("--n-layer", &Recipe::n_layer, {1, 1024}, "blocks");
-  recipe.number("--n-head", &Recipe::n_head, {1, 1024}, "attention heads of a block");
-  recipe.number("--n-embd", &Recipe::n_embd, {1, 65536}, "width; a multiple of --n-head");
-  recipe.number("--dropout", &Recipe::dropout, {0, 1, false, true}, "probability of dropping");
-  recipe.boolean("--bias", &Recipe::bias, "biases in linear layers and norms");
 }
 
-void add_training(Flags& flags, RecipeFlags& recipe, double& min_lr) {
-  flags.group("Training");
-  recipe.number("--batch-size", &Recipe::batch_size, {1, 65536}, "blocks in a batch");
-  recipe.number("--max-iters", &Recipe::max_iters, {0, many}, "steps");
-  recipe.number("--learning-rate", &Recipe::learning_rate, {0, 10}, "the highest learning rate");
-  flags.number("--min-lr", min_lr, {0, 10},
-               "where the learning rate ends [a tenth of --learning-rate]");
-  recipe.number("--warmup-iters", &Recipe::warmup_iters, {0, many}, "steps on which it rises");
-  recipe.number("--lr-decay-iters", &Recipe::lr_decay_iters, {0, many},
-                "step at which it reaches --min-lr");
-  recipe.number("--gradient-accumulation-steps", &Recipe::gradient_accumulation_steps, {1, 65536},
-                "batches in a step");
-  recipe.number("--weight-decay", &Recipe::weight_decay, {0, 10}, "of matrices");
-  recipe.number("--beta1", &Recipe::beta1, {0, 1, false, true}, "AdamW's, for the gradient");
-  recipe.number("--beta2", &Recipe::beta2, {0, 1, false, true}, "AdamW's, for its square");
-  recipe.number("--grad-clip", &Recipe::grad_clip, {0, 1e9},
-                "largest norm of the gradient; 0: any");
-  flags.group("Evaluation");
-  recipe.number("--eval-interval", &Recipe::eval_interval, {1, many}, "steps between evaluations");
-  recipe.number("--eval-iters", &Recipe::eval_iters, {1, many}, "batches of an evaluation");
+/// Flags that are not given take the preset's value.
+void apply_preset(const Flags& flags, TrainOptions& options) {
+  const Recipe& preset = options.preset == "baby" ? baby : nano;
+  for_each_field([&](const auto& field) {
+    if (flags.given(field.flag))
+      options.given.insert(field.flag);
+    else
+      options.recipe.*field.member = preset.*field.member;
+  });
+  for (const char* const flag : {"--preset", "--seed", "--data"})
+    if (flags.given(flag))
+      options.given.insert(flag);
+  if (!flags.given("--min-lr"))
+    options.recipe.min_lr = options.recipe.learning_rate / 10;
 }
 
 void add_threads(Flags& flags, std::size_t& threads) {
@@ -106,6 +67,7 @@ Command parse_command(int argc, const char* const* argv) {
       "char_transformer", "Trains a character-level transformer, and lets it write.",
       "\nFor example:\n"
       "  char_transformer train --data shakespeare.txt --preset nano\n"
+      "  char_transformer train --resume runs/000\n"
       "  char_transformer eval --checkpoint runs/000/checkpoint.safetensors\n"
       "  char_transformer sample --checkpoint runs/000/checkpoint.safetensors --prompt \"To "
       "be\"\n\n"
@@ -125,9 +87,15 @@ Command parse_command(int argc, const char* const* argv) {
                       "print where ten steps spend their time; and DIR/trace.json");
   train_flags.boolean("--check-memory", train.check_memory,
                       "refuse to start what seems to need more memory than there is [true]");
-  RecipeFlags recipe(train_flags, train.recipe);
-  add_model(train_flags, recipe);
-  add_training(train_flags, recipe, train.recipe.min_lr);
+  train_flags.group("Saving and going on");
+  train_flags.optional_text("--resume", train.resume, "[DIR|FILE|auto]",
+                            "go on with a run; auto: --out's or the latest, if it has begun");
+  train_flags.path("--init-from", train.init_from, "FILE",
+                   "begin with the weights of a checkpoint");
+  train_flags.number("--save-interval", train.save_interval, {1, many},
+                     "steps between saves [each evaluation]");
+  train_flags.number("--keep", train.keep, {0, many}, "keep the last N saves, too [0]");
+  add_recipe(train_flags, train.recipe);
 
   EvalOptions eval;
   Flags eval_flags = line.command("eval", "print a model's loss over a whole validation split");
@@ -175,22 +143,11 @@ Command parse_command(int argc, const char* const* argv) {
     return Help{*help};
 
   if (train_flags.given()) {
-    recipe.apply(train.preset == "baby" ? baby : nano);
-    Recipe& r = train.recipe;
-    if (!train_flags.given("--min-lr"))
-      r.min_lr = r.learning_rate / 10;
-    if (r.n_embd % r.n_head != 0)
-      line.refuse(fmt::format("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head));
-    if (r.min_lr > r.learning_rate)
-      line.refuse(
-          fmt::format("--min-lr {} is above --learning-rate {}: the learning rate would "
-                      "rise where it should fall",
-                      r.min_lr, r.learning_rate));
-    if (r.warmup_iters > r.lr_decay_iters)
-      line.refuse(
-          fmt::format("--warmup-iters {} is beyond --lr-decay-iters {}: the learning rate "
-                      "would reach --min-lr while it rises",
-                      r.warmup_iters, r.lr_decay_iters));
+    apply_preset(train_flags, train);
+    train.program = argv[0];
+    const bool from_file = train.resume || !train.init_from.empty();
+    if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
+      line.refuse(*wrong);
     return train;
   }
   const auto need = [&line](const char* flag, const std::string& value) {

@@ -4,58 +4,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
+#include "recipe.hpp"
+
 namespace char_transformer {
 
-/// A recipe: the model and how it is trained.  Names and meanings are nanoGPT's.
-struct Recipe {
-  std::size_t block_size = 64;
-  std::size_t batch_size = 12;
-  std::size_t n_layer = 4;
-  std::size_t n_head = 4;
-  std::size_t n_embd = 128;
-  double dropout = 0;
-  bool bias = false;
-
-  double learning_rate = 1e-3;
-  double min_lr = 1e-4;
-  std::size_t warmup_iters = 100;
-  std::size_t lr_decay_iters = 2000;
-  std::size_t max_iters = 2000;
-  std::size_t gradient_accumulation_steps = 1;
-  double weight_decay = 0.1;
-  double beta1 = 0.9;
-  double beta2 = 0.99;
-  double grad_clip = 1;
-
-  std::size_t eval_interval = 250;
-  std::size_t eval_iters = 20;
-};
-
-/// nanoGPT's recipe for a CPU.
-inline constexpr Recipe nano{};
-/// nanoGPT's recipe for a GPU.
-inline constexpr Recipe baby{.block_size = 256,
-                             .batch_size = 64,
-                             .n_layer = 6,
-                             .n_head = 6,
-                             .n_embd = 384,
-                             .dropout = 0.2,
-                             .lr_decay_iters = 5000,
-                             .max_iters = 5000,
-                             .eval_iters = 200};
-
 struct TrainOptions {
-  std::string data;  ///< empty: the embedded corpus
-  std::string out;   ///< empty: a new folder under runs/
+  std::string program = "char_transformer";  ///< as it was called
+  std::string data;                          ///< empty: the embedded corpus
+  std::string out;                           ///< empty: a new folder under runs/
   std::string preset = "nano";
   Recipe recipe;
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false;
-  bool check_memory = true;  ///< refuse what does not fit
+  bool check_memory = true;                  ///< refuse what does not fit
+  std::optional<std::string> resume;         ///< a folder, a checkpoint, or empty or "auto"
+  std::string init_from;                     ///< a checkpoint; empty: random weights
+  std::optional<std::size_t> save_interval;  ///< none: at each evaluation
+  std::optional<std::size_t> keep;           ///< none: 0, or what the run had
+  std::set<std::string> given;               ///< the flags that the command line has
 };
 
 struct EvalOptions {

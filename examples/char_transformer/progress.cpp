@@ -4,8 +4,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
+
+#include "output.hpp"
 
 namespace char_transformer {
 namespace {
@@ -54,8 +55,9 @@ std::string format_count(std::size_t n) {
   return text;
 }
 
-Progress::Progress(std::size_t steps, std::size_t tokens_per_step)
-    : steps_(steps),
+Progress::Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step)
+    : first_(made),
+      steps_(steps),
       tokens_per_step_(tokens_per_step),
       every_(round_interval(steps)),
       terminal_(::isatty(STDOUT_FILENO) == 1) {}
@@ -63,8 +65,9 @@ Progress::Progress(std::size_t steps, std::size_t tokens_per_step)
 std::string Progress::describe(const StepRecord& r) const {
   const auto digits = static_cast<int>(std::to_string(steps_).size());
   const std::chrono::duration<double> spent = Clock::now() - begin_;
-  const auto made = static_cast<double>(r.step + 1);
-  const double left = spent.count() / made * (static_cast<double>(steps_) - made);
+  const auto made = static_cast<double>(r.step + 1 - first_);
+  const auto to_make = static_cast<double>(steps_ - r.step - 1);
+  const double left = spent.count() / made * to_make;
   const double speed = 1000 * static_cast<double>(tokens_per_step_) / ms_;
   // A narrow terminal cuts off the end.
   return fmt::format("step {:{}}/{}  loss {:.4f}  {} left  {:.1f} ms/step  {} tokens/s  lr {:.2e}",
@@ -79,21 +82,23 @@ void Progress::step(const StepRecord& record) {
   if (terminal_) {
     if (silence < redraw_after && !last)
       return;
-    fmt::print("\r{}\x1b[K", fit(describe(record)));
-    if (last)
-      fmt::print("\n");
+    say(fmt::format("\r{}\x1b[K{}", fit(describe(record)), last ? "\n" : ""));
   } else {
     if (record.step % every_ != 0 && silence < longest_silence && !last)
       return;
-    fmt::print("{}\n", describe(record));
+    say(describe(record) + "\n");
   }
-  std::fflush(stdout);
   shown_ = Clock::now();
 }
 
 void Progress::line(const std::string& text) {
-  fmt::print("{}{}\n", terminal_ ? "\r\x1b[K" : "", text);
-  std::fflush(stdout);
+  say(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
+}
+
+void Progress::warn(const std::string& text) {
+  if (terminal_)
+    say("\r\x1b[K");
+  char_transformer::warn(text);
 }
 
 }  // namespace char_transformer

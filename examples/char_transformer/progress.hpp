@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "run_dir.hpp"
+#include "metrics.hpp"
 
 namespace char_transformer {
 
@@ -18,18 +18,22 @@ std::string format_count(std::size_t n);
 
 class Progress {
  public:
-  Progress(std::size_t steps, std::size_t tokens_per_step);
+  /// Of a run that has made `made` of so many steps.
+  Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
   /// A step was made.
   void step(const StepRecord& record);
   /// Prints a line that stays.
   void line(const std::string& text);
+  /// The same on standard error.
+  void warn(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::string describe(const StepRecord& record) const;
 
+  std::size_t first_;
   std::size_t steps_;
   std::size_t tokens_per_step_;
   std::size_t every_;

@@ -1,11 +1,15 @@
 #include "run_dir.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <regex>
 #include <system_error>
+#include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
 
@@ -15,15 +19,36 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::FileError;
 
+constexpr const char* numbered_under = "runs";
+
+[[noreturn]] void cannot_be_made(const fs::path& path, const std::string& why) {
+  throw FileError(fmt::format("{}: the folder cannot be made: {}", path.string(), why));
+}
+
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 /// Makes a folder; false if it was there already.
 bool make_folder(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path.parent_path().empty() ? "." : path.parent_path(), error);
+  fs::create_directories(parent_of(path), error);
   const bool made = !error && fs::create_directory(path, error);
   if (error)
-    throw FileError(
-        fmt::format("{}: the folder cannot be made: {}", path.string(), error.message()));
+    cannot_be_made(path, error.message());
   return made;
+}
+
+/// Throws what make_folder() would, as far as that can be seen, and makes nothing.
+void check_folder(const fs::path& path) {
+  fs::path there = path;
+  std::error_code none;
+  while (!fs::exists(there, none) && there != parent_of(there))
+    there = parent_of(there);
+  if (!fs::is_directory(there, none))
+    cannot_be_made(path, fmt::format("{} is not a folder", there.string()));
+  if (::access(there.c_str(), W_OK | X_OK) != 0)
+    cannot_be_made(path, std::error_code(errno, std::generic_category()).message());
 }
 
 std::string next_numbered(const fs::path& parent) {
@@ -39,45 +64,88 @@ std::string next_numbered(const fs::path& parent) {
   return fmt::format("{:03}", next);
 }
 
-std::string prepare(const std::string& out) {
-  if (out.empty()) {
-    const fs::path parent = "runs";
-    // Another run may take the same number in the same moment; then the one after it is free.
-    for (;;) {
-      const fs::path path = parent / next_numbered(parent);
-      if (make_folder(path))
-        return path.string();
-    }
-  }
-  make_folder(out);
-  for (const char* const name : {"config.json", "metrics.jsonl", "checkpoint.safetensors"}) {
-    if (fs::exists(fs::path(out) / name))
-      throw FileError(fmt::format(
-          "{}: the folder holds a run already ({}); name another, or remove it", out, name));
-  }
-  return out;
+/// Removes what AtomicFile leaves of the run's files if its process is killed.
+void remove_temporaries(const std::string& folder) {
+  static const std::regex pattern(
+      R"((config\.json|trace\.json|best\.safetensors|checkpoint(-\d+)?\.safetensors)\.\d+\.\d+\.tmp)");
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (std::regex_match(entry.path().filename().string(), pattern))
+      fs::remove(entry.path(), none);
 }
 
 }  // namespace
 
-RunDir::RunDir(const std::string& out, const std::string& config) : path_(prepare(out)) {
-  xgrad::io::AtomicFile file(path_ + "/config.json");
-  file.write(config + "\n");
-  file.commit();
-  metrics_.open(path_ + "/metrics.jsonl");
-  if (!metrics_)
-    throw FileError(fmt::format("{}/metrics.jsonl: cannot be written", path_));
+/// Throws FileError if the folder holds more than it may.
+void RunDir::check() const {
+  const bool saved = fs::exists(checkpoint());
+  for (const char* const name :
+       {"checkpoint.safetensors", "best.safetensors", "config.json", "metrics.jsonl"}) {
+    if (holds_ == Holds::run || !fs::exists(fs::path(path_) / name))
+      continue;
+    if (saved)
+      throw FileError(
+          fmt::format("{0}: the folder holds a run already ({1}); --resume {0} goes on with it, or "
+                      "name another",
+                      path_, name));
+    if (holds_ == Holds::nothing)
+      throw FileError(
+          fmt::format("{}: the folder holds a run already ({}), which was ended before it saved "
+                      "anything; --resume begins it again, or name another",
+                      path_, name));
+  }
 }
 
-void RunDir::log(const StepRecord& r) {
-  metrics_ << fmt::format(R"({{"step": {}, "loss": {:.9g}, "lr": {:.9g}, "grad_norm": {:.9g}, )"
-                          R"("ms": {:.3f})",
-                          r.step, r.loss, r.lr, r.grad_norm, r.ms);
-  if (r.val_loss)
-    metrics_ << fmt::format(R"(, "val_loss": {:.9g})", *r.val_loss);
-  metrics_ << "}\n" << std::flush;
-  if (!metrics_)
-    throw FileError(fmt::format("{}/metrics.jsonl: writing failed", path_));
+RunDir RunDir::fresh(const std::string& out, bool again) {
+  check_folder(out.empty() ? numbered_under : out);
+  const RunDir dir(out, again ? Holds::no_checkpoint : Holds::nothing);
+  if (!out.empty())
+    dir.check();
+  return {out, dir.holds_};
+}
+
+RunDir RunDir::resumed(const std::string& folder) { return {folder, Holds::run}; }
+
+void RunDir::lock() {
+  // Another run may take the same number in the same moment; then the one after it is free.
+  while (path_.empty()) {
+    const fs::path path = fs::path(numbered_under) / next_numbered(numbered_under);
+    if (make_folder(path))
+      path_ = path.string();
+  }
+  make_folder(path_);
+  lock_.emplace(path_);
+  check();  // since it was looked at, another process may have begun and ended
+}
+
+void RunDir::open(const std::string& config, std::uint64_t steps) {
+  if (!lock_)
+    lock();
+  remove_temporaries(path_);
+  const std::string path = path_ + "/config.json";
+  xgrad::io::AtomicFile file(path);
+  file.write(config + "\n");
+  file.commit();
+  metrics_.emplace(path_ + "/metrics.jsonl", steps);
+}
+
+std::string RunDir::kept(std::uint64_t step) const {
+  return fmt::format("{}/checkpoint-{:08}.safetensors", path_, step);
+}
+
+void RunDir::remove_kept(std::uint64_t step, std::size_t count) const {
+  static const std::regex pattern(R"(checkpoint-(\d{8,10})\.safetensors)");
+  std::vector<std::uint64_t> steps;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(path_, none)) {
+    const std::string name = entry.path().filename().string();
+    std::smatch match;
+    if (std::regex_match(name, match, pattern) && std::stoull(match[1]) <= step)
+      steps.push_back(std::stoull(match[1]));
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  for (std::size_t i = count; i < steps.size(); ++i)
+    fs::remove(kept(steps[i]), none);
 }
 
 }  // namespace char_transformer

@@ -1,38 +1,53 @@
 #pragma once
-// The folder of a run: config.json, metrics.jsonl, checkpoint.safetensors.
+// The folder of a run: config.json, metrics.jsonl, checkpoint.safetensors, best.safetensors,
+// checkpoint-00000250.safetensors and so on, and while it runs a lock.
 
-#include <cstddef>
-#include <fstream>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include "folder_lock.hpp"
+#include "metrics.hpp"
 
 namespace char_transformer {
 
-/// What is written down of one step.
-struct StepRecord {
-  std::size_t step = 0;  ///< from 0
-  double loss = 0;       ///< before the step's update
-  double lr = 0;
-  double grad_norm = 0;                 ///< before clipping
-  double ms = 0;                        ///< of the step, without evaluations
-  std::optional<double> val_loss = {};  ///< after the step's update
-};
-
 class RunDir {
  public:
-  /// Makes the folder `out`, or if that is empty a new one under runs/, numbered from 000, and
-  /// writes config.json.  Throws FileError if it cannot be written, or holds a run.
-  RunDir(const std::string& out, const std::string& config);
+  /// A new run in the folder `out`, or if that is empty in one under runs/ that is numbered from
+  /// 000.  Nothing is made yet.  FileError if the folder holds a run, another process trains in it,
+  /// or it cannot be made.  With `again` it may hold what a run left that was ended before it saved
+  /// anything.
+  static RunDir fresh(const std::string& out, bool again = false);
+  /// A run that goes on from what the folder holds.
+  static RunDir resumed(const std::string& folder);
+
+  /// Makes the folder if there is none, and locks it.  Throws FileError as above.
+  void lock();
+  void unlock() { lock_.reset(); }
+  /// Also removes what processes that were killed left half written, writes config.json, and opens
+  /// the metrics of a run that has made so many steps.
+  void open(const std::string& config, std::uint64_t steps);
+  bool is_open() const { return metrics_.has_value(); }
 
   const std::string& path() const { return path_; }
+  Metrics& metrics() { return *metrics_; }
   std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
-
-  /// Adds a line to metrics.jsonl.  Throws FileError if it cannot be written.
-  void log(const StepRecord& record);
+  std::string best() const { return path_ + "/best.safetensors"; }
+  /// The checkpoint that is kept of a step.
+  std::string kept(std::uint64_t step) const;
+  /// Removes all but the last `count` of those up to a step.
+  void remove_kept(std::uint64_t step, std::size_t count) const;
 
  private:
-  std::string path_;
-  std::ofstream metrics_;
+  enum class Holds { nothing, no_checkpoint, run };
+  RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {}
+  void check() const;
+
+  std::string path_;  ///< empty until a new folder is numbered
+  Holds holds_;       ///< what the folder may hold before
+  std::optional<FolderLock> lock_;
+  std::optional<Metrics> metrics_;
 };
 
 }  // namespace char_transformer

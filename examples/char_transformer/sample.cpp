@@ -57,7 +57,7 @@ void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& ch
 
 void sample(const SampleOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
-  print_sample(trained.model, trained.characters, options);
+  print_sample(trained.model, trained.notes.characters, options);
 }
 
 }  // namespace char_transformer

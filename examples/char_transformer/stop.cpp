@@ -1,30 +1,108 @@
 #include "stop.hpp"
 
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <string_view>
+
+#include "output.hpp"
 
 namespace char_transformer {
 namespace {
 
-volatile std::sig_atomic_t stop_signal = 0;
+constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
+/// A write that these would end fails instead: nobody reads the pipe, the file is too large.
+constexpr std::array failing = {SIGPIPE, SIGXFSZ};
+constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
 
-void note(int signal) { stop_signal = signal; }
+/// For somebody who sits there: a step may take a minute.
+constexpr std::string_view message =
+    "\nFinishing this step and saving; once more leaves at once.\n";
+std::atomic<bool> terminal{false};
+std::atomic<int> first_signal{0};
+std::atomic<std::int64_t> first_time{0};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // so handlers may use them
+
+std::int64_t now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void note(int signal) {
+  const int before = errno;
+  std::int64_t first = 0;
+  if (first_time.compare_exchange_strong(first, now())) {
+    first_signal = signal;
+    if (terminal && ::write(STDERR_FILENO, message.data(), message.size()) < 0)
+      errno = before;  // then nobody sees it
+  } else if (now() - first > twice_within) {
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);  // it comes when this handler returns
+  }
+  errno = before;
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  if (action.sa_handler == SIG_IGN)
+    return;
+  action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+std::array<struct sigaction, 5> before;
 
 }  // namespace
 
 StopSignals::StopSignals() {
-  stop_signal = 0;
-  struct sigaction action {};
-  action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  terminal = ::isatty(STDERR_FILENO) == 1;
+  first_signal = 0;
+  first_time = 0;
+  std::size_t i = 0;
+  for (const int signal : stopping) {
+    ::sigaction(signal, nullptr, &before[i++]);
+    handle(signal, note);
+  }
+  for (const int signal : failing) {
+    ::sigaction(signal, nullptr, &before[i++]);
+    handle(signal, SIG_IGN);
+  }
 }
 
 StopSignals::~StopSignals() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  std::size_t i = 0;
+  for (const int signal : stopping)
+    ::sigaction(signal, &before[i++], nullptr);
+  for (const int signal : failing)
+    ::sigaction(signal, &before[i++], nullptr);
 }
 
-int StopSignals::received() const { return stop_signal; }
+int StopSignals::received() const {
+  if (const int signal = first_signal)
+    return signal;
+  return output_error() == EPIPE ? SIGPIPE : 0;
+}
+
+const char* signal_name(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "a signal";
+  }
+}
 
 }  // namespace char_transformer

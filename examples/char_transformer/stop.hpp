@@ -1,10 +1,12 @@
 #pragma once
-// Being asked to stop: Ctrl-C, or a polite kill.
+// Being asked to stop: Ctrl-C, a polite kill, a terminal that is closed, a reader who has gone.
 
 namespace char_transformer {
 
-/// While one lives, SIGINT and SIGTERM are noted instead of ending the program at once.  A second
-/// one of the same kind ends it.
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the program, and
+/// so is a standard output that nobody reads any more (SIGPIPE); a second signal ends it at once.
+/// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
+/// signal that the program's parent had it ignore, as nohup does, stays ignored.
 class StopSignals {
  public:
   StopSignals();
@@ -15,5 +17,8 @@ class StopSignals {
   /// The signal that came; 0 if none did.
   int received() const;
 };
+
+/// "SIGINT".
+const char* signal_name(int signal);
 
 }  // namespace char_transformer

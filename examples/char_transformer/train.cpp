@@ -3,153 +3,121 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
-#include <filesystem>
-#include <functional>
-#include <limits>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
-#include <xgrad/autograd/check/anomaly.hpp>
-#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/chrome_trace.hpp>
-#include <xgrad/nn/gpt.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/clip.hpp>
-#include <xgrad/optim/schedule.hpp>
-#include <xgrad/parallel/shards.hpp>
 
+#include "command_line/command_line.hpp"
 #include "evaluate.hpp"
 #include "needs.hpp"
+#include "output.hpp"
 #include "progress.hpp"
+#include "resume.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"
+#include "saves.hpp"
 #include "source.hpp"
 #include "stop.hpp"
 #include "trained_model.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
 
-using xgrad::Generator;
-using xgrad::Indices;
-using xgrad::Tensor;
-
-/// Runs a computation again that gave something that is not finite, and says which op began it.
-/// The computation must draw the same numbers again.
-std::string first_anomaly(const std::function<void()>& again) {
-  try {
-    const xgrad::DetectAnomaly guard;
-    again();
-  } catch (const xgrad::AnomalyError& error) {
-    return error.what();
-  }
-  return "run again with anomaly detection, every op's values and gradients are finite";
-}
-
 /// The first steps are slower than all that follow.
 constexpr std::size_t profile_from = 10, profiled_steps = 10;
 
-double milliseconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
-
-class Training {
+class Run {
  public:
-  Training(const TrainOptions& options, const Source& source)
+  /// A new run, or one that is resumed after so many steps.
+  Run(const TrainOptions& options, const Source& source, Training& training, RunDir& run_dir,
+      std::optional<std::uint64_t> resumed = {}, const Evaluations& evaluations = {})
       : options_(options),
         recipe_(options.recipe),
         source_(source),
-        model_(model_config(recipe_, source.characters.size())),
-        parameters_(xgrad::nn::parameters(model_)),
-        optimizer_(
-            xgrad::optim::decay_matrices(parameters_, {.lr = recipe_.learning_rate,
-                                                       .betas = {recipe_.beta1, recipe_.beta2},
-                                                       .weight_decay = recipe_.weight_decay})),
-        rate_(xgrad::optim::warmup_cosine({.learning_rate = recipe_.learning_rate,
-                                           .min_lr = recipe_.min_lr,
-                                           .warmup_iters = recipe_.warmup_iters,
-                                           .lr_decay_iters = recipe_.lr_decay_iters})) {}
+        training_(training),
+        run_dir_(run_dir),
+        first_(resumed.value_or(0)),
+        steps_(first_),
+        notes_{.config = to_json(options, source.characters.size()),
+               .characters = source.characters,
+               .text = checksum(source.ids),
+               .evaluations = evaluations},
+        progress_(first_, recipe_.max_iters, training.tokens_per_step()),
+        saves_(
+            run_dir, options.keep.value_or(0), resumed,
+            [this](const std::string& path) { write(path); },
+            [this](const std::string& line) { progress_.warn(line); }) {}
 
-  void describe() const;
-  double estimated_seconds() const;
-  int run(RunDir& run_dir);
+  /// To its end; the exit code.
+  int go();
 
  private:
-  StepRecord make_step(std::size_t step);
-  [[noreturn]] void stop_before_update(const std::string& what, const Generator& generator);
-  double add_gradients_of_batch(Generator& generator) const;
-  double add_gradients();
-  std::optional<double> evaluate_after(std::size_t step, const Stop& stop) const;
-  void save(const RunDir& run_dir, std::size_t steps);
-  int make_steps(RunDir& run_dir);
-
-  std::size_t tokens_per_step() const {
-    return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;
+  void describe() const;
+  double estimated_seconds(double ms_per_token) const;
+  bool evaluation_pending() const {
+    return evaluation_due(recipe_, steps_) && notes_.evaluations.last != steps_;
   }
-  bool is_last(std::size_t step) const { return step + 1 == recipe_.max_iters; }
+  bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
+  void make_steps();
+  void show(const xgrad::Profile& profile);
+  void conclude(std::optional<StepRecord> record);
+  std::optional<double> evaluate() const;
+  void open_folder();
+  void log(const StepRecord& record);
+  void write(const std::string& path);
+  int stopped();
+  int completed();
+  int exit_code(int code);
 
   const TrainOptions& options_;
   const Recipe& recipe_;
   const Source& source_;
-  xgrad::nn::GPT model_;
-  std::vector<Tensor> parameters_;
-  xgrad::optim::AdamW optimizer_;
-  xgrad::optim::Schedule rate_;
-  std::size_t saved_steps_ = 0;     ///< that the checkpoint has made
+  Training& training_;
+  RunDir& run_dir_;
+  std::uint64_t first_;  ///< steps made before
+  std::uint64_t steps_;  ///< steps made
+  Notes notes_;
+  Progress progress_;
+  Saves saves_;
   std::optional<double> val_loss_;  ///< over the whole validation split, in the end
+  const StopSignals* signals_ = nullptr;
+  int signal_ = 0;
 };
 
-void Training::describe() const {
-  fmt::print("Model: n_layer {}, n_head {}, n_embd {}: {} parameters.\n", recipe_.n_layer,
-             recipe_.n_head, recipe_.n_embd, format_count(xgrad::nn::num_parameters(model_)));
-  fmt::print("Text:  {}: {} characters, {} different; {} to train on, {} to validate.\n",
-             source_.name, format_count(source_.ids.train.size() + source_.ids.validation.size()),
-             source_.characters.size(), format_count(source_.ids.train.size()),
-             format_count(source_.ids.validation.size()));
+void Run::describe() const {
+  say(fmt::format("Model: n_layer {}, n_head {}, n_embd {}: {} parameters.\n", recipe_.n_layer,
+                  recipe_.n_head, recipe_.n_embd,
+                  format_count(xgrad::nn::num_parameters(training_.model()))));
+  const auto [train, validation] =
+      std::pair(source_.ids.train.size(), source_.ids.validation.size());
+  say(fmt::format("Text:  {}: {} characters, {} different; {} to train on, {} to validate.\n",
+                  source_.name, format_count(train + validation), source_.characters.size(),
+                  format_count(train), format_count(validation)));
   const std::size_t n = recipe_.gradient_accumulation_steps;
-  fmt::print("Steps: {} of {} characters ({}{} blocks of {}), on {} threads ({}), seed {}.\n",
-             format_count(recipe_.max_iters), format_count(tokens_per_step()),
-             n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size, recipe_.block_size,
-             xgrad::num_threads(), xgrad::simd_name(), options_.seed);
+  say(fmt::format("Steps: {} of {} characters ({}{} blocks of {}), on {} threads ({}), seed {}.\n",
+                  format_count(recipe_.max_iters), format_count(training_.tokens_per_step()),
+                  n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size,
+                  recipe_.block_size, xgrad::num_threads(), xgrad::simd_name(), options_.seed));
   if (recipe_.max_iters > 0 && recipe_.max_iters <= recipe_.warmup_iters)
-    fmt::print("Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
-               recipe_.warmup_iters, recipe_.max_iters);
+    say(fmt::format(
+        "Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
+        recipe_.warmup_iters, recipe_.max_iters));
 }
 
-/// Times gradients of random batches that go nowhere: what the training draws and holds is as if
-/// this had not been called.
-double Training::estimated_seconds() const {
-  constexpr double enough = 500;  // milliseconds
-  const Generator before = xgrad::default_generator();
-  Generator generator(options_.seed);
-  double best = std::numeric_limits<double>::infinity();
-  double spent = 0;
-  // The first is slower than all that follow.
-  for (int i = 0; i < 10 && spent < enough; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    add_gradients_of_batch(generator);
-    for (Tensor p : parameters_)
-      p.zero_grad();
-    const double ms = milliseconds(std::chrono::steady_clock::now() - begin);
-    best = std::min(best, ms);
-    spent += ms;
-  }
-  xgrad::default_generator() = before;
-
+double Run::estimated_seconds(double ms_per_token) const {
   // A forward pass alone is about a third of a step.
-  const double ms_per_token = best / static_cast<double>(recipe_.batch_size * recipe_.block_size);
-  const std::size_t evaluations =
-      recipe_.max_iters == 0 ? 0 : (recipe_.max_iters - 1) / recipe_.eval_interval;
-  const double tokens = static_cast<double>(recipe_.max_iters * tokens_per_step()) +
+  const std::uint64_t end = recipe_.max_iters, interval = recipe_.eval_interval;
+  const std::size_t evaluations = steps_ < end ? (end - 1) / interval - steps_ / interval : 0;
+  const double tokens = static_cast<double>((end - steps_) * training_.tokens_per_step()) +
                         static_cast<double>(evaluations * recipe_.eval_iters * recipe_.batch_size *
                                                 recipe_.block_size +
                                             source_.ids.validation.size()) /
@@ -157,157 +125,242 @@ double Training::estimated_seconds() const {
   return ms_per_token * tokens / 1000;
 }
 
-/// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
-double Training::add_gradients_of_batch(Generator& generator) const {
-  const auto [x, y] = xgrad::data::random_batch(source_.ids.train, recipe_.block_size,
-                                                recipe_.batch_size, generator);
-  const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
-  return xgrad::parallel::backward(
-      [&](const Indices& inputs, const Indices& targets) {
-        const Tensor mean = model_.loss(inputs, targets);
-        return n == 1 ? mean : mean / n;
-      },
-      x, y);
+void Run::write(const std::string& path) {
+  run_dir_.metrics().sync();  // no checkpoint without its rows, not even after a power cut
+  xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
+                             {.step = steps_, .user = to_json(notes_)});
 }
 
-/// Adds the gradient of the mean loss over the step's batches; returns that loss.
-double Training::add_gradients() {
-  double loss = 0;
-  for (std::size_t i = 0; i < recipe_.gradient_accumulation_steps && std::isfinite(loss); ++i)
-    loss += add_gradients_of_batch(xgrad::default_generator());
-  return loss;
+/// A folder is made when there is something to put in it.
+void Run::open_folder() {
+  if (run_dir_.is_open())
+    return;
+  run_dir_.open(format_folder_notes(options_, source_.characters.size()), first_);
+  progress_.line(fmt::format("Run:   {}", run_dir_.path()));
 }
 
-/// Throws NotFinite; `generator` is that of the moment before the step.
-void Training::stop_before_update(const std::string& what, const Generator& generator) {
-  const std::string reason = first_anomaly([&] {
-    xgrad::default_generator() = generator;
-    optimizer_.zero_grad();
-    add_gradients();
-  });
-  throw NotFinite(fmt::format(
-      "{}; training stops before this step's update (a lower --learning-rate or a lower "
-      "--grad-clip may help)\n{}",
-      what, reason));
-}
-
-StepRecord Training::make_step(std::size_t step) {
-  const auto begin = std::chrono::steady_clock::now();
-  const Generator generator = xgrad::default_generator();
-  StepRecord record{.step = step, .lr = rate_(step)};
-  optimizer_.set_learning_rate(record.lr);
-  optimizer_.zero_grad();
-  record.loss = add_gradients();
-  if (!std::isfinite(record.loss))
-    stop_before_update(fmt::format("step {}: the loss is {}", step, record.loss), generator);
-  const double limit =
-      recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
-  record.grad_norm = xgrad::optim::clip_grad_norm(parameters_, limit);
-  if (!std::isfinite(record.grad_norm))
-    stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
-                       generator);
-  optimizer_.step();
-  record.ms = milliseconds(std::chrono::steady_clock::now() - begin);
-  return record;
-}
-
-void Training::save(const RunDir& run_dir, std::size_t steps) {
-  xgrad::io::save_checkpoint(
-      run_dir.checkpoint(), model_, optimizer_,
-      {.step = steps,
-       .user = user_json(format_config(options_, source_.characters.size()), source_.characters)});
-  saved_steps_ = steps;
+void Run::log(const StepRecord& record) {
+  Metrics& metrics = run_dir_.metrics();
+  const bool all_were_written = metrics.unwritten() == 0;
+  if (!metrics.log(record) && all_were_written)
+    progress_.warn(metrics.error() + "; training goes on, and its rows are kept until it works");
 }
 
 /// The whole validation split after the last step, an estimate after every eval_interval steps.
-std::optional<double> Training::evaluate_after(std::size_t step, const Stop& stop) const {
-  if (is_last(step))
-    return validation_loss(model_, source_.ids.validation, stop);
-  if ((step + 1) % recipe_.eval_interval == 0)
-    return estimate_loss(model_, source_.ids.validation, recipe_.batch_size, recipe_.eval_iters,
-                         options_.seed, stop);
-  return std::nullopt;
+std::optional<double> Run::evaluate() const {
+  const auto stop = [this](double) { return signals_->received() != 0; };
+  if (steps_ == recipe_.max_iters)
+    return validation_loss(training_.model(), source_.ids.validation, stop);
+  return estimate_loss(training_.model(), source_.ids.validation, recipe_.batch_size,
+                       recipe_.eval_iters, options_.seed, stop);
 }
 
-/// Returns the signal that ended it early, or 0; in either case the model is saved.  Where
-/// something is not finite, it is not: what is in the folder is from before.
-int Training::make_steps(RunDir& run_dir) {
+/// What follows a step's update: its evaluation, its row, and saving.
+void Run::conclude(std::optional<StepRecord> record) {
+  bool lowest = false;
+  if (evaluation_pending()) {
+    if (const std::optional<double> loss = evaluate()) {
+      if (!std::isfinite(*loss))
+        throw NotFinite(fmt::format("step {}: after its update the validation loss is {}\n{}",
+                                    steps_ - 1, *loss, first_anomaly([&] { evaluate(); })));
+      lowest = notes_.evaluations.add(steps_, *loss);
+      if (record)
+        record->val_loss = loss;
+      if (steps_ == recipe_.max_iters)
+        val_loss_ = loss;
+      else
+        progress_.line(
+            fmt::format("after {} steps: validation loss {:.4f} (estimate)", steps_, *loss));
+    }
+  }
+  if (record)
+    log(*record);
+  if (lowest)  // before the checkpoint, which says which is the best
+    saves_.save_best();
+  const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
+  const bool save_point = steps_ % interval == 0 && !evaluation_pending();
+  if (!ended() && (save_point || saves_.retry_due()))
+    saves_.save(steps_, save_point);
+}
+
+void Run::show(const xgrad::Profile& profile) {
+  progress_.line(profile.table());
+  try {
+    xgrad::io::write_chrome_trace(run_dir_.path() + "/trace.json", profile.events());
+  } catch (const xgrad::FileError& error) {
+    progress_.warn(error.what());
+  }
+}
+
+void Run::make_steps() {
   const StopSignals signals;
-  Progress progress(recipe_.max_iters, tokens_per_step());
+  signals_ = &signals;
+  const auto stopped = [&] { return signals.received() != 0; };
+  if (const auto ms = training_.measure(options_.seed, stopped))
+    say(fmt::format("Time:  about {}.\n", format_duration(std::max(1.0, estimated_seconds(*ms)))));
   std::optional<xgrad::Profile> profile;
-  std::size_t step = 0;
-  while (step < recipe_.max_iters && signals.received() == 0) {
-    if (options_.profile && step == std::min(profile_from, recipe_.max_iters - 1))
+  const std::uint64_t profile_at = std::min<std::uint64_t>(
+      first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
+  if (evaluation_pending() && !stopped()) {  // it was interrupted
+    open_folder();
+    conclude(run_dir_.metrics().take(steps_ - 1));
+  }
+  while (!ended() && !stopped()) {
+    if (options_.profile && steps_ == profile_at)
       profile.emplace();
-    StepRecord record = make_step(step);
-    if (profile && (step + 1 == profile_from + profiled_steps || is_last(step))) {
-      progress.line(profile->table());
-      xgrad::io::write_chrome_trace(run_dir.path() + "/trace.json", profile->events());
+    const StepRecord record = training_.make_step(steps_);
+    ++steps_;
+    open_folder();
+    if (profile && (steps_ == profile_at + profiled_steps || steps_ == recipe_.max_iters)) {
+      show(*profile);
       profile.reset();
     }
-    progress.step(record);
-    const auto evaluate = [&] {
-      return evaluate_after(step, [&] { return signals.received() != 0; });
-    };
-    record.val_loss = evaluate();
-    if (record.val_loss && !std::isfinite(*record.val_loss))
-      throw NotFinite(fmt::format("step {}: after its update the validation loss is {}\n{}", step,
-                                  *record.val_loss, first_anomaly(evaluate)));
-    run_dir.log(record);
-    if (is_last(step)) {
-      val_loss_ = record.val_loss;
-    } else if (record.val_loss) {
-      progress.line(fmt::format("after {} steps: validation loss {:.4f} (estimate)", step + 1,
-                                *record.val_loss));
-      save(run_dir, step + 1);
-    }
-    ++step;
+    progress_.step(record);
+    conclude(record);
   }
-  save(run_dir, step);
-  if (signals.received() != 0)
-    progress.line(fmt::format("Stopped by {} after {} steps; the model is in {}.",
-                              signals.received() == SIGINT ? "SIGINT" : "SIGTERM",
-                              format_count(step), run_dir.checkpoint()));
-  return signals.received();
+  signal_ = ended() ? 0 : signals.received();
+  if (signal_ == 0 || run_dir_.is_open()) {
+    open_folder();
+    saves_.save(steps_, ended());
+    run_dir_.unlock();  // what follows may be ended by a signal
+  }
 }
 
-int Training::run(RunDir& run_dir) {
-  try {
-    if (const int signal = make_steps(run_dir); signal != 0)
-      return 128 + signal;
-  } catch (const NotFinite& error) {
-    const bool saved = std::filesystem::exists(run_dir.checkpoint());
-    throw NotFinite(
-        fmt::format("{}\n{}", error.what(),
-                    saved ? fmt::format("The last good checkpoint, after {} steps, is {}.",
-                                        format_count(saved_steps_), run_dir.checkpoint())
-                          : "There is no checkpoint yet."));
-  }
-  if (!val_loss_)  // there was no step
-    val_loss_ = validation_loss(model_, source_.ids.validation);
+/// What a signal says to do.
+int Run::stopped() {
+  if (signal_ != SIGPIPE && steps_ == first_ && !run_dir_.is_open())
+    progress_.line(fmt::format("Stopped by {} before the first step; nothing was written.",
+                               signal_name(signal_)));
+  else if (signal_ != SIGPIPE)
+    progress_.line(fmt::format("Stopped by {} after {} steps; the model is in {}.  To go on:\n  {}",
+                               signal_name(signal_), format_count(steps_), run_dir_.checkpoint(),
+                               resume_command(options_, run_dir_.path())));
+  return 128 + signal_;
+}
+
+int Run::completed() {
+  if (steps_ < recipe_.max_iters)
+    progress_.line(fmt::format(
+        "No improvement in {} evaluations: the run ends after {} steps.  The model of the lowest "
+        "loss, {:.4f} after {} steps, is in {}.",
+        recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
+        format_count(notes_.evaluations.best->step), run_dir_.best()));
+  if (!val_loss_)  // there was no last step
+    val_loss_ =
+        validation_loss(training_.model(), source_.ids.validation, [](double) { return false; });
   print_validation_loss(*val_loss_, source_, recipe_.block_size);
-  fmt::print("The run is in {}. What the model writes:\n", run_dir.path());
+  say(fmt::format("The run is in {}; its steps took {}. What the model writes:\n", run_dir_.path(),
+                  format_duration(run_dir_.metrics().milliseconds() / 1000)));
   SampleOptions sample;
   sample.seed = options_.seed;
-  print_sample(model_, source_.characters, sample);
+  print_sample(training_.model(), source_.characters, sample);
   return 0;
+}
+
+/// 1 if something is lost, and says what.
+int Run::exit_code(int code) {
+  if (saves_.failed()) {
+    progress_.warn(
+        saves_.saved()
+            ? fmt::format("what could not be saved is lost; the last checkpoint, after {} of {} "
+                          "steps, is {}",
+                          *saves_.saved(), steps_, run_dir_.checkpoint())
+            : "the model could not be saved and is lost");
+    code = 1;
+  }
+  if (const std::size_t rows = run_dir_.is_open() ? run_dir_.metrics().unwritten() : 0) {
+    progress_.warn(fmt::format("{}; the last {} rows are lost", run_dir_.metrics().error(), rows));
+    code = 1;
+  }
+  return code;
+}
+
+int Run::go() {
+  describe();
+  try {
+    make_steps();
+  } catch (const NotFinite& error) {
+    throw NotFinite(fmt::format(
+        "{}\n{}", error.what(),
+        saves_.saved() ? fmt::format("The last good checkpoint, after {} steps, is {}.",
+                                     format_count(*saves_.saved()), run_dir_.checkpoint())
+                       : "There is no checkpoint yet."));
+  }
+  return exit_code(signal_ != 0 ? stopped() : completed());
+}
+
+int begin(TrainOptions options) {
+  RunDir run_dir = RunDir::fresh(options.out, options.resume.has_value());
+  std::optional<xgrad::io::Checkpoint> from;
+  std::optional<xgrad::data::Characters> characters;
+  if (!options.init_from.empty()) {
+    from = xgrad::io::load_checkpoint(options.init_from);
+    const Notes notes = read_notes(*from);
+    check_finite(from->model, from->path);
+    options = with_sizes_of(*from, notes, std::move(options));
+    characters = notes.characters;
+  }
+  if (const auto wrong = contradiction(options.recipe))
+    throw command_line::UsageError("char_transformer train: " + *wrong);
+  check_memory(options);
+  const Source source = open_source(options.data, options.recipe.block_size, characters);
+  check_memory(options, source.characters.size());
+  // From here on, the draws are those of the reference: the weights, then batch after batch.
+  xgrad::manual_seed(options.seed);
+  Training training(options.recipe, source);
+  if (from) {
+    xgrad::io::load_state(training.model(), from->model, from->path);
+    say(fmt::format("From:  {}, after {} steps.\n", from->path, format_count(from->step)));
+    from.reset();
+  }
+  return Run(options, source, training, run_dir).go();
+}
+
+/// Whether there is nothing left to do; then says so.
+bool has_ended(const ResumePoint& point) {
+  const Recipe& recipe = point.options.recipe;
+  const std::uint64_t steps = point.checkpoint.step;
+  const bool ended = finished(recipe, steps, point.notes.evaluations);
+  if (ended)
+    say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
+                    point.checkpoint.path, format_count(steps),
+                    steps < recipe.max_iters ? "--patience" : "--max-iters"));
+  return ended;
+}
+
+int go_on(const std::string& checkpoint, const TrainOptions& given) {
+  ResumePoint point = read_resume_point(checkpoint, given);
+  if (has_ended(point))
+    return 0;
+  RunDir run_dir = RunDir::resumed(point.folder);
+  run_dir.lock();
+  // Until now another process may have gone on with it.
+  point = read_resume_point(checkpoint, given);
+  if (has_ended(point))
+    return 0;
+  const TrainOptions& options = point.options;
+  check_memory(options);
+  const Source source = open_text(given.data, checkpoint, point.notes, options.recipe.block_size);
+  if (!point.notes.text.empty() && checksum(source.ids) != point.notes.text)
+    throw xgrad::FileError(
+        fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
+                    source.name, point.folder));
+  xgrad::manual_seed(options.seed);
+  Training training(options.recipe, source);
+  xgrad::io::restore(point.checkpoint, training.model(), training.optimizer());
+  const std::uint64_t steps = point.checkpoint.step;
+  say(fmt::format("From:  {}, after {} steps.\n", checkpoint, format_count(steps)));
+  point.checkpoint = {};
+  return Run(options, source, training, run_dir, steps, point.notes.evaluations).go();
 }
 
 }  // namespace
 
 int train(const TrainOptions& options) {
-  check_memory(options);
-  const Source source = open_source(options.data, options.recipe.block_size);
-  check_memory(options, source.characters.size());
-  // From here on, the draws are those of the reference: the weights, then batch after batch.
-  xgrad::manual_seed(options.seed);
-  Training training(options, source);
-  RunDir run_dir(options.out, format_config(options, source.characters.size()));
-  training.describe();
-  fmt::print("Run:   {}, about {}.\n", run_dir.path(),
-             format_duration(std::max(1.0, training.estimated_seconds())));
-  std::fflush(stdout);
-  return training.run(run_dir);
+  if (options.resume)
+    if (const std::optional<std::string> checkpoint = checkpoint_to_resume(options))
+      return go_on(*checkpoint, options);
+  return begin(options);
 }
 
 }  // namespace char_transformer

@@ -53,9 +53,7 @@ T read_number(const std::string& flag, const Range<T>& range, const std::string&
   T value{};
   const char* const end = given.data() + given.size();
   const char* const stop = parse(given.data(), end, value);
-  const bool above = range.open_low ? value > range.low : value >= range.low;
-  const bool below = range.open_high ? value < range.high : value <= range.high;
-  if (given.empty() || stop != end || !above || !below)
+  if (given.empty() || stop != end || !range.contains(value))
     refuse(flag, to_string(range), given);
   return value;
 }
@@ -145,6 +143,11 @@ void Flags::text(const std::string& flag, std::string& target, const char* type,
   add(flag, type, help, [&target](const std::string& given) { target = given; });
 }
 
+void Flags::optional_text(const std::string& flag, std::optional<std::string>& target,
+                          const char* type, const std::string& help) {
+  add(flag, type, help, [&target](const std::string& given) { target = given; })->expected(0, 1);
+}
+
 void Flags::choice(const std::string& flag, std::string& target,
                    const std::vector<std::string>& choices, const std::string& help) {
   add(flag, "NAME", help, [&target, flag, choices](const std::string& given) {
@@ -197,6 +200,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
     : app_(std::make_unique<CLI::App>(description, name)) {
   app_->get_formatter()->column_width(38);
   app_->footer(footer);
+  app_->set_version_flag("--version", name + " " XGRAD_VERSION, "Print the version and exit");
 }
 
 CommandLine::~CommandLine() = default;
@@ -212,6 +216,8 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     return app_->help();
+  } catch (const CLI::CallForVersion&) {
+    return app_->version() + "\n";
   } catch (const CLI::RequiredError& error) {
     std::vector<std::string> commands = commands_of(*app_);
     if (commands.empty())

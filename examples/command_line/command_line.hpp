@@ -29,6 +29,12 @@ struct Range {
   T high;
   bool open_low = false;   ///< low itself is not in it
   bool open_high = false;  ///< high itself is not in it
+
+  bool contains(T value) const {
+    const bool above = open_low ? value > low : value >= low;
+    const bool below = open_high ? value < high : value <= high;
+    return above && below;
+  }
 };
 
 /// Adds flags to a command.  Each says what is wrong with a value itself: the name, the value, the
@@ -46,6 +52,9 @@ class Flags {
   void paths(const std::string& name, std::vector<std::string>& targets, const std::string& help);
   void text(const std::string& flag, std::string& target, const char* type,
             const std::string& help);
+  /// `--flag`, `--flag TEXT`; without a text it is empty.
+  void optional_text(const std::string& flag, std::optional<std::string>& target, const char* type,
+                     const std::string& help);
   void choice(const std::string& flag, std::string& target, const std::vector<std::string>& choices,
               const std::string& help);
   /// `--flag`, `--flag true`, `--flag=false`.
@@ -71,6 +80,7 @@ class Flags {
 
 class CommandLine {
  public:
+  /// `--version` prints the name and the project's version.
   CommandLine(const std::string& name, const std::string& description,
               const std::string& footer = "");
   ~CommandLine();
@@ -80,7 +90,8 @@ class CommandLine {
   /// The flags of a command, of which one is needed.
   Flags command(const std::string& name, const std::string& description);
 
-  /// Gives the targets their values.  Returns the help if that was asked for.  Throws UsageError.
+  /// Gives the targets their values.  Returns the help or the version if one was asked for.  Throws
+  /// UsageError.
   std::optional<std::string> parse(int argc, const char* const* argv);
   /// Throws UsageError with the name of program and command before the message.
   [[noreturn]] void refuse(const std::string& message) const;

@@ -110,7 +110,7 @@ def main():
 
     largest, at = table.largest()
     print(f"largest relative difference {largest:.1e}, at step {at}; allowed: {a.tolerance:g}")
-    model, _, _ = validation_loss.open_model(os.path.join(folder, "xgrad/checkpoint.safetensors"))
+    model, _ = validation_loss.open_model(os.path.join(folder, "xgrad/checkpoint.safetensors"))
     theirs = gpt.validation_loss(model, text.validation)
     print(f"validation loss of xgrad's weights: {table.ours[-1]['val_loss']:.9g} in xgrad, {theirs:.9g} in PyTorch; "
           f"of PyTorch's weights: {table.theirs[-1]['val_loss']:.9g}")

@@ -3,11 +3,13 @@
 
   scripts/pytorch/validation_loss.py --checkpoint runs/000/checkpoint.safetensors [--data TEXT]
 
-Prints what `char_transformer eval` prints.  Without --data the text is the one that the model was trained on.  Exported
-models are read as well.
+Prints what `char_transformer eval` prints.  Without --data the text is the one that config.json beside the checkpoint
+names.  Exported models are read as well.
 """
 import argparse
 import json
+import math
+import os
 import sys
 
 import gpt
@@ -15,23 +17,37 @@ from safetensors_file import load_safetensors
 
 
 def open_model(path):
-    """The model of a checkpoint or an export, its characters and its configuration."""
+    """The model of a checkpoint or an export, and its characters."""
     tensors, metadata = load_safetensors(path)
-    if "config" not in metadata or "characters" not in metadata:
+    if "user" in metadata:  # a checkpoint
+        user = json.loads(metadata["user"])
+        config, characters = user["config"], user["characters"]
+    elif "config" in metadata and "characters" in metadata:
+        config, characters = json.loads(metadata["config"]), metadata["characters"]
+    else:
         sys.exit(f"{path}: its metadata has no 'config' or no 'characters'")
-    config = json.loads(metadata["config"])
     model = gpt.GPT(gpt.Config(**{name: config[name] for name in gpt.Config.__dataclass_fields__}))
     model.load({name: x for name, x in tensors.items() if not name.startswith("optimizer.")})
-    return model, metadata["characters"], config
+    return model, characters
+
+
+def trained_on(checkpoint):
+    """The path of the text, if the run's folder knows it."""
+    path = os.path.join(os.path.dirname(checkpoint), "config.json")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file).get("data")
 
 
 def print_loss(a):
-    model, characters, config = open_model(a.checkpoint)
-    data = a.data or config.get("data")
+    model, characters = open_model(a.checkpoint)
+    data = a.data or trained_on(a.checkpoint)
     if not data:
-        sys.exit("--data TEXT is needed: the model was trained on the embedded corpus, which `char_transformer corpus` "
-                 "prints")
-    print(f"val_loss {gpt.validation_loss(model, gpt.Text(data, characters).validation):.9g}")
+        sys.exit("--data TEXT is needed: there is no config.json that names one.  `char_transformer corpus` prints the "
+                 "embedded corpus")
+    loss = gpt.validation_loss(model, gpt.Text(data, characters).validation)
+    print(f"val_loss {loss:.9g} (perplexity {math.exp(loss):.6g})")
 
 
 def main():

@@ -58,7 +58,7 @@ TEST_CASE("char_transformer: a model that is exported and imported is the same")
   const Result imported =
       run_well(folder, {"import", "--state", "model.safetensors", "--out", "new.safetensors"});
   CHECK(imported.out == "n_layer 1, n_head 2, n_embd 16: the checkpoint is new.safetensors.\n");
-  CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors"}).out ==
+  CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors", "--data", "text"}).out ==
         run_well(folder, {"eval", "--checkpoint", folder.checkpoint}).out);
   CHECK(run_well(folder, {"sample", "--checkpoint", "new.safetensors"}).out ==
         run_well(folder, {"sample", "--checkpoint", folder.checkpoint}).out);
@@ -90,7 +90,7 @@ TEST_CASE("char_transformer: PyTorch's state dicts are imported", "[golden]") {
       CHECK(result.out.find("Converted") == std::string::npos);
     else
       CHECK_THAT(result.out, StartsWith("Converted: " + dtype + " -> float32 (9 tensors).\n"));
-    run_well(folder, {"eval", "--checkpoint", name + ".safetensors"});
+    run_well(folder, {"eval", "--checkpoint", name + ".safetensors", "--data", "text"});
 
     const io::Checkpoint checkpoint = io::load_checkpoint(folder / (name + ".safetensors"));
     nn::GPT model({.block_size = 8,
@@ -118,7 +118,7 @@ TEST_CASE("char_transformer: nanoGPT's causal masks are no weights") {
     file.tensors["transformer.h.0.attn.bias"] = ones({1, 1, 8, 8});
   });
   run_well(folder, {"import", "--state", "model.safetensors", "--out", "new.safetensors"});
-  CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors"}).out ==
+  CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors", "--data", "text"}).out ==
         run_well(folder, {"eval", "--checkpoint", folder.checkpoint}).out);
 }
 

@@ -13,7 +13,7 @@ TEST_CASE("char_transformer: not enough memory") {
   for (const char* const look : {"true", "false"}) {
     Arguments arguments = huge;
     arguments.push_back(look);
-    const Result result = Process(folder, arguments, rlim_t{16} << 30).wait();
+    const Result result = Process(folder, arguments, limited(RLIMIT_AS, rlim_t{16} << 30)).wait();
     INFO(result.out << result.err);
     CHECK(result.code == 1);
     check_contains(result.err,

@@ -6,8 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
@@ -24,6 +29,7 @@ inline xgrad::data::Characters characters_in(const xgrad::io::Checkpoint& checkp
       xgrad::data::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
 }
 
+using Json = nlohmann::json;
 using Arguments = std::vector<std::string>;
 
 struct Result {
@@ -36,8 +42,10 @@ struct Result {
 /// A process that runs the program in a folder.
 class Process {
  public:
-  /// With a limit, it may have no more than so many bytes of memory.
-  Process(const TemporaryFolder& folder, const Arguments& arguments, rlim_t limit = RLIM_INFINITY)
+  /// `before` is called in it before the program takes over.
+  Process(
+      const TemporaryFolder& folder, const Arguments& arguments,
+      const std::function<void()>& before = [] {})
       : out_(folder / ".out"), err_(folder / ".err") {
     Arguments words = {char_transformer};
     words.insert(words.end(), arguments.begin(), arguments.end());
@@ -46,29 +54,73 @@ class Process {
       argv.push_back(word.data());
     argv.push_back(nullptr);
     const std::string here = folder / ".";
+    write_bytes(out_, "");
+    write_bytes(err_, "");
     id_ = ::fork();
     if (id_ == 0) {
-      const rlimit memory{limit, limit};
-      if (::chdir(here.c_str()) != 0 || ::setrlimit(RLIMIT_AS, &memory) != 0 ||
-          !std::freopen(out_.c_str(), "w", stdout) || !std::freopen(err_.c_str(), "w", stderr))
+      if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
+          !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
+      before();
       ::execv(argv[0], argv.data());
       ::_exit(98);
     }
   }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    if (id_ > 0) {  // a test has failed
+      ::kill(id_, SIGKILL);
+      ::waitpid(id_, nullptr, 0);
+    }
+  }
+
+  pid_t id() const { return id_; }
   void signal(int number) const { ::kill(id_, number); }
-  Result wait() const {
+  /// Whether it has ended; wait() says how.
+  bool ended() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == id_;
+  }
+  std::string out() const { return read_bytes(out_); }
+  std::string err() const { return read_bytes(err_); }
+  Result wait() {
     int status = 0;
     rusage usage{};
     ::wait4(id_, &status, 0, &usage);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_bytes(out_),
-            read_bytes(err_), static_cast<std::size_t>(usage.ru_maxrss) * 1024};
+    id_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), out(), err(),
+            static_cast<std::size_t>(usage.ru_maxrss) * 1024};
   }
 
  private:
   std::string out_, err_;
   pid_t id_;
 };
+
+inline void sleep_ms(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
+
+/// Waits until something is true, for a minute at most.
+inline void wait_until(const std::function<bool()>& holds) {
+  for (int i = 0; i < 30000; ++i) {
+    if (holds())
+      return;
+    sleep_ms(2);
+  }
+  FAIL("a minute has passed");
+}
+
+/// What setrlimit() limits, in a process that is about to run the program.
+inline std::function<void()> limited(int resource, rlim_t most) {
+  return [=] {
+    const rlimit limit{most, RLIM_INFINITY};
+    if (::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &limit) != 0)
+      ::_exit(97);
+  };
+}
 
 inline Result run(const TemporaryFolder& folder, const Arguments& arguments) {
   return Process(folder, arguments).wait();
@@ -78,7 +130,10 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   Result result = run(folder, arguments);
   INFO(result.out << result.err);
   REQUIRE(result.code == 0);
-  CHECK(result.err == "");
+  // Which checkpoint was used, and nothing else.
+  const bool uses_one = arguments[0] == "eval" || arguments[0] == "sample";
+  CHECK_THAT(result.err, Catch::Matchers::Matches(
+                             uses_one ? "char_transformer: .*, after [0-9]+ steps\n" : ""));
   return result;
 }
 
@@ -92,6 +147,29 @@ inline void check_refused(const TemporaryFolder& folder, const Arguments& argume
   INFO(line << "\n" << result.out << result.err);
   CHECK(result.code == code);
   check_contains(result.err, fragments);
+}
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+inline std::vector<Json> metrics_of(const std::string& folder) {
+  std::vector<Json> rows;
+  for (const std::string& line : lines_of(read_bytes(folder + "/metrics.jsonl")))
+    rows.push_back(Json::parse(line));
+  return rows;
+}
+
+/// The rows without the time that they took.
+inline std::vector<Json> timeless_metrics_of(const std::string& folder) {
+  std::vector<Json> rows = metrics_of(folder);
+  for (Json& row : rows)
+    row.erase("ms");
+  return rows;
 }
 
 inline std::string tiny_text() {

@@ -1,0 +1,169 @@
+#include "notes.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
+
+namespace char_transformer {
+namespace {
+
+using xgrad::FileError;
+using xgrad::io::Json;
+using xgrad::io::JsonObject;
+
+std::uint64_t count_in(const Json& json, const char* key) {
+  const auto* const count = json.find<std::uint64_t>(key);
+  return count == nullptr ? 0 : *count;
+}
+
+std::string read_file(const std::string& path) {
+  constexpr std::uint64_t largest = 1 << 20;
+  const xgrad::io::ReadFile file(path);
+  if (file.size() > largest)
+    throw FileError(fmt::format("{}: too large for a configuration", path));
+  std::string text(file.size(), '\0');
+  file.read(text.data(), text.size(), 0);
+  return text;
+}
+
+/// A number that the flag of the same name takes.
+std::optional<std::size_t> flag_in(const Json& json, const char* key) {
+  const auto* const count = json.find<std::uint64_t>(key);
+  return count == nullptr || *count > many ? std::nullopt : std::optional<std::size_t>(*count);
+}
+
+}  // namespace
+
+bool Evaluations::add(std::uint64_t step, double loss) {
+  last = step;
+  if (best && best->loss <= loss) {
+    ++without_improvement;
+    return false;
+  }
+  best = {step, loss};
+  without_improvement = 0;
+  return true;
+}
+
+Json to_json(const Notes& notes) {
+  const Evaluations& e = notes.evaluations;
+  JsonObject evaluations{{"last", e.last}, {"without_improvement", e.without_improvement}};
+  if (e.best) {
+    evaluations.emplace_back("best_step", e.best->step);
+    evaluations.emplace_back("best_loss", e.best->loss);
+  }
+  return JsonObject{{"config", notes.config},
+                    {"characters", xgrad::data::encode_utf8(notes.characters.list())},
+                    {"text", notes.text},
+                    {"evaluations", std::move(evaluations)}};
+}
+
+Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
+  const auto* const config = checkpoint.user.find<JsonObject>("config");
+  if (config == nullptr)
+    throw FileError(fmt::format("{}: its configuration is not a JSON object", checkpoint.path));
+  const auto* const list = checkpoint.user.find<std::string>("characters");
+  if (list == nullptr)
+    throw FileError(
+        fmt::format("{}: a checkpoint of another program: it has no characters", checkpoint.path));
+  Notes notes{.config = *config, .characters = {}};
+  try {
+    notes.characters =
+        xgrad::data::Characters::from_list(xgrad::data::decode_utf8(*list, "characters"));
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(
+        fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, error.what()));
+  }
+  if (const auto* const text = checkpoint.user.find<std::string>("text"))
+    notes.text = *text;
+  if (const Json* const found = checkpoint.user.find("evaluations")) {
+    Evaluations& e = notes.evaluations;
+    e.last = count_in(*found, "last");
+    e.without_improvement = count_in(*found, "without_improvement");
+    if (const auto loss = found->number("best_loss"))
+      e.best = {count_in(*found, "best_step"), *loss};
+  } else {
+    notes.evaluations.last = checkpoint.step;  // version 1 saved after evaluations
+  }
+  return notes;
+}
+
+JsonObject to_json(const TrainOptions& options, std::size_t vocab_size) {
+  JsonObject config{{"preset", options.preset}, {"vocab_size", vocab_size}};
+  for (auto& entry : to_json(options.recipe))
+    config.push_back(std::move(entry));
+  config.emplace_back("seed", options.seed);
+  return config;
+}
+
+JsonObject to_json(const xgrad::nn::GPTConfig& config) {
+  return {{"vocab_size", config.vocab_size},
+          {"block_size", config.block_size},
+          {"n_layer", config.n_layer},
+          {"n_head", config.n_head},
+          {"n_embd", config.n_embd},
+          {"dropout", config.dropout},
+          {"bias", config.bias}};
+}
+
+std::string checksum(const xgrad::data::Split& ids) {
+  xgrad::io::Checksum sum;
+  // 32 bits each, whatever ids are held as.
+  std::array<std::uint32_t, 4096> some;
+  const auto add = [&](const auto& part) {
+    for (std::size_t begin = 0; begin < part.size(); begin += some.size()) {
+      const std::size_t n = std::min(some.size(), part.size() - begin);
+      for (std::size_t i = 0; i < n; ++i)
+        some[i] = static_cast<std::uint32_t>(part[begin + i]);
+      sum.add(some.data(), n * sizeof(some[0]));
+    }
+  };
+  add(ids.train);
+  add(ids.validation);
+  return sum.digits();
+}
+
+FolderNotes read_folder_notes(const std::string& checkpoint) {
+  FolderNotes notes;
+  Json config;
+  try {
+    config = xgrad::io::parse_json(
+        read_file((std::filesystem::path(checkpoint).parent_path() / "config.json").string()));
+  } catch (const xgrad::Error&) {
+    return notes;
+  }
+  if (const auto* const data = config.find<std::string>("data"))
+    notes.data = *data;
+  else if (config.find<std::nullptr_t>("data") != nullptr)
+    notes.data = "";
+  if (const auto* const path = config.find<std::string>("init_from"))
+    notes.init_from = *path;
+  notes.save_interval = flag_in(config, "save_interval");
+  notes.keep = flag_in(config, "keep");
+  return notes;
+}
+
+std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size) {
+  const auto path = [](const std::string& given) {  // absolute, so that it is true in any folder
+    return given.empty() ? Json(nullptr) : Json(std::filesystem::absolute(given).string());
+  };
+  const auto count = [](const std::optional<std::size_t>& given) {
+    return given ? Json(std::uint64_t{*given}) : Json(nullptr);
+  };
+  JsonObject config = to_json(options, vocab_size);
+  config.emplace_back("data", path(options.data));
+  config.emplace_back("init_from", path(options.init_from));
+  config.emplace_back("save_interval", count(options.save_interval));
+  config.emplace_back("keep", count(options.keep));
+  // The path of a text may be any bytes.
+  return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,60 @@
+#pragma once
+// What a checkpoint holds of this program's own, beside model, optimizer and generator.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/json.hpp>
+#include <xgrad/nn/gpt.hpp>
+
+#include "options.hpp"
+
+namespace char_transformer {
+
+/// The evaluations of a run so far.
+struct Evaluations {
+  struct Best {
+    std::uint64_t step;  ///< steps made when it was measured
+    double loss;
+  };
+  std::uint64_t last = 0;                 ///< steps made when the latest was; 0: none yet
+  std::optional<Best> best;               ///< the lowest loss
+  std::uint64_t without_improvement = 0;  ///< how many came after it
+
+  /// Notes one; whether it is the lowest so far.
+  bool add(std::uint64_t step, double loss);
+};
+
+struct Notes {
+  xgrad::io::Json config;  ///< an object, under nanoGPT's names
+  xgrad::data::Characters characters;
+  std::string text = {};  ///< checksum() of what it is trained on; empty if nobody knows
+  Evaluations evaluations = {};
+};
+
+xgrad::io::Json to_json(const Notes& notes);
+/// Those of a checkpoint, of whatever version.  FileError for a checkpoint of another program.
+Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
+
+/// All that decides what comes of a run, and the size of the vocabulary.
+xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size);
+/// The same of a model of which only this is known.
+xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
+
+/// A checksum of the ids of a text.
+std::string checksum(const xgrad::data::Split& ids);
+
+/// What config.json beside a checkpoint says.
+struct FolderNotes {
+  std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
+  std::string init_from = {};
+  std::optional<std::size_t> save_interval = {}, keep = {};
+};
+FolderNotes read_folder_notes(const std::string& checkpoint);
+/// What is written there.
+std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size);
+
+}  // namespace char_transformer

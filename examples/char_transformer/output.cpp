@@ -1,0 +1,27 @@
+#include "output.hpp"
+
+#include <cerrno>
+#include <cstdio>
+
+namespace char_transformer {
+namespace {
+
+int first_error = 0;
+
+}  // namespace
+
+void say(std::string_view text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((std::fflush(stdout) != 0 || !written) && first_error == 0)
+    first_error = errno != 0 ? errno : EIO;
+}
+
+int output_error() { return first_error; }
+
+void warn(std::string_view text) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "char_transformer: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,17 @@
+#pragma once
+// Standard output and standard error of a program that goes on when nobody reads them.
+
+#include <string_view>
+
+namespace char_transformer {
+
+/// Writes to standard output, at once.  Never throws.
+void say(std::string_view text);
+
+/// The errno of the first write of say() that failed; 0 if none did.
+int output_error();
+
+/// Writes a line to standard error, with the program's name before it.  Never throws.
+void warn(std::string_view text);
+
+}  // namespace char_transformer

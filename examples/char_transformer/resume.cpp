@@ -1,0 +1,183 @@
+#include "resume.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+namespace fs = std::filesystem;
+using xgrad::FileError;
+
+constexpr const char* file_name = "checkpoint.safetensors";
+
+/// What may be another when a run goes on: when it ends.
+bool may_change(std::string_view flag) { return flag == "--max-iters" || flag == "--patience"; }
+
+/// Throws FileError if there are differences.
+void refuse(const std::string& path, const std::vector<std::string>& differences,
+            const char* advice) {
+  if (!differences.empty())
+    throw FileError(fmt::format("{}: the flags disagree with it:\n  {}\n{}", path,
+                                fmt::join(differences, "\n  "), advice));
+}
+
+template <class T>
+std::string difference(const char* flag, const T& given, const T& found, const char* whose) {
+  return fmt::format("{} {} is given, but {} has {}", flag, given, whose, found);
+}
+
+/// The latest unfinished run under runs/; none if there is none.
+std::optional<std::string> latest_unfinished() {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("runs", none)) {
+    const fs::path path = entry.path() / file_name;
+    std::error_code error;
+    if (const auto time = fs::last_write_time(path, error); !error)
+      found.emplace_back(time, path.string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  for (const auto& [time, path] : found) {
+    const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+    const Notes notes = read_notes(checkpoint);
+    if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
+      return path;
+  }
+  return std::nullopt;
+}
+
+/// For a POSIX shell.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain))
+    return word;
+  std::string text = "'";
+  for (const char c : word)
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
+  return steps > 0 && (steps == recipe.max_iters || steps % recipe.eval_interval == 0);
+}
+
+bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations) {
+  if (recipe.patience > 0 && evaluations.without_improvement >= recipe.patience)
+    return true;
+  const bool pending = evaluation_due(recipe, steps) && evaluations.last != steps;
+  return steps >= recipe.max_iters && !pending;
+}
+
+std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
+  const std::string& given = options.resume.value();
+  if (!given.empty() && given != "auto") {
+    if (!fs::is_directory(given))
+      return given;
+    const std::string path = (fs::path(given) / file_name).string();
+    if (!fs::exists(path))
+      throw FileError(fmt::format(
+          "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there",
+          given, file_name, quoted(given)));
+    return path;
+  }
+  if (options.out.empty())
+    return latest_unfinished();
+  const std::string path = (fs::path(options.out) / file_name).string();
+  return fs::exists(path) ? std::optional(path) : std::nullopt;
+}
+
+ResumePoint read_resume_point(const std::string& path, const TrainOptions& given) {
+  ResumePoint point{.folder = fs::path(path).parent_path().string(),
+                    .checkpoint = xgrad::io::load_checkpoint(path),
+                    .notes = {},
+                    .options = given};
+  if (point.folder.empty())
+    point.folder = ".";
+  point.notes = read_notes(point.checkpoint);
+  read_model_config(point.checkpoint, point.notes);  // do the tensors fit?
+  const xgrad::io::Json& config = point.notes.config;
+  TrainOptions& options = point.options;
+  options.recipe = read_recipe(config, path);
+  const char* const whose = "the run";
+  std::vector<std::string> differences;
+  for_each_field([&](const auto& field) {
+    if (given.given.count(field.flag) == 0)
+      return;
+    auto& value = options.recipe.*field.member;
+    if (may_change(field.flag))
+      value = given.recipe.*field.member;
+    else if (value != given.recipe.*field.member)
+      differences.push_back(difference(field.flag, given.recipe.*field.member, value, whose));
+  });
+  const auto* const seed = config.find<std::uint64_t>("seed");
+  const auto* const preset = config.find<std::string>("preset");
+  if (seed == nullptr || preset == nullptr)
+    throw FileError(fmt::format("{}: its configuration has no 'seed' or no 'preset'", path));
+  options.seed = *seed;
+  options.preset = *preset;
+  if (given.given.count("--seed") != 0 && given.seed != *seed)
+    differences.push_back(difference("--seed", given.seed, *seed, whose));
+  if (given.given.count("--preset") != 0 && given.preset != *preset)
+    differences.push_back(difference("--preset", given.preset, *preset, whose));
+  std::error_code none;
+  if (!given.out.empty() && !fs::equivalent(point.folder, given.out, none))
+    differences.push_back(difference("--out", given.out, point.folder, whose));
+  if (options.recipe.max_iters < point.checkpoint.step)
+    differences.push_back(fmt::format("--max-iters {} is given, but the run has made {} steps",
+                                      options.recipe.max_iters, point.checkpoint.step));
+  refuse(path, differences, "Leave them out, or begin a new run without --resume.");
+  if (const auto wrong = contradiction(options.recipe))
+    throw FileError(fmt::format("{}: its configuration: {}", path, *wrong));
+
+  const FolderNotes notes = read_folder_notes(path);
+  if (!options.save_interval)
+    options.save_interval = notes.save_interval;
+  if (!options.keep)
+    options.keep = notes.keep;
+  if (options.data.empty())
+    options.data = notes.data.value_or("");
+  options.init_from = notes.init_from;
+  return point;
+}
+
+TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes& notes,
+                           TrainOptions options) {
+  const xgrad::nn::GPTConfig sizes = read_model_config(checkpoint, notes);
+  Recipe& recipe = options.recipe;
+  std::vector<std::string> differences;
+  const auto fit = [&](const char* flag, auto& value, auto found) {
+    if (options.given.count(flag) != 0 && value != found)
+      differences.push_back(difference(flag, value, found, "the model"));
+    value = found;
+  };
+  fit("--block-size", recipe.block_size, sizes.block_size);
+  fit("--n-layer", recipe.n_layer, sizes.n_layer);
+  fit("--n-head", recipe.n_head, sizes.n_head);
+  fit("--n-embd", recipe.n_embd, sizes.n_embd);
+  fit("--bias", recipe.bias, sizes.bias);
+  refuse(checkpoint.path, differences, "The sizes are the model's: leave them out.");
+  return options;
+}
+
+std::string resume_command(const TrainOptions& options, const std::string& folder) {
+  return fmt::format("{} train --resume {}{}", quoted(options.program), quoted(folder),
+                     options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,137 @@
+#include "training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/check/anomaly.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/parallel/shards.hpp>
+
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+using xgrad::Generator;
+using xgrad::Indices;
+using xgrad::Tensor;
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+std::string first_anomaly(const std::function<void()>& again) {
+  try {
+    const xgrad::DetectAnomaly guard;
+    again();
+  } catch (const xgrad::AnomalyError& error) {
+    return error.what();
+  }
+  return "run again with anomaly detection, every op's values and gradients are finite";
+}
+
+Training::Training(const Recipe& recipe, const Source& source)
+    : recipe_(recipe),
+      source_(source),
+      model_(model_config(recipe, source.characters.size())),
+      parameters_(xgrad::nn::parameters(model_)),
+      optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe.learning_rate,
+                                                            .betas = {recipe.beta1, recipe.beta2},
+                                                            .weight_decay = recipe.weight_decay})),
+      rate_(xgrad::optim::warmup_cosine({.learning_rate = recipe.learning_rate,
+                                         .min_lr = recipe.min_lr,
+                                         .warmup_iters = recipe.warmup_iters,
+                                         .lr_decay_iters = recipe.lr_decay_iters})) {}
+
+std::optional<double> Training::measure(std::uint64_t seed,
+                                        const std::function<bool()>& stop) const {
+  constexpr double enough = 500;  // milliseconds
+  const Generator before = xgrad::default_generator();
+  Generator generator(seed);
+  // A row for each thread keeps all of them busy; more rows if there is time for them.
+  std::size_t rows = std::min(recipe_.batch_size, xgrad::num_threads());
+  double best = std::numeric_limits<double>::infinity();
+  double spent = 0;
+  // The first is slower than all that follow.
+  for (int i = 0; i < 20 && spent < enough && !stop(); ++i) {
+    const auto begin = Clock::now();
+    add_gradients_of_batch(rows, generator);
+    for (Tensor p : parameters_)
+      p.zero_grad();
+    const double ms = milliseconds_since(begin);
+    best = std::min(best, ms / static_cast<double>(rows));
+    spent += ms;
+    if (rows < recipe_.batch_size && spent + 2 * ms < enough)
+      rows = std::min(recipe_.batch_size, 2 * rows);
+  }
+  xgrad::default_generator() = before;
+  if (spent == 0)
+    return std::nullopt;
+  return best / static_cast<double>(recipe_.block_size);
+}
+
+/// Draws so many rows of a batch and adds their share of the step's gradient; returns their share
+/// of the loss.
+double Training::add_gradients_of_batch(std::size_t rows, Generator& generator) const {
+  const auto [x, y] =
+      xgrad::data::random_batch(source_.ids.train, recipe_.block_size, rows, generator);
+  const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
+  return xgrad::parallel::backward(
+      [&](const Indices& inputs, const Indices& targets) {
+        const Tensor mean = model_.loss(inputs, targets);
+        return n == 1 ? mean : mean / n;
+      },
+      x, y);
+}
+
+/// Adds the gradient of the mean loss over the step's batches; returns that loss.
+double Training::add_gradients() {
+  double loss = 0;
+  for (std::size_t i = 0; i < recipe_.gradient_accumulation_steps && std::isfinite(loss); ++i)
+    loss += add_gradients_of_batch(recipe_.batch_size, xgrad::default_generator());
+  return loss;
+}
+
+/// Throws NotFinite; `generator` is that of the moment before the step.
+void Training::stop_before_update(const std::string& what, const Generator& generator) {
+  const std::string reason = first_anomaly([&] {
+    xgrad::default_generator() = generator;
+    optimizer_.zero_grad();
+    add_gradients();
+  });
+  throw NotFinite(fmt::format(
+      "{}; training stops before this step's update (a lower --learning-rate or a lower "
+      "--grad-clip may help)\n{}",
+      what, reason));
+}
+
+StepRecord Training::make_step(std::size_t step) {
+  const auto begin = Clock::now();
+  const Generator generator = xgrad::default_generator();
+  StepRecord record{.step = step, .lr = rate_(step)};
+  optimizer_.set_learning_rate(record.lr);
+  optimizer_.zero_grad();
+  record.loss = add_gradients();
+  if (!std::isfinite(record.loss))
+    stop_before_update(fmt::format("step {}: the loss is {}", step, record.loss), generator);
+  const double limit =
+      recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
+  record.grad_norm = xgrad::optim::clip_grad_norm(parameters_, limit);
+  if (!std::isfinite(record.grad_norm))
+    stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
+                       generator);
+  optimizer_.step();
+  record.ms = milliseconds_since(begin);
+  return record;
+}
+
+}  // namespace char_transformer

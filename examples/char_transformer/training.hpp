@@ -1,0 +1,63 @@
+#pragma once
+// A model in training: its steps.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/schedule.hpp>
+
+#include "metrics.hpp"
+#include "recipe.hpp"
+#include "source.hpp"
+
+namespace char_transformer {
+
+/// A loss or a gradient that is no longer finite.  The message names the step and the op.
+struct NotFinite : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Runs a computation again that gave something that is not finite, and says which op began it.
+/// The computation must draw the same numbers again.
+std::string first_anomaly(const std::function<void()>& again);
+
+class Training {
+ public:
+  /// Draws the weights.
+  Training(const Recipe& recipe, const Source& source);
+
+  /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
+  StepRecord make_step(std::size_t step);
+
+  /// The time that the gradient of a character takes, in milliseconds: measured in about a second
+  /// on parts of random batches that go nowhere.  What the training draws and holds is as if this
+  /// had not been called.  No value if stopped.
+  std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
+
+  std::size_t tokens_per_step() const {
+    return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;
+  }
+
+  xgrad::nn::GPT& model() { return model_; }
+  xgrad::optim::AdamW& optimizer() { return optimizer_; }
+
+ private:
+  [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
+  double add_gradients_of_batch(std::size_t rows, xgrad::Generator& generator) const;
+  double add_gradients();
+
+  const Recipe& recipe_;
+  const Source& source_;
+  xgrad::nn::GPT model_;
+  std::vector<xgrad::Tensor> parameters_;
+  xgrad::optim::AdamW optimizer_;
+  xgrad::optim::Schedule rate_;
+};
+
+}  // namespace char_transformer

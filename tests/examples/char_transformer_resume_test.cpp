@@ -1,0 +1,333 @@
+// Runs that are ended and go on.
+
+#include <sys/file.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <xgrad/io/safetensors.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run with dropout, evaluations and saves that do not coincide.
+Arguments long_train(const Arguments& more) {
+  Arguments all = tiny_train({"--dropout", "0.2", "--max-iters", "400", "--lr-decay-iters", "400",
+                              "--eval-interval", "20", "--eval-iters", "20"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// Two folders hold the same run: the same files, the same bytes, the same rows but for the time.
+void check_same_run(const std::string& a, const std::string& b) {
+  std::set<std::string> names[2];
+  for (const int i : {0, 1})
+    for (const auto& entry : fs::directory_iterator(i == 0 ? a : b))
+      names[i].insert(entry.path().filename().string());
+  CHECK(names[0] == names[1]);
+  for (const std::string& name : names[0])
+    if (name.ends_with(".safetensors") && names[1].count(name) != 0)
+      CHECK((read_bytes(a + "/" + name) == read_bytes(b + "/" + name)));
+  CHECK((timeless_metrics_of(a) == timeless_metrics_of(b)));
+}
+
+bool same(const xgrad::Tensor& a, const xgrad::Tensor& b) {
+  return a.shape() == b.shape() &&
+         std::equal(a.data<float>(), a.data<float>() + a.numel(), b.data<float>());
+}
+
+/// Waits for a random moment of a process: every other time from its start, otherwise from its
+/// first step, which a busy machine may make late.
+void wait_for_any_moment(const Process& process, std::size_t time, std::mt19937& random) {
+  if (time % 2 != 0)
+    wait_until(
+        [&] { return process.out().find("\nstep ") != std::string::npos || process.ended(); });
+  sleep_ms(std::uniform_real_distribution<double>(0, 60)(random));
+}
+
+std::size_t times(const char* variable, std::size_t usual) {
+  const char* const given = std::getenv(variable);
+  return given == nullptr ? usual : std::stoul(given);
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: interrupted and resumed, a run is the same to the byte", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, long_train({"--out", "whole", "--threads", "1"}));
+  std::mt19937 random(7);
+  for (const std::string threads : {"1", "2", "both"}) {
+    const std::string out = "run" + threads;
+    std::size_t stopped = 0;
+    for (std::size_t i = 0;; ++i) {
+      const std::string n = threads == "both" ? std::to_string(1 + i % 2) : threads;
+      Arguments arguments = {"train", "--resume", out, "--threads", n};
+      if (!fs::exists(folder / (out + "/checkpoint.safetensors")))
+        arguments = long_train({"--out", out, "--resume", "--threads", n});
+      Process process(folder, arguments);
+      wait_for_any_moment(process, i, random);
+      const int signal = i % 3 == 0 ? SIGINT : i % 3 == 1 ? SIGTERM : SIGHUP;
+      process.signal(signal);
+      const Result result = process.wait();
+      INFO(result.out << result.err);
+      if (result.code == 0)
+        break;
+      REQUIRE((result.code == 128 + signal || result.code == -signal));  // as it came before a step
+      CHECK(result.err == "");
+      stopped += result.code > 0;
+    }
+    CHECK(stopped > 0);
+    check_same_run(folder / "whole", folder / out);
+  }
+}
+
+TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte", "[resume]") {
+  const TinyFolder folder;
+  const Arguments saves = {"--save-interval", "7", "--keep", "2"};
+  const auto train = [&](const std::string& out, const Arguments& more) {
+    Arguments all = long_train(saves);
+    all.insert(all.end(), {"--out", out});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  run_well(folder, train("whole", {}));
+  const std::size_t wanted = times("XGRAD_TEST_KILLS", 12);
+  std::mt19937 random(8);
+  std::size_t kills = 0, starts = 0, runs = 0, temporaries = 0;
+  while (kills < wanted) {
+    const std::string out = "run" + std::to_string(runs);
+    const auto go_on = [&] {
+      return train(out, {"--resume", "--threads", std::to_string(1 + starts++ % 2)});
+    };
+    bool complete = false;
+    while (kills < wanted && !complete) {
+      Process process(folder, go_on());
+      wait_for_any_moment(process, starts / 2, random);
+      process.signal(SIGKILL);
+      const Result result = process.wait();
+      INFO(result.out << result.err);
+      REQUIRE((result.code == -SIGKILL || result.code == 0));
+      complete = result.code == 0;
+      kills += !complete;
+      if (fs::exists(folder / out))
+        for (const auto& entry : fs::directory_iterator(folder / out))
+          temporaries += entry.path().extension() == ".tmp";
+    }
+    run_well(folder, go_on());
+    fs::remove(folder / (out + "/lock"));  // of the last that was killed, if the run was finished
+    check_same_run(folder / "whole", folder / out);
+    ++runs;
+  }
+  if (wanted > 12)
+    std::cout << kills << " kills, " << starts << " starts, " << temporaries
+              << " half-written files seen, " << runs << " runs complete, all the same bytes\n";
+}
+
+TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
+  const TinyFolder folder;
+  const auto tiny = [&](const Arguments& more) { return tiny_train(more); };
+  // Nothing is there: a new run.
+  run_well(folder, tiny({"--resume", "--max-iters", "10"}));
+  CHECK(metrics_of(folder / "runs/000").size() == 10);
+  // It is finished: another.
+  run_well(folder, tiny({"--resume", "auto", "--max-iters", "10"}));
+  CHECK(metrics_of(folder / "runs/001").size() == 10);
+  // --max-iters makes it longer.
+  const Result longer = run_well(folder, tiny({"--resume", "runs/001", "--max-iters", "20"}));
+  CHECK_THAT(longer.out,
+             ContainsSubstring("From:  runs/001/checkpoint.safetensors, after 10 steps."));
+  CHECK(metrics_of(folder / "runs/001").size() == 20);
+  CHECK(Json::parse(read_bytes(folder / "runs/001/config.json")).at("max_iters") == 20);
+  // As the whole run would have been.
+  run_well(folder, tiny({"--out", "whole", "--max-iters", "20"}));
+  const auto whole = xgrad::io::load_checkpoint(folder / "whole/checkpoint.safetensors");
+  const auto parts = xgrad::io::load_checkpoint(folder / "runs/001/checkpoint.safetensors");
+  CHECK(whole.generators == parts.generators);
+  for (std::size_t i = 0; i < whole.model.size(); ++i)
+    CHECK(same(whole.model[i].second, parts.model[i].second));
+
+  // The latest that is not finished.
+  {
+    Process process(folder, tiny({"--max-iters", "1000000", "--eval-interval", "50"}));
+    wait_until([&] { return fs::exists(folder / "runs/002/checkpoint.safetensors"); });
+    process.signal(SIGKILL);
+    process.wait();
+    Process next(folder, {"train", "--resume"});
+    wait_until([&] { return next.out().find("step ") != std::string::npos; });
+    next.signal(SIGTERM);
+    CHECK_THAT(next.wait().out, StartsWith("From:  runs/002/checkpoint.safetensors, after "));
+  }
+
+  // With --out, that folder alone.
+  run_well(folder, tiny({"--resume", "--out", "named", "--max-iters", "10", "--keep", "1"}));
+  CHECK(metrics_of(folder / "named").size() == 10);
+  // A finished run is left alone.
+  const auto before = fs::last_write_time(folder / "named");
+  const std::string checkpoint = read_bytes(folder / "named/checkpoint.safetensors");
+  const Result finished = run_well(folder, {"train", "--resume", "named"});
+  CHECK_THAT(finished.out, ContainsSubstring("the run is finished, after 10 steps"));
+  CHECK(fs::last_write_time(folder / "named") == before);
+  run_well(folder, {"train", "--resume", "named", "--max-iters", "30", "--eval-interval", "10"});
+  CHECK(metrics_of(folder / "named").size() == 30);
+  CHECK(fs::exists(folder / "named/checkpoint-00000030.safetensors"));  // --keep is remembered
+  CHECK_FALSE(fs::exists(folder / "named/checkpoint-00000010.safetensors"));
+  const std::string last = read_bytes(folder / "named/checkpoint.safetensors");
+  const auto rows = timeless_metrics_of(folder / "named");
+
+  // A file: from there; what came after is made again, the same.
+  run_well(folder, {"train", "--resume", "named", "--max-iters", "60", "--keep", "4",
+                    "--save-interval", "5"});
+  run_well(folder, {"train", "--resume", "named/checkpoint-00000045.safetensors"});
+  check_refused(folder, {"train", "--resume", "named/none.safetensors"}, 1, {"cannot be opened"});
+  CHECK(metrics_of(folder / "named").size() == 60);
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i)
+    CHECK(timeless_metrics_of(folder / "named")[i] == rows[i]);
+
+  fs::create_directory(folder / "empty");
+  check_refused(folder, {"train", "--resume", "empty"}, 1,
+                {"empty: the folder has no checkpoint.safetensors", "--resume auto --out empty"});
+  check_refused(folder, {"train", "--resume", "nowhere"}, 1, {"nowhere: cannot be opened"});
+  check_refused(folder, {"train", "--resume", "text"}, 1, {"text: not a safetensors file"});
+  // Without --resume, nothing is overwritten.
+  check_refused(folder, tiny({"--out", "named"}), 1,
+                {"named: the folder holds a run already", "--resume named goes on with it"});
+}
+
+TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
+  const auto resume = [](const Arguments& more) {
+    Arguments all = {"train", "--resume", "run", "--max-iters", "12"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
+    check_refused(folder, resume(more), 1, fragments);
+    CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
+    CHECK(metrics_of(folder / "run").size() == 10);
+  };
+  refused(
+      {"--n-layer", "4", "--dropout", "0.5", "--bias", "--seed", "3", "--preset", "baby",
+       "--batch-size", "4", "--out", "elsewhere"},
+      {"run/checkpoint.safetensors: the flags disagree", "--n-layer 4 is given, but the run has 1",
+       "--dropout 0.5 is given, but the run has 0", "--bias true is given, but the run has false",
+       "--seed 3 is given, but the run has 1337", "--preset baby is given, but the run has nano",
+       "--out elsewhere is given, but the run has run"});
+  CHECK(run(folder, resume({"--n-layer", "4"})).err.find("batch") == std::string::npos);
+  refused({"--max-iters", "5"}, {"--max-iters 5 is given, but the run has made 10 steps"});
+  write_bytes(folder / "other", tiny_text() + "!");
+  refused({"--data", "other"}, {"other: ", "'!'"});
+  write_bytes(folder / "other", tiny_text().substr(10));
+  refused({"--data", "other"}, {"other: another text than the run in run is trained on"});
+  fs::rename(folder / "text", folder / "moved");
+  refused({}, {"text: no such file"});
+  fs::rename(folder / "run/config.json", folder / "config.json");
+  refused({}, {"no config.json beside it", "--data FILE"});
+  // The same text elsewhere is as good; config.json says so from then on.
+  run_well(folder, resume({"--data", "moved"}));
+  const Json config = Json::parse(read_bytes(folder / "run/config.json"));
+  CHECK_THAT(config.at("data").get<std::string>(), EndsWith("/moved"));
+  CHECK(metrics_of(folder / "run").size() == 12);
+  // A preset's own values are not given.
+  run_well(folder, {"train", "--resume", "run", "--preset", "nano", "--max-iters", "14"});
+  // An imported model has no configuration of a training.
+  run_well(folder, {"export", "--checkpoint", "run/checkpoint.safetensors"});
+  run_well(folder, {"import", "--state", "model.safetensors", "--out", "imported"});
+  check_refused(folder, {"train", "--resume", "imported"}, 1,
+                {"does not say how it is trained", "batch_size"});
+}
+
+TEST_CASE("char_transformer: metrics that do not match the checkpoint", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "whole", "--max-iters", "30"}));
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "20"}));
+  const auto resume = [&] { run_well(folder, {"train", "--resume", "run", "--max-iters", "30"}); };
+  const std::string path = folder / "run/metrics.jsonl";
+  const std::string good = read_bytes(path),
+                    checkpoint = read_bytes(folder / "run/checkpoint.safetensors");
+  const auto rows = timeless_metrics_of(folder / "whole");
+  std::vector<Json> expected = rows;
+  // The 20th row was the last of its run, so its loss is that of the whole split.
+  expected[19] = timeless_metrics_of(folder / "run")[19];
+  const auto later = good + read_bytes(folder / "whole/metrics.jsonl");
+  for (const std::string& bytes :
+       {good + "{\"step\": 20, \"lo",
+        good + "{\"step\": 20, \"loss\": 1, \"lr\": 1, \"grad_norm\": 1, \"ms\": 1}\n{",
+        good + std::string(100, '\0'), later}) {
+    write_bytes(path, bytes);
+    write_bytes(folder / "run/checkpoint.safetensors", checkpoint);
+    resume();
+    CHECK((timeless_metrics_of(folder / "run") == expected));
+  }
+  // Without rows from before, those from now on.
+  write_bytes(path, "");
+  write_bytes(folder / "run/checkpoint.safetensors", checkpoint);
+  resume();
+  CHECK(metrics_of(folder / "run").size() == 10);
+  // A link leads out of the folder: it is not followed.
+  write_bytes(folder / "outside", "precious");
+  write_bytes(folder / "run/checkpoint.safetensors", checkpoint);
+  fs::remove(path);
+  fs::create_symlink(folder / "outside", path);
+  check_refused(folder, {"train", "--resume", "run", "--max-iters", "30"}, 1, {"metrics.jsonl: "});
+  CHECK(read_bytes(folder / "outside") == "precious");
+}
+
+TEST_CASE("char_transformer: a checkpoint of version 1 goes on", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "whole", "--max-iters", "20"}));
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  const std::string path = folder / "run/checkpoint.safetensors";
+  xgrad::io::TensorFile file = xgrad::io::load_safetensors(path);
+  const Json user = Json::parse(file.metadata.at("user"));
+  Json config = user.at("config");
+  config.erase("patience");
+  config["data"] = folder / "text";
+  file.metadata = {{"xgrad_checkpoint", "1"},
+                   {"step", "10"},
+                   {"generator", Json::parse(file.metadata.at("generators")).at("default")},
+                   {"config", config.dump()},
+                   {"characters", user.at("characters")},
+                   {"optimizer", file.metadata.at("optimizer")}};
+  xgrad::io::save_safetensors(path, file);
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "20"});
+  const auto whole = xgrad::io::load_safetensors(folder / "whole/checkpoint.safetensors");
+  const auto parts = xgrad::io::load_safetensors(path);
+  CHECK(parts.metadata.at("xgrad_checkpoint") == "2");
+  CHECK(whole.metadata.at("generators") == parts.metadata.at("generators"));
+  for (const auto& [name, x] : whole.tensors)
+    CHECK(same(x, parts.tensors.at(name)));
+}
+
+TEST_CASE("char_transformer: one run at a time in a folder", "[resume]") {
+  const TinyFolder folder;
+  const Arguments endless =
+      tiny_train({"--out", "run", "--max-iters", "1000000000", "--eval-interval", "100"});
+  Process first(folder, endless);
+  wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
+  // Another folder, so that what they print goes to other files.
+  const TemporaryFolder elsewhere;
+  const std::string process = "process " + std::to_string(first.id()) + " is training";
+  check_refused(elsewhere, {"train", "--resume", folder / "run"}, 1, {process});
+  first.signal(SIGKILL);
+  first.wait();
+  CHECK(fs::exists(folder / "run/lock"));
+  // A lock dies with its process.  What a killed process left half written goes.
+  write_bytes(folder / "run/checkpoint.safetensors.123.4.tmp", "half");
+  write_bytes(folder / "run/best.safetensors.123.5.tmp", "half");
+  write_bytes(folder / "run/mine.safetensors.123.4.tmp", "not its own");
+  Process second(elsewhere, {"train", "--resume", folder / "run"});
+  wait_until([&] { return second.out().find("step ") != std::string::npos; });
+  second.signal(SIGTERM);
+  const Result result = second.wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == 128 + SIGTERM);
+  CHECK_FALSE(fs::exists(folder / "run/lock"));
+  CHECK_FALSE(fs::exists(folder / "run/checkpoint.safetensors.123.4.tmp"));
+  CHECK_FALSE(fs::exists(folder / "run/best.safetensors.123.5.tmp"));
+  CHECK(fs::exists(folder / "run/mine.safetensors.123.4.tmp"));
+}

@@ -1,0 +1,227 @@
+// What a run saves, and what it does when it cannot.
+
+#include <cmath>
+#include <limits>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/io/safetensors.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+std::string kept(int step) {
+  const std::string digits = std::to_string(step);
+  return "checkpoint-" + std::string(8 - digits.size(), '0') + digits + ".safetensors";
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--save-interval", "8", "--keep", "3"}));
+  CHECK(names_in(folder / "run") ==
+        std::set<std::string>{"config.json", "metrics.jsonl", "checkpoint.safetensors",
+                              "best.safetensors", kept(24), kept(32), kept(40)});
+  for (const int step : {24, 32, 40})
+    CHECK(xgrad::io::load_checkpoint(folder / ("run/" + kept(step))).step ==
+          static_cast<std::uint64_t>(step));
+  // What is saved when changes nothing.
+  run_well(folder, tiny_train({"--out", "plain"}));
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
+         read_bytes(folder / "plain/checkpoint.safetensors")));
+  CHECK(names_in(folder / "plain") == std::set<std::string>{"config.json", "metrics.jsonl",
+                                                            "checkpoint.safetensors",
+                                                            "best.safetensors"});
+}
+
+TEST_CASE("char_transformer: the best model, and an end without improvement", "[saves]") {
+  const TinyFolder folder;
+  // A learning rate that rises until it harms.
+  const Arguments worse = {"--max-iters",    "400", "--learning-rate",  "3",   "--min-lr", "3",
+                           "--warmup-iters", "400", "--lr-decay-iters", "400", "--out"};
+  const auto train = [&](const std::string& out, const Arguments& more) {
+    Arguments all = tiny_train(worse);
+    all.push_back(out);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Result result = run_well(folder, train("run", {"--patience", "3"}));
+  std::size_t best = 0, evaluations = 0;
+  double lowest = std::numeric_limits<double>::infinity();
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  for (const Json& row : rows) {
+    if (!row.contains("val_loss"))
+      continue;
+    ++evaluations;
+    if (row.at("val_loss").get<double>() < lowest) {
+      lowest = row.at("val_loss").get<double>();
+      best = row.at("step").get<std::size_t>() + 1;
+    }
+  }
+  REQUIRE(rows.size() < 400);
+  CHECK(rows.size() == best + 30);  // three evaluations after the best
+  CHECK(evaluations == rows.size() / 10);
+  CHECK_THAT(result.out, ContainsSubstring("No improvement in 3 evaluations"));
+  CHECK(xgrad::io::load_checkpoint(folder / "run/best.safetensors").step == best);
+  const auto last = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  CHECK(last.step == rows.size());
+  const auto* const noted = last.user.find("evaluations");
+  REQUIRE(noted != nullptr);
+  CHECK(noted->number("best_step") == static_cast<double>(best));
+  CHECK(*noted->number("best_loss") == Approx(lowest).epsilon(1e-8));
+  // It is finished.  With more patience it goes on.
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).out,
+             ContainsSubstring("finished") && ContainsSubstring("--patience"));
+  run_well(folder, {"train", "--resume", "run", "--patience", "4"});
+  CHECK(metrics_of(folder / "run").size() == rows.size() + 10);
+  run_well(folder, train("at once", {"--patience", "4"}));
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
+         read_bytes(folder / "at once/checkpoint.safetensors")));
+}
+
+TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves]") {
+  const TrainedFolder folder;
+  const auto from = [](const std::string& file, const Arguments& more) {
+    Arguments all = {"train", "--init-from",    file,  "--data",          "text", "--max-iters",
+                     "3",     "--out",          "new", "--eval-interval", "1",    "--batch-size",
+                     "4",     "--warmup-iters", "0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Result result = run_well(folder, from(folder.checkpoint, {}));
+  CHECK_THAT(result.out, ContainsSubstring("From:  run/checkpoint.safetensors, after 40 steps."));
+  const Json config = Json::parse(read_bytes(folder / "new/config.json"));
+  CHECK(config.at("n_embd") == 16);
+  CHECK_THAT(config.at("init_from").get<std::string>(), EndsWith("/run/checkpoint.safetensors"));
+  CHECK(metrics_of(folder / "new")[0].at("loss").get<double>() < 2.2);  // at random it is 3.1
+  CHECK(xgrad::io::load_checkpoint(folder / "new/checkpoint.safetensors").step == 3);
+  run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
+
+  // An imported model, and a text with some of its characters.
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, {"import", "--state", "model.safetensors", "--out", "imported.safetensors"});
+  write_bytes(folder / "cats", std::string(50, 't') + std::string(200, 'c'));
+  run_well(folder, from("imported.safetensors", {"--data", "cats", "--out", "cat"}));
+
+  const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
+    Arguments all = from(folder.checkpoint, {"--out", "no"});
+    all.insert(all.end(), more.begin(), more.end());
+    check_refused(folder, all, 1, fragments);
+    CHECK_FALSE(fs::exists(folder / "no"));
+  };
+  refused(
+      {"--n-layer", "3", "--n-embd", "32", "--bias"},
+      {"--n-layer 3 is given, but the model has 1", "--n-embd 32 is given, but the model has 16",
+       "--bias true is given, but the model has false"});
+  write_bytes(folder / "greek", tiny_text() + "αβ");
+  refused({"--data", "greek"}, {"greek: ", "'α'"});
+  refused({"--init-from", "none"}, {"none: cannot be opened"});
+}
+
+TEST_CASE("char_transformer: weights that are not finite are named", "[saves]") {
+  const TrainedFolder folder;
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  for (const std::string& file : {folder.checkpoint, std::string("model.safetensors")}) {
+    xgrad::io::TensorFile content = xgrad::io::load_safetensors(folder / file);
+    std::vector<float> values(16, 1);
+    values[3] = values[7] = std::numeric_limits<float>::quiet_NaN();
+    content.tensors["transformer.ln_f.weight"] = xgrad::Tensor(values);
+    xgrad::io::save_safetensors(folder / file, content);
+  }
+  const std::vector<std::string> named = {"2 of the 16 values of transformer.ln_f.weight",
+                                          "not finite", "the first at 3"};
+  check_refused(folder, {"eval", "--checkpoint", folder.checkpoint}, 1, named);
+  check_refused(folder, {"sample", "--checkpoint", folder.checkpoint}, 1, named);
+  check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "new"}, 1, named);
+  check_refused(folder, {"import", "--state", "model.safetensors", "--out", "new"}, 1, named);
+  check_refused(folder, tiny_train({"--init-from", folder.checkpoint, "--out", "no"}), 1, named);
+  CHECK_FALSE(fs::exists(folder / "new"));
+}
+
+TEST_CASE("char_transformer: --version") {
+  const TemporaryFolder folder;
+  CHECK_THAT(run_well(folder, {"--version"}).out,
+             Catch::Matchers::Matches("char_transformer [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+// Where files may not become larger than a checkpoint, a disk is as good as full.
+TEST_CASE("char_transformer: a save that fails ends neither the run nor its last checkpoint",
+          "[saves]") {
+  const TinyFolder folder;
+  const auto full = limited(RLIMIT_FSIZE, 20000);
+  const Result fresh = Process(folder, tiny_train({"--out", "none"}), full).wait();
+  INFO(fresh.out << fresh.err);
+  CHECK(fresh.code == 1);
+  check_contains(fresh.err,
+                 {"none/checkpoint.safetensors: writing failed: File too large; training "
+                  "goes on, and saving is tried again",
+                  "the model could not be saved and is lost"});
+  CHECK_THAT(fresh.out, ContainsSubstring("step 39/40"));
+  CHECK(metrics_of(folder / "none").size() == 40);
+  CHECK(names_in(folder / "none") == std::set<std::string>{"config.json", "metrics.jsonl"});
+
+  run_well(folder, tiny_train({"--out", "run"}));
+  const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
+  const Result more =
+      Process(folder, {"train", "--resume", "run", "--max-iters", "60"}, full).wait();
+  CHECK(more.code == 1);
+  check_contains(more.err,
+                 {"the last checkpoint, after 40 of 60 steps, is run/checkpoint.safetensors"});
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
+  // With room again, nothing is missing.
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
+  CHECK(metrics_of(folder / "run").size() == 60);
+}
+
+TEST_CASE("char_transformer: when there is room again, a run saves again", "[saves]") {
+  const TinyFolder folder;
+  Process process(folder,
+                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}),
+                  limited(RLIMIT_FSIZE, 4000));
+  // Too small for the rows as well: they are kept, and the file holds whole ones.
+  wait_until([&] {
+    return process.err().find("metrics.jsonl: writing failed") != std::string::npos &&
+           process.err().find("checkpoint.safetensors: writing failed") != std::string::npos;
+  });
+  CHECK(metrics_of(folder / "run").size() > 10);
+  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+  REQUIRE(::prlimit(process.id(), RLIMIT_FSIZE, &unlimited, nullptr) == 0);
+  wait_until([&] {
+    return process.err().find("run/checkpoint.safetensors: saved again, after ") !=
+           std::string::npos;
+  });
+  process.signal(SIGTERM);
+  const Result result = process.wait();
+  INFO(result.err);
+  CHECK(result.code == 128 + SIGTERM);
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  REQUIRE(rows.size() == checkpoint.step);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    REQUIRE(rows[i].at("step") == i);
+}
+
+TEST_CASE("char_transformer: a folder that is removed", "[saves]") {
+  const TinyFolder folder;
+  Process process(folder,
+                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
+  wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
+  fs::rename(folder / "run", folder / "moved");
+  wait_until([&] { return process.err().find("training goes on") != std::string::npos; });
+  process.signal(SIGINT);
+  const Result result = process.wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == 1);
+  check_contains(result.err, {"run/checkpoint.safetensors: ", "No such file", "is lost"});
+  CHECK_FALSE(fs::exists(folder / "run"));
+  CHECK(xgrad::io::load_checkpoint(folder / "moved/checkpoint.safetensors").step > 0);
+}

@@ -1,0 +1,168 @@
+// Runs that are asked to stop.
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <xgrad/io/checkpoint.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Arguments endless(const Arguments& more = {}) {
+  Arguments all =
+      tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void wait_for_rows(const TemporaryFolder& folder, std::size_t rows) {
+  wait_until([&] {
+    const std::string text = read_bytes(folder / "run/metrics.jsonl");
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) >= rows;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]") {
+  for (const auto& [number, name] :
+       {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}) {
+    const TinyFolder folder;
+    Process process(folder, endless({"--threads", "1"}));
+    wait_for_rows(folder, 5);
+    process.signal(number);
+    const Result result = process.wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == 128 + number);
+    CHECK(result.err == "");
+    CHECK_THAT(result.out, ContainsSubstring(std::string("Stopped by ") + name));
+    // The last line is the command that goes on.
+    CHECK_THAT(result.out, EndsWith("\n  " + std::string(char_transformer) +
+                                    " train --resume run --threads 1\n"));
+    const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+    CHECK(checkpoint.step == metrics_of(folder / "run").size());
+    CHECK(checkpoint.step >= 5);
+    CHECK_FALSE(fs::exists(folder / "run/lock"));
+    CHECK(run(folder, {"eval", "--checkpoint", "run/checkpoint.safetensors"}).code == 0);
+  }
+}
+
+TEST_CASE("char_transformer: an evaluation that is interrupted is made again", "[stop]") {
+  const TinyFolder folder;
+  const auto train = [](const std::string& out, const Arguments& more = {}) {
+    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "2500", "--out", out});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  run_well(folder, train("whole"));
+  for (int i = 0; i < 2; ++i) {
+    Process process(folder, train("run", {"--resume"}));
+    if (i == 0)
+      wait_for_rows(folder, 9);  // the tenth comes after its evaluation
+    else
+      wait_until([&] { return process.out().find("Run: ") != std::string::npos; });
+    sleep_ms(40);
+    process.signal(SIGINT);
+    const Result result = process.wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == 128 + SIGINT);
+    const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+    CHECK(checkpoint.step == 10);
+    const std::vector<Json> rows = metrics_of(folder / "run");
+    REQUIRE(rows.size() == 10);
+    CHECK_FALSE(rows.back().contains("val_loss"));
+  }
+  run_well(folder, {"train", "--resume", "run"});
+  CHECK((timeless_metrics_of(folder / "run") == timeless_metrics_of(folder / "whole")));
+  for (const char* const name : {"/checkpoint.safetensors", "/best.safetensors"})
+    CHECK((read_bytes(folder / ("run" + std::string(name))) ==
+           read_bytes(folder / ("whole" + std::string(name)))));
+}
+
+TEST_CASE("char_transformer: stopped before the first step, a run leaves nothing", "[stop]") {
+  const TinyFolder folder;
+  Process process(folder, {"train", "--data", "text", "--block-size", "64", "--n-embd", "512",
+                           "--n-head", "8", "--n-layer", "8", "--batch-size", "64"});
+  wait_until([&] { return process.out().find("Steps: ") != std::string::npos; });
+  process.signal(SIGINT);
+  const Result result = process.wait();
+  INFO(result.out << result.err);
+  // As the signal may come a moment before it is listened to, in which case it ends the program.
+  CHECK((result.code == 128 + SIGINT || result.code == -SIGINT));
+  CHECK_FALSE(fs::exists(folder / "runs"));
+}
+
+TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
+  const TinyFolder folder;
+  run_well(folder, endless({"--max-iters", "3"}));
+  const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
+  // Of a run whose first step takes minutes.
+  const Arguments slow = tiny_train(
+      {"--out", "slow", "--gradient-accumulation-steps", "65536", "--batch-size", "512"});
+  {
+    Process process(folder, slow);
+    wait_until([&] { return process.out().find("Time: ") != std::string::npos; });
+    process.signal(SIGINT);
+    sleep_ms(600);
+    process.signal(SIGTERM);
+    CHECK(process.wait().code == -SIGTERM);
+    CHECK_FALSE(fs::exists(folder / "slow"));
+  }
+  // What comes at once is one: `timeout` sends a signal to the process and to its group.
+  Process twice(folder, {"train", "--resume", "run", "--max-iters", "1000000"});
+  wait_for_rows(folder, 4);
+  for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
+    twice.signal(signal);
+    sleep_ms(1);
+  }
+  CHECK(twice.wait().code == 128 + SIGTERM);
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step >= 4);
+}
+
+TEST_CASE("char_transformer: a hangup that is ignored stays ignored", "[stop]") {
+  const TinyFolder folder;
+  Process process(folder, endless(), [] { ::signal(SIGHUP, SIG_IGN); });
+  wait_for_rows(folder, 5);
+  process.signal(SIGHUP);
+  const std::size_t rows = metrics_of(folder / "run").size();
+  wait_for_rows(folder, rows + 50);
+  process.signal(SIGTERM);
+  CHECK(process.wait().code == 128 + SIGTERM);
+}
+
+TEST_CASE("char_transformer: a closed pipe ends a run quietly, with its model saved", "[stop]") {
+  const TinyFolder folder;
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  Process process(folder, endless({"--max-iters", "100"}), [&] { ::dup2(ends[1], STDOUT_FILENO); });
+  ::close(ends[1]);
+  // As `| head -6` does: the sixth line is the first step's.
+  std::string read;
+  char byte = 0;
+  while (std::count(read.begin(), read.end(), '\n') < 6 && ::read(ends[0], &byte, 1) == 1)
+    read += byte;
+  ::close(ends[0]);
+  const Result result = process.wait();
+  INFO(read << result.err);
+  CHECK(result.code == 128 + SIGPIPE);
+  CHECK(result.err == "");
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  CHECK(checkpoint.step == metrics_of(folder / "run").size());
+  CHECK(checkpoint.step < 100);
+  run_well(folder, {"train", "--resume", "run"});
+}
+
+TEST_CASE("char_transformer: output that cannot be written does not end a run", "[stop]") {
+  const TinyFolder folder;
+  Process process(folder, endless({"--max-iters", "20"}), [] {
+    const int full = ::open("/dev/full", O_WRONLY);
+    ::dup2(full, STDOUT_FILENO);
+  });
+  const Result result = process.wait();
+  CHECK(result.code == 1);
+  check_contains(result.err, {"standard output could not be written: No space left"});
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
+}
