@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
@@ -81,14 +84,13 @@ std::uint32_t Encoder::number_of(char32_t c) {
 }
 
 void Encoder::add(std::u32string_view text) {
-  constexpr std::size_t piece = 4096;
-  std::vector<std::uint32_t> numbers;
-  for (; !text.empty(); text.remove_prefix(numbers.size())) {
-    numbers.clear();
-    for (const char32_t c : text.substr(0, piece))
-      numbers.push_back(number_of(c));
+  std::array<std::uint32_t, 4096> numbers;
+  for (std::size_t n; !text.empty(); text.remove_prefix(n)) {
+    n = std::min(text.size(), numbers.size());
+    std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n), numbers.begin(),
+                   [&](char32_t c) { return number_of(c); });
     ids_.widen(static_cast<std::uint32_t>(seen_.size() - 1));
-    ids_.append(numbers);
+    ids_.append(std::span(numbers).first(n));
   }
 }
 

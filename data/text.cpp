@@ -40,9 +40,9 @@ std::size_t valid_bytes(std::string_view bytes) {
 }
 
 std::u32string decode_valid(std::string_view bytes) {
-  std::u32string text;
-  text.reserve(bytes.size());
-  utf8::unchecked::utf8to32(bytes.begin(), bytes.end(), std::back_inserter(text));
+  std::u32string text(bytes.size(), U'\0');
+  const auto end = utf8::unchecked::utf8to32(bytes.begin(), bytes.end(), text.begin());
+  text.erase(end, text.end());
   return text;
 }
 

@@ -18,7 +18,6 @@ void run(std::string_view bytes) {
     const std::string text = xgrad::io::format_json(json);
     demand(xgrad::io::format_json(xgrad::io::parse_json(text)) == text, "JSON changes");
   });
-  char_transformer::read_notes(config);
   refused<xgrad::FileError>(
       [&] { char_transformer::load_trained_model(file_with(small_checkpoint(config))); });
 }
