@@ -1,6 +1,7 @@
 // What char_transformer says to what it cannot do.
 
 #include <tuple>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "examples/char_transformer_run.hpp"
