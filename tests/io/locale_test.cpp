@@ -8,6 +8,7 @@
 #include <xgrad/io/picture.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/module.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
