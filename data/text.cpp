@@ -21,6 +21,9 @@ std::ifstream open_text(const std::string& path) {
   // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an
   // empty file.
   check<FileError>(!std::filesystem::is_directory(status), "{}: is a directory, not a text", path);
+  // Some devices never end.
+  check<FileError>(std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status),
+                   "{}: is neither a file nor a pipe", path);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file)

@@ -160,6 +160,8 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
              ContainsSubstring("absent.txt") && ContainsSubstring("no such file"));
   CHECK_THAT(message_of<FileError>([&] { read_text(folder / "."); }),
              ContainsSubstring("directory"));
+  CHECK_THAT(message_of<FileError>([&] { read_text("/dev/zero"); }),
+             ContainsSubstring("/dev/zero: is neither a file nor a pipe"));
   write_bytes(path, "");
   CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
              ContainsSubstring(path) && ContainsSubstring("empty"));

@@ -154,9 +154,9 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
       [](auto& file) {
         for (int i = 0; i < 1000; ++i)
           file.tensors[std::to_string(i)] = xgrad::zeros({0});
-        Json json = Json::parse(file.metadata["config"]);
-        json["n_layer"] = 1000;
-        file.metadata["config"] = json.dump();
+        Json json = Json::parse(file.metadata["user"]);
+        json["config"]["n_layer"] = 1000;
+        file.metadata["user"] = json.dump();
       },
       {"1000 layers"});
   config("n_head", 3, {"n_head 3"});
