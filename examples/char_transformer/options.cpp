@@ -88,8 +88,9 @@ Command parse_command(int argc, const char* const* argv) {
   train_flags.boolean("--check-memory", train.check_memory,
                       "refuse to start what seems to need more memory than there is [true]");
   train_flags.group("Saving and going on");
-  train_flags.optional_text("--resume", train.resume, "[DIR|FILE|auto]",
-                            "go on with a run; auto: --out's or the latest, if it has begun");
+  train_flags.optional_text(
+      "--resume", train.resume, "[DIR|FILE|auto]",
+      "go on with a run; auto: that in --out, or the latest unfinished one, or else a new one");
   train_flags.path("--init-from", train.init_from, "FILE",
                    "begin with the weights of a checkpoint");
   train_flags.number("--save-interval", train.save_interval, {1, many},

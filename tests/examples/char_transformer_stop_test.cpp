@@ -98,7 +98,6 @@ TEST_CASE("char_transformer: stopped before the first step, a run leaves nothing
 TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
   const TinyFolder folder;
   run_well(folder, endless({"--max-iters", "3"}));
-  const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
   // Of a run whose first step takes minutes.
   const Arguments slow = tiny_train(
       {"--out", "slow", "--gradient-accumulation-steps", "65536", "--batch-size", "512"});
@@ -108,7 +107,9 @@ TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
     process.signal(SIGINT);
     sleep_ms(600);
     process.signal(SIGTERM);
-    CHECK(process.wait().code == -SIGTERM);
+    const Result result = process.wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == -SIGTERM);
     CHECK_FALSE(fs::exists(folder / "slow"));
   }
   // What comes at once is one: `timeout` sends a signal to the process and to its group.
