@@ -1,7 +1,9 @@
 // The largest and the smallest: what does not fit into memory, and sizes of one.
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "examples/char_transformer_run.hpp"
 
@@ -59,6 +61,30 @@ TEST_CASE("char_transformer: the memory that it says it needs is what it takes",
   check({"--n-embd", "64", "--block-size", "1024", "--batch-size", "16"});  // long
   check({"--n-embd", "64", "--n-layer", "12", "--batch-size", "256"});      // deep, many
   check({"--n-embd", "64", "--n-layer", "12", "--batch-size", "256", "--dropout", "0.1"});
+}
+#endif
+
+#ifdef __linux__
+TEST_CASE("char_transformer: memory stays flat over 20,000 steps", "[.soak]") {
+  const TinyFolder folder;
+  Process process(folder, tiny_train({"--max-iters", "20000", "--dropout", "0.1", "--keep", "3",
+                                      "--eval-interval", "500"}));
+  std::vector<double> megabytes;
+  const std::string status = "/proc/" + std::to_string(process.id()) + "/status";
+  while (!process.ended()) {
+    const std::string text = read_bytes(status);
+    if (const std::size_t at = text.find("VmRSS:"); at != std::string::npos)
+      megabytes.push_back(std::stod(text.substr(at + 6)) / 1e3);
+    sleep_ms(50);
+  }
+  REQUIRE(process.wait().code == 0);
+  const auto begin = megabytes.begin();
+  const auto tenth = static_cast<std::ptrdiff_t>(megabytes.size() / 10);
+  REQUIRE(tenth > 2);
+  const double early = *std::max_element(begin, begin + tenth);
+  const double late = *std::max_element(begin + 5 * tenth, megabytes.end());
+  CHECK(late < early + 1);
+  WARN("at most " << early << " MB in the first tenth, " << late << " MB in the last half");
 }
 #endif
 
