@@ -66,8 +66,7 @@ struct Run {
     return 0;
   }
   int operator()(const CorpusOptions&) const {
-    const std::string text = xgrad::data::embedded_corpus().text;
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    say(xgrad::data::embedded_corpus().text);
     return 0;
   }
 };
@@ -89,6 +88,7 @@ int main(int argc, char** argv) {
   // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
+  occupy_closed_streams();
   Command command;
   try {
     command = parse_command(argc, argv);

@@ -33,10 +33,11 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-/// A number that the flag of the same name takes.
-std::optional<std::size_t> flag_in(const Json& json, const char* key) {
+/// A number that the flag of the same name takes, from `least` on.
+std::optional<std::size_t> flag_in(const Json& json, const char* key, std::size_t least) {
   const auto* const count = json.find<std::uint64_t>(key);
-  return count == nullptr || *count > many ? std::nullopt : std::optional<std::size_t>(*count);
+  return count == nullptr || *count < least || *count > many ? std::nullopt
+                                                             : std::optional<std::size_t>(*count);
 }
 
 }  // namespace
@@ -145,8 +146,8 @@ FolderNotes read_folder_notes(const std::string& checkpoint) {
     notes.data = "";
   if (const auto* const path = config.find<std::string>("init_from"))
     notes.init_from = *path;
-  notes.save_interval = flag_in(config, "save_interval");
-  notes.keep = flag_in(config, "keep");
+  notes.save_interval = flag_in(config, "save_interval", 1);
+  notes.keep = flag_in(config, "keep", 0);
   return notes;
 }
 

@@ -1,5 +1,8 @@
 #include "output.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 
@@ -9,6 +12,12 @@ namespace {
 int first_error = 0;
 
 }  // namespace
+
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free
+}
 
 void say(std::string_view text) {
   errno = 0;

@@ -5,6 +5,10 @@
 
 namespace char_transformer {
 
+/// Gives standard streams that are closed something that cannot be used, before a file that is
+/// opened takes their place and what is printed goes there.
+void occupy_closed_streams();
+
 /// Writes to standard output, at once.  Never throws.
 void say(std::string_view text);
 

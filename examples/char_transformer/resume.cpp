@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -87,8 +88,8 @@ bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& eval
 std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
   const std::string& given = options.resume.value();
   if (!given.empty() && given != "auto") {
-    if (!fs::is_directory(given))
-      return given;
+    if (!fs::is_directory(given))  // a link goes on where it leads
+      return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
     const std::string path = (fs::path(given) / file_name).string();
     if (!fs::exists(path))
       throw FileError(fmt::format(
@@ -103,6 +104,7 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
 }
 
 ResumePoint read_resume_point(const std::string& path, const TrainOptions& given) {
+  static const std::regex names(R"((best|checkpoint(-\d+)?)\.safetensors)");
   ResumePoint point{.folder = fs::path(path).parent_path().string(),
                     .checkpoint = xgrad::io::load_checkpoint(path),
                     .notes = {},
@@ -114,6 +116,12 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
   const xgrad::io::Json& config = point.notes.config;
   TrainOptions& options = point.options;
   options.recipe = read_recipe(config, path);
+  if (!std::regex_match(fs::path(path).filename().string(), names))
+    throw FileError(
+        fmt::format("{}: not a file of a run's folder, in which a run could go on; --init-from "
+                    "begins a new one "
+                    "with its weights",
+                    path));
   const char* const whose = "the run";
   std::vector<std::string> differences;
   for_each_field([&](const auto& field) {
@@ -176,7 +184,10 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
 }
 
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
-  return fmt::format("{} train --resume {}{}", quoted(options.program), quoted(folder),
+  // What would be taken for a flag, or for the word.
+  const bool ambiguous = folder.starts_with('-') || folder == "auto";
+  return fmt::format("{} train --resume {}{}", quoted(options.program),
+                     quoted(ambiguous ? "./" + folder : folder),
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }
 

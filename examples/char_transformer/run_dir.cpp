@@ -78,15 +78,25 @@ void remove_temporaries(const std::string& folder) {
 
 /// Throws FileError if the folder holds more than it may.
 void RunDir::check() const {
+  if (holds_ == Holds::run)
+    return;
+  static const std::regex names(
+      R"(config\.json|metrics\.jsonl|(best|checkpoint(-\d+)?)\.safetensors)");
   const bool saved = fs::exists(checkpoint());
-  for (const char* const name :
-       {"checkpoint.safetensors", "best.safetensors", "config.json", "metrics.jsonl"}) {
-    if (holds_ == Holds::run || !fs::exists(fs::path(path_) / name))
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(path_, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!std::regex_match(name, names))
       continue;
     if (saved)
       throw FileError(
           fmt::format("{0}: the folder holds a run already ({1}); --resume {0} goes on with it, or "
                       "name another",
+                      path_, name));
+    if (name.starts_with("checkpoint-"))  // --keep would remove it
+      throw FileError(
+          fmt::format("{0}: the folder holds {1} of a run already; --resume {0}/{1} goes on from "
+                      "it, or name another",
                       path_, name));
     if (holds_ == Holds::nothing)
       throw FileError(

@@ -9,6 +9,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 
+#include "output.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -31,9 +32,7 @@ xgrad::data::Ids encode_prompt(const std::string& prompt,
 /// A model may have learnt to write what a terminal obeys.  A file gets what it wrote.
 void write(const std::string& text_of_model) {
   static const bool is_terminal = ::isatty(::fileno(stdout)) != 0;
-  const std::string text = is_terminal ? xgrad::printable(text_of_model) : text_of_model;
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  say(is_terminal ? xgrad::printable(text_of_model) : text_of_model);
 }
 
 }  // namespace

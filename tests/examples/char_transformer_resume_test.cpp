@@ -196,6 +196,37 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
                 {"named: the folder holds a run already", "--resume named goes on with it"});
 }
 
+TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  // A checkpoint that lies among other things.
+  fs::create_directory(folder / "other");
+  write_bytes(folder / "other/config.json", "mine");
+  fs::copy(folder / "run/checkpoint.safetensors", folder / "other/model.safetensors");
+  check_refused(folder, {"train", "--resume", "other/model.safetensors", "--max-iters", "12"}, 1,
+                {"other/model.safetensors: not a file of a run's folder", "--init-from"});
+  CHECK(read_bytes(folder / "other/config.json") == "mine");
+  // A link goes on where it leads.
+  fs::create_symlink("run/checkpoint.safetensors", folder / "latest.safetensors");
+  run_well(folder, {"train", "--resume", "latest.safetensors", "--max-iters", "12"});
+  CHECK(metrics_of(folder / "run").size() == 12);
+  CHECK_FALSE(fs::exists(folder / "config.json"));
+  // What another run has kept.
+  fs::create_directory(folder / "kept");
+  write_bytes(folder / "kept/checkpoint-00000005.safetensors", "precious");
+  for (const char* const resume : {"--profile", "--resume"})
+    check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", resume}), 1,
+                  {"kept: the folder holds checkpoint-00000005.safetensors of a run already"});
+  CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
+  // Numbers that the flags do not take.
+  std::string config = read_bytes(folder / "run/config.json");
+  const std::string from = "\"save_interval\": null";
+  REQUIRE(config.find(from) != std::string::npos);
+  config.replace(config.find(from), from.size(), "\"save_interval\": 0");
+  write_bytes(folder / "run/config.json", config);
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "14"});
+}
+
 TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));

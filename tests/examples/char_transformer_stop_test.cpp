@@ -167,3 +167,41 @@ TEST_CASE("char_transformer: output that cannot be written does not end a run", 
   check_contains(result.err, {"standard output could not be written: No space left"});
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
+
+TEST_CASE("char_transformer: standard streams that are closed get nothing else's place", "[stop]") {
+  const TinyFolder folder;
+  Process process(folder, endless({"--max-iters", "20"}), [] {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      ::close(stream);
+  });
+  CHECK(process.wait().code == 1);  // nobody could be told anything
+  CHECK(metrics_of(folder / "run").size() == 20);
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
+}
+
+TEST_CASE("char_transformer: what cannot be written is said, whatever writes it", "[stop]") {
+  const TrainedFolder folder;
+  for (const Arguments& arguments :
+       {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},
+        Arguments{"eval", "--checkpoint", folder.checkpoint}, Arguments{"corpus"}}) {
+    Process process(folder, arguments,
+                    [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); });
+    const Result result = process.wait();
+    INFO(arguments[0]);
+    CHECK(result.code == 1);
+    check_contains(result.err, {"standard output could not be written: No space left"});
+  }
+}
+
+TEST_CASE("char_transformer: the command that resumes means the folder", "[stop]") {
+  for (const std::string name : {"auto", "-x"}) {
+    const TinyFolder folder;
+    Process process(folder, tiny_train({"--out=" + name, "--max-iters", "1000000"}));
+    wait_until([&] { return std::filesystem::exists(folder / (name + "/metrics.jsonl")); });
+    process.signal(SIGINT);
+    const Result result = process.wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == 128 + SIGINT);
+    check_contains(result.out, {" train --resume ./" + name});
+  }
+}
