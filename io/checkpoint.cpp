@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -165,6 +166,12 @@ optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimi
   return result;
 }
 
+void check_generators(const char* caller, const Generators& generators) {
+  for (const auto& [name, generator] : generators)
+    check<ValueError>(name != default_name && generator != nullptr, "{}: generator '{}' is {}",
+                      caller, name, generator == nullptr ? "null" : "default_generator()'s name");
+}
+
 // ---- the metadata ----
 
 /// Reads what stands in a metadata file's entries, and says what is wrong with one.
@@ -290,12 +297,12 @@ void save_checkpoint(const std::string& path, const nn::StateDict& model,
     file.tensors.emplace(fmt::format("{}{}.{}", optimizer_prefix, of->rest, names[of->index]), x);
   }
   JsonObject generators{{default_name, default_generator().state()}};
-  for (const auto& [name, generator] : options.generators) {
-    check<ValueError>(name != default_name && generator != nullptr,
-                      "save_checkpoint: generator '{}' is {}", name,
-                      generator == nullptr ? "null" : "default_generator()'s name");
+  check_generators("save_checkpoint", options.generators);
+  for (const auto& [name, generator] : options.generators)
     generators.emplace_back(name, generator->state());
-  }
+  for (const auto& [name, number] : state.numbers)
+    check<ValueError>(std::isfinite(number), "save_checkpoint: the optimizer's {} is {}", name,
+                      number);
   const std::string user = format_json(options.user);
   try {
     parse_json(user, 0, deepest_user);  // or it could not be read again
@@ -315,6 +322,7 @@ void save_checkpoint(const std::string& path, const nn::StateDict& model,
 
 void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
              optim::Optimizer& optimizer, const Generators& generators) {
+  check_generators("restore", generators);
   const Names names = parameter_names(named_parameters, optimizer);
   Places wanted{{default_name, 0}}, stored;
   for (const auto& [name, generator] : generators)

@@ -67,6 +67,12 @@ FolderLock::FolderLock(const std::string& folder) : path_(folder + "/lock") {
     return;
 }
 
+void FolderLock::check() const {
+  if (!names(path_, descriptor_))
+    throw xgrad::FileError(fmt::format(
+        "{}: is gone: the folder was moved, or another run may have begun in it", path_));
+}
+
 FolderLock::~FolderLock() {
   if (names(path_, descriptor_))
     ::unlink(path_.c_str());

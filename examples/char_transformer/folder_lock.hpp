@@ -17,6 +17,9 @@ class FolderLock {
   /// Removes the file.
   ~FolderLock();
 
+  /// Throws FileError if the file is gone or is another's.
+  void check() const;
+
  private:
   std::string path_;
   int descriptor_ = -1;

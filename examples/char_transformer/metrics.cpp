@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -55,7 +56,9 @@ Metrics::Metrics(std::string path, std::uint64_t steps) : path_(std::move(path))
   }
   std::ifstream file(path_, std::ios::binary);
   std::uint64_t begin = 0;
-  for (std::string line; std::getline(file, line) && !file.eof(); begin += line.size() + 1) {
+  std::array<char, 4096> buffer;  // no row is as long
+  while (file.getline(buffer.data(), buffer.size()) && !file.eof()) {
+    const std::string line(buffer.data(), static_cast<std::size_t>(file.gcount()) - 1);
     const std::optional<StepRecord> row = read_row(line);
     if (row && (row->step >= steps || (last_ && row->step <= last_->step)))
       break;
@@ -65,6 +68,11 @@ Metrics::Metrics(std::string path, std::uint64_t steps) : path_(std::move(path))
       size_ = begin + line.size() + 1;
       milliseconds_ += row->ms;
     }
+    begin += static_cast<std::uint64_t>(file.gcount());
+  }
+  if (!file.is_open() || file.bad()) {
+    ::close(descriptor_);
+    throw FileError(fmt::format("{}: cannot be read", path_));
   }
   if (static_cast<std::uint64_t>(status.st_size) > size_)
     cut(size_);
@@ -78,12 +86,8 @@ void Metrics::cut(std::uint64_t size) {
     throw FileError(fmt::format("{}: cannot be shortened: {}", path_, std::strerror(errno)));
 }
 
-std::optional<StepRecord> Metrics::take(std::uint64_t step) {
-  if (!last_ || last_->step != step)
-    return std::nullopt;
-  cut(last_begin_);
-  milliseconds_ -= last_->ms;
-  return std::exchange(last_, std::nullopt);
+std::optional<StepRecord> Metrics::last(std::uint64_t step) const {
+  return last_ && last_->step == step ? last_ : std::nullopt;
 }
 
 /// Removes a half-written row.  False if that fails.
@@ -115,6 +119,12 @@ bool Metrics::write_waiting() {
 }
 
 bool Metrics::log(const StepRecord& record) {
+  if (const auto before = last(record.step)) {
+    size_ = last_begin_;
+    torn_ = true;
+    milliseconds_ -= before->ms;
+  }
+  last_.reset();
   waiting_ += format_row(record);
   ++unwritten_;
   milliseconds_ += record.ms;

@@ -34,8 +34,9 @@ class Metrics {
   std::string error() const;
   std::size_t unwritten() const { return unwritten_; }
 
-  /// Takes the last row out of the file, to be logged again, if it is that of this step.
-  std::optional<StepRecord> take(std::uint64_t step);
+  /// The last row that was there when the file was opened, if it is that of this step.  Logged
+  /// again, it takes its own place.
+  std::optional<StepRecord> last(std::uint64_t step) const;
   /// Forces to disk what has been written.
   void sync() const;
   /// The time that the rows' steps took.

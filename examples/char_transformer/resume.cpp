@@ -12,6 +12,7 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
+#include "output.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -38,6 +39,14 @@ std::string difference(const char* flag, const T& given, const T& found, const c
   return fmt::format("{} {} is given, but {} has {}", flag, given, whose, found);
 }
 
+/// What a run goes on from.  The first save is that of the best, and a whole state as well.
+std::optional<std::string> checkpoint_in(const fs::path& folder) {
+  for (const char* const name : {file_name, "best.safetensors"})
+    if (fs::exists(folder / name))
+      return (folder / name).string();
+  return std::nullopt;
+}
+
 /// The latest unfinished run under runs/; none if there is none.
 std::optional<std::string> latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
@@ -50,10 +59,14 @@ std::optional<std::string> latest_unfinished() {
   }
   std::sort(found.rbegin(), found.rend());
   for (const auto& [time, path] : found) {
-    const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
-    const Notes notes = read_notes(checkpoint);
-    if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
-      return path;
+    try {
+      const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+      const Notes notes = read_notes(checkpoint);
+      if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
+        return path;
+    } catch (const FileError& error) {
+      warn(fmt::format("passed over: {}", error.what()));
+    }
   }
   return std::nullopt;
 }
@@ -90,17 +103,13 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
   if (!given.empty() && given != "auto") {
     if (!fs::is_directory(given))  // a link goes on where it leads
       return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
-    const std::string path = (fs::path(given) / file_name).string();
-    if (!fs::exists(path))
-      throw FileError(fmt::format(
-          "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there",
-          given, file_name, quoted(given)));
-    return path;
+    if (const auto path = checkpoint_in(given))
+      return path;
+    throw FileError(fmt::format(
+        "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
+        file_name, quoted(given)));
   }
-  if (options.out.empty())
-    return latest_unfinished();
-  const std::string path = (fs::path(options.out) / file_name).string();
-  return fs::exists(path) ? std::optional(path) : std::nullopt;
+  return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out);
 }
 
 ResumePoint read_resume_point(const std::string& path, const TrainOptions& given) {

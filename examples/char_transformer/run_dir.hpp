@@ -25,6 +25,11 @@ class RunDir {
   /// Makes the folder if there is none, and locks it.  Throws FileError as above.
   void lock();
   void unlock() { lock_.reset(); }
+  /// Throws FileError if the lock is gone: then another run may have begun under this name.
+  void check_lock() const {
+    if (lock_)
+      lock_->check();
+  }
   /// Also removes what processes that were killed left half written, writes config.json, and opens
   /// the metrics of a run that has made so many steps.
   void open(const std::string& config, std::uint64_t steps);

@@ -28,14 +28,14 @@ bool link_file(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-bool Saves::attempt(const std::function<void()>& f, bool& failed) {
+bool Saves::attempt(const std::function<void()>& f, bool& failed, const char* then) {
   tried_ = Clock::now();
   try {
     f();
     failed = false;
     return true;
   } catch (const std::exception& error) {
-    warn_(fmt::format("{}; training goes on, and saving is tried again", error.what()));
+    warn_(fmt::format("{}; training goes on, {}", error.what(), then));
     failed = true;
     return false;
   }
@@ -57,7 +57,7 @@ void Saves::save(std::uint64_t steps, bool kept) {
 }
 
 void Saves::save_best() {
-  attempt([&] { write_(run_dir_.best()); }, best_failed_);
+  attempt([&] { write_(run_dir_.best()); }, best_failed_, "and the next lower loss is saved again");
 }
 
 bool Saves::retry_due() const { return failed_ && Clock::now() - tried_ > retry_after; }

@@ -41,7 +41,8 @@ class Saves {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool attempt(const std::function<void()>& f, bool& failed);
+  bool attempt(const std::function<void()>& f, bool& failed,
+               const char* then = "and saving is tried again");
 
   RunDir& run_dir_;
   std::size_t keep_;

@@ -117,15 +117,17 @@ double Run::estimated_seconds(double ms_per_token) const {
   // A forward pass alone is about a third of a step.
   const std::uint64_t end = recipe_.max_iters, interval = recipe_.eval_interval;
   const std::size_t evaluations = steps_ < end ? (end - 1) / interval - steps_ / interval : 0;
-  const double tokens = static_cast<double>((end - steps_) * training_.tokens_per_step()) +
-                        static_cast<double>(evaluations * recipe_.eval_iters * recipe_.batch_size *
-                                                recipe_.block_size +
-                                            source_.ids.validation.size()) /
-                            3;
+  const double tokens =
+      static_cast<double>(end - steps_) * static_cast<double>(training_.tokens_per_step()) +
+      (static_cast<double>(evaluations) * static_cast<double>(recipe_.eval_iters) *
+           static_cast<double>(recipe_.batch_size * recipe_.block_size) +
+       static_cast<double>(source_.ids.validation.size())) /
+          3;
   return ms_per_token * tokens / 1000;
 }
 
 void Run::write(const std::string& path) {
+  run_dir_.check_lock();
   run_dir_.metrics().sync();  // no checkpoint without its rows, not even after a power cut
   xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                              {.step = steps_, .user = to_json(notes_)});
@@ -203,7 +205,7 @@ void Run::make_steps() {
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
   if (evaluation_pending() && !stopped()) {  // it was interrupted
     open_folder();
-    conclude(run_dir_.metrics().take(steps_ - 1));
+    conclude(run_dir_.metrics().last(steps_ - 1));
   }
   while (!ended() && !stopped()) {
     if (options_.profile && steps_ == profile_at)

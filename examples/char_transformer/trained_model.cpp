@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -20,7 +21,7 @@ using xgrad::io::Json;
 /// A number below 2^31 that a configuration gives, so that products of two do not overflow.
 std::size_t size_in(const Json& config, const char* key, const std::string& path) {
   const auto* const size = config.find<std::uint64_t>(key);
-  if (size == nullptr || *size > std::numeric_limits<std::int32_t>::max())
+  if (size == nullptr || *size == 0 || *size > std::numeric_limits<std::int32_t>::max())
     throw FileError(fmt::format("{}: its configuration has no number '{}'", path, key));
   return *size;
 }
@@ -95,7 +96,12 @@ Source open_text(const std::string& data, const std::string& checkpoint, const N
                  std::size_t block_size) {
   if (!data.empty())
     return open_source(data, block_size, notes.characters);
-  if (const auto known = read_folder_notes(checkpoint).data)
+  const auto known = read_folder_notes(checkpoint).data;
+  // A stranger may have written it, and a pipe would be waited for.
+  if (known && !known->empty() && std::filesystem::exists(*known) &&
+      !std::filesystem::is_regular_file(*known))
+    throw FileError(fmt::format("{}: is not a file; --data FILE names a text", *known));
+  if (known)
     return open_source(*known, block_size, notes.characters);
   try {
     if (Source source = open_source("", block_size, notes.characters);

@@ -160,6 +160,7 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
       },
       {"1000 layers"});
   config("n_head", 3, {"n_head 3"});
+  config("n_head", 0, {"has no number 'n_head'"});
   config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
   config("vocab_size", "many", {"'vocab_size'"});
   config("vocab_size", 1e30, {"'vocab_size'"});

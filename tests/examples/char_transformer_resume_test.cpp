@@ -1,6 +1,7 @@
 // Runs that are ended and go on.
 
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -218,6 +219,17 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
     check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", resume}), 1,
                   {"kept: the folder holds checkpoint-00000005.safetensors of a run already"});
   CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
+  // One bad folder is no reason to stop.
+  run_well(folder, tiny_train({"--max-iters", "10"}));
+  fs::create_directories(folder / "runs/001");
+  write_bytes(folder / "runs/001/checkpoint.safetensors", "?");
+  const Result next = run(folder, {"train", "--resume", "--max-iters", "12"});
+  CHECK(next.code == 0);
+  check_contains(next.err, {"passed over: runs/001/checkpoint.safetensors: "});
+  // The first save is that of the best.
+  fs::remove(folder / "runs/000/checkpoint.safetensors");
+  check_contains(run_well(folder, {"train", "--resume", "runs/000", "--max-iters", "14"}).out,
+                 {"From:  runs/000/best.safetensors"});
   // Numbers that the flags do not take.
   std::string config = read_bytes(folder / "run/config.json");
   const std::string from = "\"save_interval\": null";
@@ -225,6 +237,13 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   config.replace(config.find(from), from.size(), "\"save_interval\": 0");
   write_bytes(folder / "run/config.json", config);
   run_well(folder, {"train", "--resume", "run", "--max-iters", "14"});
+  // A pipe would be waited for.
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  const std::size_t data = config.find("\"data\": \"") + 9;
+  config.replace(data, config.find('"', data) - data, folder / "pipe");
+  write_bytes(folder / "run/config.json", config);
+  check_refused(folder, {"eval", "--checkpoint", "run/checkpoint.safetensors"}, 1,
+                {"pipe: is not a file; --data FILE names a text"});
 }
 
 TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]") {

@@ -210,18 +210,21 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
     REQUIRE(rows[i].at("step") == i);
 }
 
-TEST_CASE("char_transformer: a folder that is removed", "[saves]") {
+TEST_CASE("char_transformer: a folder that is moved away, and another in its place", "[saves]") {
   const TinyFolder folder;
   Process process(folder,
                   tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
   wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
   fs::rename(folder / "run", folder / "moved");
   wait_until([&] { return process.err().find("training goes on") != std::string::npos; });
+  CHECK_FALSE(fs::exists(folder / "run"));
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  const std::string another = read_bytes(folder / "run/checkpoint.safetensors");
   process.signal(SIGINT);
   const Result result = process.wait();
   INFO(result.out << result.err);
   CHECK(result.code == 1);
-  check_contains(result.err, {"run/checkpoint.safetensors: ", "No such file", "is lost"});
-  CHECK_FALSE(fs::exists(folder / "run"));
+  check_contains(result.err, {"run/lock: is gone: the folder was moved", "is lost"});
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") == another));
   CHECK(xgrad::io::load_checkpoint(folder / "moved/checkpoint.safetensors").step > 0);
 }

@@ -306,10 +306,12 @@ TEST_CASE("checkpoint: generators of the caller's own") {
                     ContainsSubstring("only in the checkpoint: noise") &&
                         ContainsSubstring("only asked for: nose"));
   for (const auto& [name, generator] :
-       io::Generators{{"default", &noise}, {"none", static_cast<Generator*>(nullptr)}})
+       io::Generators{{"default", &noise}, {"none", static_cast<Generator*>(nullptr)}}) {
     CHECK_THROWS_AS(
         io::save_checkpoint(path, run.net, run.optimizer, {.generators = {{name, generator}}}),
         ValueError);
+    CHECK_THROWS_AS(io::restore(path, run.net, run.optimizer, {{name, generator}}), ValueError);
+  }
 }
 
 TEST_CASE("checkpoint: a file of version 1 loads") {
