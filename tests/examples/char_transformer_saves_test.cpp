@@ -218,7 +218,8 @@ TEST_CASE("char_transformer: a folder that is moved away, and another in its pla
   fs::rename(folder / "run", folder / "moved");
   wait_until([&] { return process.err().find("training goes on") != std::string::npos; });
   CHECK_FALSE(fs::exists(folder / "run"));
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  const TinyFolder elsewhere;
+  run_well(elsewhere, tiny_train({"--out", folder / "run", "--max-iters", "10"}));
   const std::string another = read_bytes(folder / "run/checkpoint.safetensors");
   process.signal(SIGINT);
   const Result result = process.wait();
