@@ -79,6 +79,8 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  if (first_signal != 0)  // the program is about to end, and what comes at once is still one
+    return;
   std::size_t i = 0;
   for (const int signal : stopping)
     ::sigaction(signal, &before[i++], nullptr);
