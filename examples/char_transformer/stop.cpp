@@ -59,7 +59,7 @@ void handle(int signal, void (*handler)(int)) {
   ::sigaction(signal, &action, nullptr);
 }
 
-std::array<struct sigaction, 5> before;
+std::array<struct sigaction, 5> previous;
 
 }  // namespace
 
@@ -69,11 +69,11 @@ StopSignals::StopSignals() {
   first_time = 0;
   std::size_t i = 0;
   for (const int signal : stopping) {
-    ::sigaction(signal, nullptr, &before[i++]);
+    ::sigaction(signal, nullptr, &previous[i++]);
     handle(signal, note);
   }
   for (const int signal : failing) {
-    ::sigaction(signal, nullptr, &before[i++]);
+    ::sigaction(signal, nullptr, &previous[i++]);
     handle(signal, SIG_IGN);
   }
 }
@@ -83,9 +83,9 @@ StopSignals::~StopSignals() {
     return;
   std::size_t i = 0;
   for (const int signal : stopping)
-    ::sigaction(signal, &before[i++], nullptr);
+    ::sigaction(signal, &previous[i++], nullptr);
   for (const int signal : failing)
-    ::sigaction(signal, &before[i++], nullptr);
+    ::sigaction(signal, &previous[i++], nullptr);
 }
 
 int StopSignals::received() const {
