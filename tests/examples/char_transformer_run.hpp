@@ -56,8 +56,15 @@ class Process {
     const std::string here = folder / ".";
     write_bytes(out_, "");
     write_bytes(err_, "");
+    // A signal that comes before the program takes over is not for the handlers of the tests.
+    sigset_t all, mask;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &mask);
     id_ = ::fork();
     if (id_ == 0) {
+      for (const int number : {SIGINT, SIGTERM, SIGHUP})
+        ::signal(number, SIG_DFL);
+      ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
       if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
           !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
@@ -65,6 +72,7 @@ class Process {
       ::execv(argv[0], argv.data());
       ::_exit(98);
     }
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
