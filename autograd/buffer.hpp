@@ -14,6 +14,7 @@
 #include <memory>
 #include <utility>
 #include <xgrad/autograd/memory.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/autograd/shape.hpp>
 
 namespace xgrad {
@@ -109,7 +110,7 @@ inline bool is_sole_owner(const std::shared_ptr<const Value>& value) {
   const auto is_only = [](const auto& handle) {
     if (handle.use_count() != 1)
       return false;
-#if defined(__SANITIZE_THREAD__)
+#if XGRAD_THREAD_SANITIZER
     [[maybe_unused]] const auto other = handle;
 #else
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -7,18 +7,15 @@
 #include <new>
 #include <type_traits>
 #include <xgrad/autograd/fork.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 
 namespace xgrad {
 
 namespace {
 
 constexpr std::align_val_t alignment{64};
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool keep_blocks =
-    false;  // a kept block would hide a use after free from AddressSanitizer
-#else
-constexpr bool keep_blocks = true;
-#endif
+// A kept block would hide a use after free from AddressSanitizer.
+constexpr bool keep_blocks = !XGRAD_ADDRESS_SANITIZER;
 
 // Block sizes: four to a doubling, from 64 bytes, so that at most a fifth of a block is unused.
 struct SizeClass {

@@ -37,7 +37,7 @@ const std::vector<Layer> layers = {
 
 // The layer of a path below the project's folder; most are called as their folder.
 std::string layer_of(const std::string& path) {
-  static const std::regex base("autograd/(memory|shape|buffer|threads|error|fail|fork)\\..*");
+  static const std::regex base("autograd/(memory|shape|buffer|threads|error|fail|fork|sanitizers)\\..*");
   if (std::regex_match(path, base))
     return "base";
   if (path == "autograd/custom_op.hpp")  // gathers headers for users, as xgrad.hpp does

@@ -9,6 +9,7 @@
 #include <string>
 #include <xgrad/autograd/available_memory.hpp>
 #include <xgrad/autograd/kernels/control_group.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
@@ -87,7 +88,7 @@ TEST_CASE("the memory that a control group leaves, and those above it", "[memory
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
+#if !XGRAD_SANITIZER  // they take all addresses
 TEST_CASE("ulimit -v limits the memory that is left", "[memory]") {
   const std::size_t before = available_memory();
   CHECK(before > 0);

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 #include <xgrad/autograd/memory.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 
 #include "helpers/catch.hpp"
 
@@ -34,7 +35,7 @@ TEST_CASE("blocks of all sizes are aligned and whole", "[memory]") {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !XGRAD_ADDRESS_SANITIZER
 TEST_CASE("a large block that one thread frees is there for another", "[memory]") {
   constexpr std::size_t bytes = std::size_t{3} << 20;
   void* first = nullptr;

@@ -20,6 +20,7 @@
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/autograd/threads.hpp>
 
 #include "helpers/catch.hpp"
@@ -35,16 +36,14 @@ constexpr int skipped = 77, timed_out = 78;
 // cannot; after a product in the parent it keeps to one thread.
 void use_blas() { matmul(ones({2, 2}), ones({2, 2})); }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool thread_sanitizer = true;  // it follows no threads of a forked process
-#else
-constexpr bool thread_sanitizer = false;
-#endif
+// Sanitizers do not survive it if another thread runs: ThreadSanitizer follows no threads of a
+// child, and AddressSanitizer's allocator may have been locked.
+constexpr bool may_fork = !XGRAD_SANITIZER;
 
 // What f returns in a child process, which is ended if it hangs.
 template <class F>
 int in_child(const F& f) {
-  if (thread_sanitizer)
+  if (!may_fork)
     return f();
   std::fflush(nullptr);  // or the child writes it as well
   std::cout.flush();
@@ -96,10 +95,7 @@ int asks_for_too_many() {
 
 TEST_CASE("threads that cannot be started for want of address space are done without",
           "[threads]") {
-#if defined(__SANITIZE_ADDRESS__)
-  return;  // AddressSanitizer itself takes terabytes of it
-#endif
-  if (thread_sanitizer)
+  if (!may_fork)
     return;
   use_blas();
   for (const std::size_t room : {50, 200, 1000}) {
@@ -113,7 +109,7 @@ TEST_CASE("threads that cannot be started for want of address space are done wit
 }
 
 TEST_CASE("threads that cannot be started for want of processes are done without", "[threads]") {
-  if (thread_sanitizer)
+  if (!may_fork)
     return;
   use_blas();
   for (const rlim_t processes : {1, 3, 6}) {
@@ -212,7 +208,7 @@ TEST_CASE("the number of threads may be changed while another thread works", "[t
 }
 
 TEST_CASE("a child process has threads of its own", "[threads]") {
-  if (thread_sanitizer)
+  if (!may_fork)
     return;
   const Threads three(3);
   CHECK(all_done(100));  // the parent's threads have started

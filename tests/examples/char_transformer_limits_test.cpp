@@ -4,10 +4,11 @@
 #include <filesystem>
 #include <string>
 #include <vector>
+#include <xgrad/autograd/sanitizers.hpp>
 
 #include "examples/char_transformer_run.hpp"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
+#if !XGRAD_SANITIZER  // they take all addresses
 TEST_CASE("char_transformer: not enough memory") {
   const TinyFolder folder;
   const Arguments huge = {"train", "--data",    "text", "--n-embd",  "65536", "--n-head",
@@ -34,7 +35,7 @@ TEST_CASE("char_transformer: a text that is larger than memory is not read") {
   check_refused(folder, tiny_train(), 1, {"not enough memory: ", "text about 4398.0 GB, "});
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !XGRAD_SANITIZER
 // Measures, and so is not among the tests: what two threads hold at once depends on the moment.
 TEST_CASE("char_transformer: the memory that it says it needs is what it takes", "[.memory]") {
   const TinyFolder folder;
