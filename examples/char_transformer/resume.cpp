@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <xgrad/autograd/error.hpp>
 
 #include "output.hpp"
+#include "run_dir.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using xgrad::FileError;
-
-constexpr const char* file_name = "checkpoint.safetensors";
 
 /// What may be another when a run goes on: when it ends.
 bool may_change(std::string_view flag) { return flag == "--max-iters" || flag == "--patience"; }
@@ -41,7 +39,7 @@ std::string difference(const char* flag, const T& given, const T& found, const c
 
 /// What a run goes on from.  The first save is that of the best, and a whole state as well.
 std::optional<std::string> checkpoint_in(const fs::path& folder) {
-  for (const char* const name : {file_name, "best.safetensors"})
+  for (const char* const name : {checkpoint_name, best_name})
     if (fs::exists(folder / name))
       return (folder / name).string();
   return std::nullopt;
@@ -52,7 +50,7 @@ std::optional<std::string> latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator("runs", none)) {
-    const fs::path path = entry.path() / file_name;
+    const fs::path path = entry.path() / checkpoint_name;
     std::error_code error;
     if (const auto time = fs::last_write_time(path, error); !error)
       found.emplace_back(time, path.string());
@@ -107,13 +105,12 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
       return path;
     throw FileError(fmt::format(
         "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
-        file_name, quoted(given)));
+        checkpoint_name, quoted(given)));
   }
   return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out);
 }
 
 ResumePoint read_resume_point(const std::string& path, const TrainOptions& given) {
-  static const std::regex names(R"((best|checkpoint(-\d+)?)\.safetensors)");
   ResumePoint point{.folder = fs::path(path).parent_path().string(),
                     .checkpoint = xgrad::io::load_checkpoint(path),
                     .notes = {},
@@ -125,7 +122,7 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
   const xgrad::io::Json& config = point.notes.config;
   TrainOptions& options = point.options;
   options.recipe = read_recipe(config, path);
-  if (!std::regex_match(fs::path(path).filename().string(), names))
+  if (!is_checkpoint_name(fs::path(path).filename().string()))
     throw FileError(
         fmt::format("{}: not a file of a run's folder, in which a run could go on; --init-from "
                     "begins a new one "

@@ -66,27 +66,33 @@ std::string next_numbered(const fs::path& parent) {
 
 /// Removes what AtomicFile leaves of the run's files if its process is killed.
 void remove_temporaries(const std::string& folder) {
-  static const std::regex pattern(
-      R"((config\.json|trace\.json|best\.safetensors|checkpoint(-\d+)?\.safetensors)\.\d+\.\d+\.tmp)");
+  static const std::regex pattern(R"((.*)\.\d+\.\d+\.tmp)");
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (std::regex_match(entry.path().filename().string(), pattern))
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    std::smatch match;
+    if (std::regex_match(name, match, pattern) &&
+        (is_checkpoint_name(match[1]) || match[1] == "config.json" || match[1] == "trace.json"))
       fs::remove(entry.path(), none);
+  }
 }
 
 }  // namespace
+
+bool is_checkpoint_name(const std::string& name) {
+  static const std::regex kept(R"(checkpoint-\d+\.safetensors)");
+  return name == checkpoint_name || name == best_name || std::regex_match(name, kept);
+}
 
 /// Throws FileError if the folder holds more than it may.
 void RunDir::check() const {
   if (holds_ == Holds::run)
     return;
-  static const std::regex names(
-      R"(config\.json|metrics\.jsonl|(best|checkpoint(-\d+)?)\.safetensors)");
-  const bool saved = fs::exists(checkpoint());
+  const bool saved = fs::exists(checkpoint()) || fs::exists(best());
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(path_, none)) {
     const std::string name = entry.path().filename().string();
-    if (!std::regex_match(name, names))
+    if (!is_checkpoint_name(name) && name != "config.json" && name != "metrics.jsonl")
       continue;
     if (saved)
       throw FileError(

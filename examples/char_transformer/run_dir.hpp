@@ -12,6 +12,11 @@
 
 namespace char_transformer {
 
+inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
+inline constexpr const char* best_name = "best.safetensors";
+/// Whether it is the name of a checkpoint in a run's folder: one of these, or one that was kept.
+bool is_checkpoint_name(const std::string& name);
+
 class RunDir {
  public:
   /// A new run in the folder `out`, or if that is empty in one under runs/ that is numbered from
@@ -37,8 +42,8 @@ class RunDir {
 
   const std::string& path() const { return path_; }
   Metrics& metrics() { return *metrics_; }
-  std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
-  std::string best() const { return path_ + "/best.safetensors"; }
+  std::string checkpoint() const { return path_ + "/" + checkpoint_name; }
+  std::string best() const { return path_ + "/" + best_name; }
   /// The checkpoint that is kept of a step.
   std::string kept(std::uint64_t step) const;
   /// Removes all but the last `count` of those up to a step.
