@@ -1,0 +1,156 @@
+#include <xgrad/parallel/communicator.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/optim.hpp>
+
+#include <xgrad/parallel/mpi.hpp>
+
+namespace xgrad::parallel {
+namespace {
+
+class Finished : public PendingSum {
+ public:
+  explicit Finished(Tensor sum) : sum_(std::move(sum)) {}
+  void poll() override {}
+  Tensor wait() override { return sum_; }
+
+ private:
+  Tensor sum_;
+};
+
+class Alone : public Communicator {
+ public:
+  std::size_t rank() const override { return 0; }
+  std::size_t size() const override { return 1; }
+  void broadcast(std::span<std::byte>) const override {}
+  std::unique_ptr<PendingSum> begin_sum(std::size_t, std::vector<Tensor> whole) const override {
+    return std::make_unique<Finished>(std::move(whole.front()));
+  }
+};
+
+// What launchers tell the processes that they start: how many there are, and which this one is.
+// Open MPI's; MPICH's and its kin's; Slurm's.
+constexpr const char* launchers[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                        {"PMI_SIZE", "PMI_RANK"},
+                                        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+
+std::size_t launched(int which) {
+  for (const auto& names : launchers)
+    if (const char* const size = std::getenv(names[0]); size != nullptr && std::atoi(size) > 1)
+      if (const char* const value = std::getenv(names[which]))
+        return static_cast<std::size_t>(std::max(0, std::atoi(value)));
+  return which == 0 ? 1 : 0;
+}
+
+void add_subtrees(ShardRange node, ShardRange range, std::vector<ShardRange>& found) {
+  const auto [begin, end] = node;
+  if (begin >= range.second || end <= range.first)
+    return;
+  if (begin >= range.first && end <= range.second) {
+    found.push_back(node);
+    return;
+  }
+  const std::size_t middle = begin + (end - begin) / 2;
+  add_subtrees({begin, middle}, range, found);
+  add_subtrees({middle, end}, range, found);
+}
+
+// The sum of numbers that are zero on all ranks but one.
+std::vector<double> sum_of(const Communicator& world, const std::vector<double>& numbers) {
+  const Tensor sum = world.begin_sum(world.size(), {tensor(numbers, DType::float64)})->wait();
+  return {sum.data<double>(), sum.data<double>() + sum.numel()};
+}
+
+}  // namespace
+
+ShardRange shards_of_rank(std::size_t shards, std::size_t ranks, std::size_t rank) {
+  check<RankError>(ranks <= shards,
+                   "parallel: the batch is cut into {}, which is too few for {} ranks: use fewer "
+                   "ranks, or more shards and a batch of as many rows",
+                   counted(shards, "shard", "shards"), ranks);
+  return {rank * shards / ranks, (rank + 1) * shards / ranks};
+}
+
+std::vector<ShardRange> subtrees(std::size_t shards, ShardRange range) {
+  std::vector<ShardRange> found;
+  add_subtrees({0, shards}, range, found);
+  return found;
+}
+
+const Communicator& alone() {
+  static const Alone one;
+  return one;
+}
+
+std::size_t launched_rank() { return launched(1); }
+
+std::shared_ptr<const Communicator> world() {
+  const std::size_t n = launched(0);
+  if (n == 1)
+    return {std::shared_ptr<void>(), &alone()};
+  std::shared_ptr<const Communicator> all = mpi_world();
+  check<RankError>(all != nullptr,
+                   "parallel: this is one of {} processes, but xgrad was built without MPI: "
+                   "scripts/setup --mpi installs it, cmake -DXGRAD_MPI=ON builds with it",
+                   n);
+  check<RankError>(all->size() == n,
+                   "parallel: this is one of {} processes, but MPI knows of {}: the mpirun that "
+                   "started it is of another MPI than xgrad was built with",
+                   n, all->size());
+  return all;
+}
+
+std::vector<double> gather(const Communicator& world, double mine) {
+  std::vector<double> numbers(world.size());
+  numbers[world.rank()] = mine;
+  return sum_of(world, numbers);
+}
+
+std::string text_of(const Communicator& world, std::size_t rank, std::string text) {
+  const bool mine = world.rank() == rank;
+  std::vector<double> numbers{mine ? static_cast<double>(text.size()) : 0.0};
+  numbers.assign(static_cast<std::size_t>(sum_of(world, numbers).front()), 0.0);
+  if (numbers.empty())
+    return "";
+  if (mine)
+    std::ranges::copy(text, numbers.begin());
+  numbers = sum_of(world, numbers);
+  text.assign(numbers.begin(), numbers.end());
+  return text;
+}
+
+bool& detail::ended_together() {
+  static bool ended = false;
+  return ended;
+}
+
+void detail::agree(const Communicator& world, std::exception_ptr mine) {
+  const std::vector<double> failed = gather(world, mine != nullptr ? 1 : 0);
+  const auto first = std::ranges::find(failed, 1.0);
+  if (first == failed.end())
+    return;
+  const auto rank = static_cast<std::size_t>(first - failed.begin());
+  std::string message = "another kind of exception";
+  try {
+    if (mine != nullptr)
+      std::rethrow_exception(mine);
+  } catch (const std::bad_alloc&) {
+    message = "not enough memory";
+  } catch (const std::exception& error) {
+    message = error.what();
+  } catch (...) {
+  }
+  message = text_of(world, rank, message);
+  ended_together() = true;
+  if (mine != nullptr)
+    std::rethrow_exception(mine);
+  fail<RankError>("rank {}: {}", rank, message);
+}
+
+}  // namespace xgrad::parallel
