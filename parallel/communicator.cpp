@@ -34,19 +34,21 @@ class Alone : public Communicator {
   }
 };
 
-// What launchers tell the processes that they start: how many there are, and which this one is.
-// Open MPI's; MPICH's and its kin's; Slurm's.
-constexpr const char* launchers[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                        {"PMI_SIZE", "PMI_RANK"},
-                                        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+// What launchers tell the processes that they start: Open MPI's, MPICH's and its kin's, Slurm's.
+struct Launcher {
+  const char *size, *rank, *neighbours;
+};
+constexpr Launcher launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE"}};
 
-std::size_t launched(int which) {
-  for (const auto& names : launchers)
-    if (const char* const size = std::getenv(names[0]); size != nullptr && std::atoi(size) > 1)
-      if (const char* const value = std::getenv(names[which]))
-        return static_cast<std::size_t>(std::max(0, std::atoi(value)));
-  return which == 0 ? 1 : 0;
+std::size_t count_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : static_cast<std::size_t>(std::max(0, std::atoi(text)));
 }
+
+bool all_end = false;
 
 void add_subtrees(ShardRange node, ShardRange range, std::vector<ShardRange>& found) {
   const auto [begin, end] = node;
@@ -83,17 +85,22 @@ std::vector<ShardRange> subtrees(std::size_t shards, ShardRange range) {
   return found;
 }
 
-const Communicator& alone() {
-  static const Alone one;
+std::shared_ptr<const Communicator> alone() {
+  static const auto one = std::make_shared<Alone>();
   return one;
 }
 
-std::size_t launched_rank() { return launched(1); }
+Launched launched() {
+  for (const auto& [size, rank, neighbours] : launchers)
+    if (const std::size_t n = count_in(size); n > 1)
+      return {count_in(rank), n, std::max<std::size_t>(1, count_in(neighbours))};
+  return {};
+}
 
 std::shared_ptr<const Communicator> world() {
-  const std::size_t n = launched(0);
+  const std::size_t n = launched().size;
   if (n == 1)
-    return {std::shared_ptr<void>(), &alone()};
+    return alone();
   std::shared_ptr<const Communicator> all = mpi_world();
   check<RankError>(all != nullptr,
                    "parallel: this is one of {} processes, but xgrad was built without MPI: "
@@ -125,10 +132,9 @@ std::string text_of(const Communicator& world, std::size_t rank, std::string tex
   return text;
 }
 
-bool& detail::ended_together() {
-  static bool ended = false;
-  return ended;
-}
+void end_together() { all_end = true; }
+
+bool ended_together() { return all_end; }
 
 void detail::agree(const Communicator& world, std::exception_ptr mine) {
   const std::vector<double> failed = gather(world, mine != nullptr ? 1 : 0);
@@ -147,7 +153,7 @@ void detail::agree(const Communicator& world, std::exception_ptr mine) {
   } catch (...) {
   }
   message = text_of(world, rank, message);
-  ended_together() = true;
+  end_together();
   if (mine != nullptr)
     std::rethrow_exception(mine);
   fail<RankError>("rank {}: {}", rank, message);

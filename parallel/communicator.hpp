@@ -62,7 +62,7 @@ class Communicator {
 };
 
 /// A world of one.
-const Communicator& alone();
+std::shared_ptr<const Communicator> alone();
 
 /// The world that mpirun started this process in; a world of one if it did not.  MPI ends with the
 /// last handle, unless an exception is under way: then the process leaves without a word, and
@@ -70,8 +70,12 @@ const Communicator& alone();
 /// MPI than mpirun's.
 std::shared_ptr<const Communicator> world();
 
-/// The rank that mpirun has given this process, before and without world(); 0 if it did not.
-std::size_t launched_rank();
+/// What mpirun has told this process, before and without world().
+struct Launched {
+  std::size_t rank = 0, size = 1;
+  std::size_t neighbours = 1;  ///< ranks on this machine, itself among them
+};
+Launched launched();
 
 /// A number of each rank, in their order, on all of them.
 std::vector<double> gather(const Communicator& world, double mine);
@@ -84,13 +88,16 @@ std::string text_of(const Communicator& world, std::size_t rank, std::string tex
 template <class F>
 void together(const Communicator& world, const F& f);
 
+/// Says that all ranks are about to end, and know why: then MPI ends in an orderly way even if an
+/// exception is under way.
+void end_together();
+/// Whether that was said, or a call of together() has thrown.
+bool ended_together();
+
 namespace detail {
 
 /// Tells the ranks whether this one has failed; throws as together() if one has.
 void agree(const Communicator& world, std::exception_ptr mine);
-
-/// That all ranks know why they end.
-bool& ended_together();
 
 }  // namespace detail
 

@@ -165,7 +165,7 @@ class Mpi : public Communicator {
     check<RankError>(provided >= MPI_THREAD_SERIALIZED, "MPI: it allows no threads");
   }
   ~Mpi() override {
-    if (std::uncaught_exceptions() == 0 || detail::ended_together())
+    if (std::uncaught_exceptions() == 0 || ended_together())
       MPI_Finalize();
   }
   std::size_t rank() const override { return rank_; }

@@ -9,6 +9,9 @@ namespace char_transformer {
 /// opened takes their place and what is printed goes there.
 void occupy_closed_streams();
 
+/// From here on, say() and warn() do nothing: another process speaks for this one.
+void be_silent();
+
 /// Writes to standard output, at once.  Never throws.
 void say(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
 
@@ -60,7 +61,8 @@ Progress::Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_s
       steps_(steps),
       tokens_per_step_(tokens_per_step),
       every_(round_interval(steps)),
-      terminal_(::isatty(STDOUT_FILENO) == 1) {}
+      // mpirun gives its processes terminals of their own, wherever their output goes.
+      terminal_(::isatty(STDOUT_FILENO) == 1 && xgrad::parallel::launched().size == 1) {}
 
 std::string Progress::describe(const StepRecord& r) const {
   const auto digits = static_cast<int>(std::to_string(steps_).size());
