@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -192,7 +193,9 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";
-  return fmt::format("{} train --resume {}{}", quoted(options.program),
+  const std::size_t ranks = xgrad::parallel::launched().size;
+  return fmt::format("{}{} train --resume {}{}",
+                     ranks > 1 ? fmt::format("mpirun -n {} ", ranks) : "", quoted(options.program),
                      quoted(ambiguous ? "./" + folder : folder),
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }
