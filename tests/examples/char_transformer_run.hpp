@@ -39,16 +39,23 @@ struct Result {
   std::size_t peak;  ///< bytes of memory
 };
 
-/// A process that runs the program in a folder.
+/// The program's command line.
+inline Arguments command(const Arguments& arguments) {
+  Arguments words = {char_transformer};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+/// A process that runs the program, or another one, in a folder.
 class Process {
  public:
   /// `before` is called in it before the program takes over.
   Process(
       const TemporaryFolder& folder, const Arguments& arguments,
       const std::function<void()>& before = [] {})
+      : Process(folder, before, command(arguments)) {}
+  Process(const TemporaryFolder& folder, const std::function<void()>& before, Arguments words)
       : out_(folder / ".out"), err_(folder / ".err") {
-    Arguments words = {char_transformer};
-    words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words)
       argv.push_back(word.data());

@@ -81,7 +81,7 @@ std::string message_of(const F& f) {
 
 }  // namespace
 
-TEST_CASE("ranks give the bits of one process", "[.ranks]") {
+TEST_CASE("ranks give the bits of one process", "[.mpi]") {
   const nn::GPT model = gpt_of_ranks();
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
@@ -105,7 +105,7 @@ TEST_CASE("ranks give the bits of one process", "[.ranks]") {
     }
 }
 
-TEST_CASE("ranks add to the gradients that are there, in double as well", "[.ranks]") {
+TEST_CASE("ranks add to the gradients that are there, in double as well", "[.mpi]") {
   nn::GPT model = gpt_of_ranks();
   nn::to(model, DType::float64);
   const auto parameters = nn::named_parameters(model);
@@ -128,7 +128,7 @@ TEST_CASE("ranks add to the gradients that are there, in double as well", "[.ran
   CHECK(twice([&](const data::Batch& batch) { ranks.backward(loss, batch.x, batch.y); }) == one);
 }
 
-TEST_CASE("all ranks begin with the weights and the generator of the first", "[.ranks]") {
+TEST_CASE("all ranks begin with the weights and the generator of the first", "[.mpi]") {
   nn::GPT model = gpt_of_ranks();
   const auto expected = nn::named_parameters(gpt_of_ranks());
   manual_seed(100 + all_ranks()->rank());
@@ -141,7 +141,7 @@ TEST_CASE("all ranks begin with the weights and the generator of the first", "[.
   CHECK(default_generator().state() == first);
 }
 
-TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.ranks]") {
+TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]") {
   const nn::GPT model = gpt_of_ranks(0.3);
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
@@ -159,7 +159,7 @@ TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.ranks
   }
 }
 
-TEST_CASE("an observer on one rank makes all compute the whole batch", "[.ranks]") {
+TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]") {
   const nn::GPT model = gpt_of_ranks();
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
@@ -174,7 +174,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.ranks]
   }
 }
 
-TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.ranks]") {
+TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]") {
   const Tensor w = ones({4}).requires_grad_(), v = ones({300}).requires_grad_();
   const nn::StateDict parameters{{"w", w}, {"v", v}};
   DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = 1});
@@ -210,7 +210,7 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.ranks
   }
 }
 
-TEST_CASE("parameters that some ranks, or none, use", "[.ranks]") {
+TEST_CASE("parameters that some ranks, or none, use", "[.mpi]") {
   const Tensor often = scalar(2).requires_grad_(), seldom = scalar(3).requires_grad_(),
                never = scalar(4).requires_grad_(), frozen = scalar(5);
   DataParallel ranks({{"often", often}, {"seldom", seldom}, {"never", never}, {"frozen", frozen}},
@@ -226,7 +226,7 @@ TEST_CASE("parameters that some ranks, or none, use", "[.ranks]") {
   CHECK_FALSE(frozen.grad().defined());
 }
 
-TEST_CASE("a leaf that is no parameter is refused on all ranks", "[.ranks]") {
+TEST_CASE("a leaf that is no parameter is refused on all ranks", "[.mpi]") {
   const Tensor w = ones({2}).requires_grad_(), other = ones({3}).requires_grad_();
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
   const auto loss = [&](const Tensor& rows) { return rows.mean() * (w.sum() + other.sum()); };
@@ -235,7 +235,7 @@ TEST_CASE("a leaf that is no parameter is refused on all ranks", "[.ranks]") {
   CHECK_FALSE(w.grad().defined());
 }
 
-TEST_CASE("ranks that have drifted apart say which parameter", "[.ranks]") {
+TEST_CASE("ranks that have drifted apart say which parameter", "[.mpi]") {
   const Tensor a = ones({3}).requires_grad_();
   Tensor b = ones({5}).requires_grad_();
   DataParallel ranks({{"first.weight", a}, {"second.bias", b}}, all_ranks(),
@@ -252,7 +252,7 @@ TEST_CASE("ranks that have drifted apart say which parameter", "[.ranks]") {
     CHECK_THAT(message, ContainsSubstring("drifted apart: parameter second.bias"));
 }
 
-TEST_CASE("ranks with different models are refused", "[.ranks]") {
+TEST_CASE("ranks with different models are refused", "[.mpi]") {
   const bool other = all_ranks()->rank() == 1;
   const auto make = [&](const nn::StateDict& parameters) {
     return message_of([&] { DataParallel(parameters, all_ranks(), {.shards = 8}); });
@@ -268,7 +268,7 @@ TEST_CASE("ranks with different models are refused", "[.ranks]") {
   CHECK_THAT(make(more), ContainsSubstring("b: float32") && ContainsSubstring("none"));
 }
 
-TEST_CASE("more ranks than shards are refused", "[.ranks]") {
+TEST_CASE("more ranks than shards are refused", "[.mpi]") {
   const Tensor w = ones({2}).requires_grad_();
   if (all_ranks()->size() == 1)
     return;
@@ -281,7 +281,7 @@ TEST_CASE("more ranks than shards are refused", "[.ranks]") {
   CHECK_THROWS_AS(ranks.backward(0, [&](std::size_t, std::size_t) { return w.sum(); }), ValueError);
 }
 
-TEST_CASE("what ranks tell each other", "[.ranks]") {
+TEST_CASE("what ranks tell each other", "[.mpi]") {
   const parallel::Communicator& world = *all_ranks();
   const std::vector<double> numbers = parallel::gather(world, 10.0 + double(world.rank()));
   REQUIRE(numbers.size() == world.size());
@@ -296,7 +296,7 @@ TEST_CASE("what ranks tell each other", "[.ranks]") {
   CHECK(bytes == std::vector<std::byte>(1000, std::byte{1}));
 }
 
-TEST_CASE("ranks train a model with every optimizer's bits", "[.ranks]") {
+TEST_CASE("ranks train a model with every optimizer's bits", "[.mpi]") {
   const auto train = [&](auto&& backward) {
     const nn::GPT model = gpt_of_ranks();
     optim::AdamW optimizer(nn::parameters(model), {.lr = 1e-2});
