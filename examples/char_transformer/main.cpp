@@ -27,6 +27,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "sample.hpp"
+#include "start.hpp"
 #include "train.hpp"
 #include "training.hpp"
 
@@ -53,6 +54,8 @@ void use_threads(std::size_t threads) {
 }
 
 struct Run {
+  const World& world;
+
   int operator()(const Help& help) const {
     fmt::print("{}", help.text);
     return 0;
@@ -60,7 +63,7 @@ struct Run {
   int operator()(const TrainOptions& options) const {
     const auto launched = xgrad::parallel::launched();
     use_threads(options.threads > 0 ? options.threads : share_of_processors(launched));
-    return train(options, xgrad::parallel::world());
+    return train(options, world);
   }
   int operator()(const EvalOptions& options) const {
     use_threads(options.threads);
@@ -106,6 +109,51 @@ int failed(const xgrad::parallel::Launched& launched, const std::string& why) {
   return 1;
 }
 
+int run(int argc, char** argv, const World& world) {
+  const xgrad::parallel::Launched launched = xgrad::parallel::launched();
+  Command command;
+  try {
+    command = parse_command(argc, argv);
+    if (launched.size > 1 && !std::holds_alternative<TrainOptions>(command))
+      throw command_line::UsageError(
+          "char_transformer: of the commands, only train works on several processes");
+    return flushed(std::visit(Run{world}, command));
+  } catch (const command_line::UsageError& error) {  // on all ranks
+    xgrad::parallel::end_together();
+    if (launched.rank == 0)
+      fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const NotFinite& error) {  // on all ranks
+    xgrad::parallel::end_together();
+    warn(error.what());
+    return 3;
+  } catch (const std::bad_alloc&) {
+    return failed(launched, "not enough memory" + describe_needs(command));
+  } catch (const std::exception& error) {
+    return failed(launched, error.what());
+  }
+}
+
+/// One of several processes.
+int run_rank(int argc, char** argv) {
+  World world;
+  try {
+    world = xgrad::parallel::world();
+    std::string line;
+    for (int i = 1; i < argc; ++i)
+      line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
+    check_same(*world, {{"the command line", line}});
+  } catch (const xgrad::parallel::RankError& error) {  // on all ranks
+    warn(error.what());
+    return 1;
+  }
+  const int code = run(argc, argv, world);
+  std::fflush(nullptr);
+  if (code != 0 && !xgrad::parallel::ended_together())
+    std::_Exit(code);  // the others wait for this rank; mpirun ends them when it is gone
+  return code;
+}
+
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
   // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
@@ -115,29 +163,7 @@ int main(int argc, char** argv) {
   const xgrad::parallel::Launched launched = xgrad::parallel::launched();
   if (launched.rank > 0)
     be_silent();
-  Command command;
-  try {
-    command = parse_command(argc, argv);
-    if (launched.size > 1 && !std::holds_alternative<TrainOptions>(command))
-      throw command_line::UsageError(
-          "char_transformer: of the commands, only train works on several processes");
-    return flushed(std::visit(Run(), command));
-  } catch (const command_line::UsageError& error) {
-    if (launched.rank == 0)
-      fmt::print(stderr, "{}\n", error.what());
-    xgrad::parallel::end_together();
-    return 2;
-  } catch (const NotFinite& error) {  // on all ranks
-    warn(error.what());
-    return 3;
-  } catch (const xgrad::parallel::RankError& error) {
-    warn(error.what());
-    return 1;
-  } catch (const std::bad_alloc&) {
-    return failed(launched, "not enough memory" + describe_needs(command));
-  } catch (const std::exception& error) {
-    return failed(launched, error.what());
-  }
+  return launched.size > 1 ? run_rank(argc, argv) : run(argc, argv, xgrad::parallel::alone());
 }
 
 }  // namespace

@@ -146,8 +146,6 @@ Command parse_command(int argc, const char* const* argv) {
   if (train_flags.given()) {
     apply_preset(train_flags, train);
     train.program = argv[0];
-    for (int i = 1; i < argc; ++i)
-      train.arguments += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
     const bool from_file = train.resume || !train.init_from.empty();
     if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
       line.refuse(*wrong);

@@ -14,7 +14,6 @@ namespace char_transformer {
 
 struct TrainOptions {
   std::string program = "char_transformer";  ///< as it was called
-  std::string arguments;                     ///< with these
   std::string data;                          ///< empty: the embedded corpus
   std::string out;                           ///< empty: a new folder under runs/
   std::string preset = "nano";

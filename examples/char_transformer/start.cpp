@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
@@ -21,21 +20,6 @@ namespace {
 
 using xgrad::parallel::Communicator;
 using xgrad::parallel::RankError;
-
-/// A property, and what it is here.
-using Properties = std::vector<std::pair<const char*, std::string>>;
-
-void check_same(const Communicator& world, const Properties& properties) {
-  for (const auto& [name, here] : properties) {
-    const std::string first = text_of(world, 0, here);
-    together(world, [&] {
-      if (here != first)
-        throw RankError(
-            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}", name,
-                        here, first));
-    });
-  }
-}
 
 /// Of this program's file; empty where the system does not show it.
 std::string program_checksum() {
@@ -121,12 +105,23 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
 
 }  // namespace
 
+void check_same(const Communicator& world, const Properties& properties) {
+  for (const auto& [name, here] : properties) {
+    const std::string first = text_of(world, 0, here);
+    together(world, [&] {
+      if (here != first)
+        throw RankError(
+            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}", name,
+                        here, first));
+    });
+  }
+}
+
 std::optional<Start> prepare(const TrainOptions& options, const Communicator& world) {
   const bool several = world.size() > 1, writes = world.rank() == 0;
   if (several)
     check_same(world, {{"the program", program_checksum()},
-                       {"what its processor computes with", xgrad::simd_name()},
-                       {"the command line", options.arguments}});
+                       {"what its processor computes with", xgrad::simd_name()}});
   std::string checkpoint;
   together(world, [&] {
     if (options.resume && writes)

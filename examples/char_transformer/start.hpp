@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/parallel/communicator.hpp>
 
@@ -23,9 +26,14 @@ struct Start {
   Evaluations evaluations = {};
 };
 
+/// Properties, and what they are on this rank.
+using Properties = std::vector<std::pair<const char*, std::string>>;
+/// RankError that names the first property that is not the same on all ranks.
+void check_same(const xgrad::parallel::Communicator& world, const Properties& properties);
+
 /// Reads what `options` name; none if a run has ended and there is nothing left to do, which is
 /// said.  FileError and UsageError for what does not do.  RankError if the ranks of a world do not
-/// begin with the same: the program, its flags, the processor's instructions, the text, the steps.
+/// begin with the same: the program, the processor's instructions, the text, the steps.
 std::optional<Start> prepare(const TrainOptions& options,
                              const xgrad::parallel::Communicator& world);
 

@@ -342,12 +342,9 @@ int train(const TrainOptions& options, const World& world) {
                     format_count(start->from->step)));
     start->from.reset();
   }
-  try {
-    return Run(*start, training).go();
-  } catch (const NotFinite&) {
-    xgrad::parallel::end_together();  // losses and gradients are the same on all ranks
-    throw;
-  }
+  const int code = Run(*start, training).go();
+  xgrad::parallel::end_together();
+  return code;
 }
 
 }  // namespace char_transformer

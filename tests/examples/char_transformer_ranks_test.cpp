@@ -105,7 +105,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
     return;
   const TinyFolder folder;
   const auto arguments = [](const std::string& out) {
-    return eight_blocks({"--shards", "8", "--max-iters", "300", "--out", out});
+    return eight_blocks({"--shards", "8", "--max-iters", "120", "--out", out});
   };
   run_well(folder, arguments("alone"));
   const std::string expected = of_run(folder / "alone");
