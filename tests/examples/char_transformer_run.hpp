@@ -76,7 +76,7 @@ class Process {
           !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
       before();
-      ::execv(argv[0], argv.data());
+      ::execvp(argv[0], argv.data());
       ::_exit(98);
     }
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
