@@ -1,13 +1,16 @@
 #include <xgrad/parallel/communicator.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <thread>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/optim.hpp>
+#include <xgrad/autograd/profile.hpp>
 
 #include <xgrad/parallel/mpi.hpp>
 
@@ -17,8 +20,8 @@ namespace {
 class Finished : public PendingSum {
  public:
   explicit Finished(Tensor sum) : sum_(std::move(sum)) {}
-  void poll() override {}
-  Tensor wait() override { return sum_; }
+  bool poll() override { return true; }
+  Tensor result() const override { return sum_; }
 
  private:
   Tensor sum_;
@@ -65,7 +68,8 @@ void add_subtrees(ShardRange node, ShardRange range, std::vector<ShardRange>& fo
 
 // The sum of numbers that are zero on all ranks but one.
 std::vector<double> sum_of(const Communicator& world, const std::vector<double>& numbers) {
-  const Tensor sum = world.begin_sum(world.size(), {tensor(numbers, DType::float64)})->wait();
+  const auto pending = world.begin_sum(world.size(), {tensor(numbers, DType::float64)});
+  const Tensor sum = wait({&pending, 1}).front();
   return {sum.data<double>(), sum.data<double>() + sum.numel()};
 }
 
@@ -83,6 +87,26 @@ std::vector<ShardRange> subtrees(std::size_t shards, ShardRange range) {
   std::vector<ShardRange> found;
   add_subtrees({0, shards}, range, found);
   return found;
+}
+
+std::vector<Tensor> wait(std::span<const std::unique_ptr<PendingSum>> sums) {
+  const xgrad::detail::Timed timed("wait for ranks");
+  const auto poll = [&] {
+    bool all = true;
+    for (const auto& sum : sums)
+      all = sum->poll() && all;
+    return all;
+  };
+  // At first without sleeping: an answer takes microseconds where nobody is late.
+  for (std::size_t polls = 0; !poll(); ++polls)
+    if (polls > 1000)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    else
+      std::this_thread::yield();
+  std::vector<Tensor> results;
+  for (const auto& sum : sums)
+    results.push_back(sum->result());
+  return results;
 }
 
 std::shared_ptr<const Communicator> alone() {

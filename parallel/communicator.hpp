@@ -33,11 +33,15 @@ class PendingSum {
   PendingSum(const PendingSum&) = delete;
   PendingSum& operator=(const PendingSum&) = delete;
   virtual ~PendingSum() = default;
-  /// Does what can be done without waiting.
-  virtual void poll() = 0;
-  /// Waits for it.  RankError if another rank cannot be reached.
-  virtual Tensor wait() = 0;
+  /// Does what can be done without waiting; whether the sum is there.  RankError if another rank
+  /// cannot be reached.
+  virtual bool poll() = 0;
+  /// Once it is there.
+  virtual Tensor result() const = 0;
 };
+
+/// Waits for sums, each of which goes on meanwhile.
+std::vector<Tensor> wait(std::span<const std::unique_ptr<PendingSum>> sums);
 
 /// All calls but rank() and size() are made by all ranks, in the same order, and by one thread at a
 /// time.

@@ -45,13 +45,14 @@ struct Report {
   std::vector<double> present;   // of the parameters: how many ranks have a gradient
   double whole = 0, failed = 0;  // how many ranks cannot cut the batch, or have failed
 
-  void add_up(const Communicator& world) {
-    const std::size_t shards = losses.size(), parameters = present.size();
+  std::unique_ptr<PendingSum> begin_sum(const Communicator& world) const {
     std::vector<double> all = losses;
     all.insert(all.end(), present.begin(), present.end());
     all.insert(all.end(), {whole, failed});
-    const Tensor mine = tensor(all, DType::float64);
-    const Tensor sum = world.begin_sum(world.size(), {mine})->wait();
+    return world.begin_sum(world.size(), {tensor(all, DType::float64)});
+  }
+  void read(const Tensor& sum) {
+    const std::size_t shards = losses.size(), parameters = present.size();
     const double* const numbers = sum.data<double>();
     losses.assign(numbers, numbers + shards);
     present.assign(numbers + shards, numbers + shards + parameters);
@@ -91,7 +92,9 @@ class DataParallel::Step {
           detail::run_shards(rows_, shards_, range_,
                              [&](std::size_t s, std::size_t begin, std::size_t end, double weight) {
                                shard_at_work = s;
-                               return shard(s, begin, end, weight);
+                               Part part = shard(s, begin, end, weight);
+                               part.gradients.clear();  // deliver() has them, and adds to them
+                               return part;
                              });
       report_.whole = parts ? 0 : 1;
       for (std::size_t i = 0; parts && i < parts->size(); ++i) {
@@ -107,9 +110,10 @@ class DataParallel::Step {
     if (!gradients_.empty())
       while (sums_.size() < all_.buckets_.size())
         send();
-    report_.add_up(all_.world());
-    for (const auto& sum : sums_)
-      results_.push_back(sum->wait());
+    sums_.push_back(report_.begin_sum(all_.world()));
+    results_ = wait(sums_);
+    report_.read(results_.back());
+    results_.pop_back();
     if (report_.failed > 0)
       detail::agree(all_.world(), error);
     return report_.whole == 0;
@@ -201,7 +205,7 @@ class DataParallel::Step {
   std::vector<std::pair<Tensor, std::size_t>> hooks_;
   Report report_;
   DType dtype_ = DType::float32;
-  std::vector<std::unique_ptr<PendingSum>> sums_;  // of the buckets
+  std::vector<std::unique_ptr<PendingSum>> sums_;  // of the buckets; last, of the reports
   std::vector<Tensor> results_;
 };
 

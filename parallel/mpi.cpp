@@ -6,15 +6,13 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <limits>
-#include <thread>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/optim.hpp>
-#include <xgrad/autograd/profile.hpp>
 
 namespace xgrad::parallel {
 namespace {
@@ -109,10 +107,11 @@ class Sum : public PendingSum {
         messages_.send(slice(x, (rank_ + k) % ranks_), (rank_ + k) % ranks_, tag_);
   }
 
-  void poll() override {
-    if (!messages_.done() || summed_)
-      return;
-    summed_ = true;
+  bool poll() override {
+    if (!messages_.done())
+      return false;
+    if (std::exchange(summed_, true))
+      return true;
     foreach_tree_sum_({&parts_, 1});
     const Tensor own = parts_.front(), here = slice(sum_, rank_);
     dispatch(sum_.dtype(), [&]<class T>() {
@@ -123,18 +122,9 @@ class Sum : public PendingSum {
       messages_.receive(slice(sum_, from), from, tag_ + 1);
       messages_.send(own, to, tag_ + 1);
     }
+    return messages_.done();
   }
-
-  Tensor wait() override {
-    const xgrad::detail::Timed timed("wait for ranks");
-    // At first without sleeping: an answer takes microseconds where nobody is late.
-    for (std::size_t polls = 0; poll(), !(summed_ && messages_.done()); ++polls)
-      if (polls > 1000)
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-      else
-        std::this_thread::yield();
-    return sum_;
-  }
+  Tensor result() const override { return sum_; }
 
  private:
   Tensor slice(const Tensor& x, std::size_t rank) const {
