@@ -78,7 +78,7 @@ class Sink::Run {
   struct Task {
     std::uint64_t sequence, arrivals_left;
     std::shared_ptr<Node> node;
-    auto operator<=>(const Task&) const = default;
+    auto operator<=>(const Task&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
 
   void deliver(const Node& node, const Tensor& gradient) {
