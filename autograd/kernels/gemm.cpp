@@ -5,7 +5,7 @@
 #include <complex>
 #include <xtensor-blas/xblas_config.hpp>
 // (kept apart from its neighbours so that the formatter does not sort it)
-#include <xflens/cxxblas/cxxblas.cxx>
+#include <xflens/cxxblas/cxxblas.cxx>  // NOLINT(bugprone-suspicious-include): so it is called
 // (as above)
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
@@ -38,7 +38,7 @@ struct Cut {
 // BLAS packs all of the operand that is not cut once for each piece: a piece of 192 rows loses
 // about a twentieth to that, one of 64 a seventh.  Pieces end where BLAS' own blocks do.
 Cut cut(std::size_t m, std::size_t n, std::size_t k) {
-  constexpr std::size_t least_work = 64 * 64 * 64, good_size = 192, most_pieces = 16, edge = 64;
+  constexpr std::size_t least_work = 262'144, good_size = 192, most_pieces = 16, edge = 64;
   const bool by_rows = m >= n;
   const std::size_t size = by_rows ? m : n;
   // One row is as fast as the other operand is read: halves of it stay in the caches of two cores.
