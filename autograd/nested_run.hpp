@@ -24,6 +24,8 @@ class NestedRun {
   NestedRun& operator=(const NestedRun&) = delete;
   ~NestedRun() { --depth_; }
 
+  static int depth() { return depth_; }
+
  private:
   static inline thread_local constinit int depth_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops/optim.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/parallel/parts.hpp>
@@ -20,7 +21,23 @@ namespace {
 
 using detail::Part;
 
+// What this thread is doing: the backward of a shard, at a depth of runs within each other.
 thread_local std::size_t shard_at_work = 0;
+thread_local int depth_of_backward = 0;
+
+// While one lives, gradients of the run that begins next are a shard's.  Those of runs that a
+// loss, a hook or a formula makes for itself are not.
+class BackwardOfShard {
+ public:
+  BackwardOfShard()
+      : before_(std::exchange(depth_of_backward, xgrad::detail::NestedRun::depth() + 1)) {}
+  BackwardOfShard(const BackwardOfShard&) = delete;
+  BackwardOfShard& operator=(const BackwardOfShard&) = delete;
+  ~BackwardOfShard() { depth_of_backward = before_; }
+
+ private:
+  int before_;
+};
 
 std::span<std::byte> bytes_of(Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
@@ -154,6 +171,8 @@ class DataParallel::Step {
 
  private:
   void deliver(std::size_t parameter, const Tensor& gradient) {
+    if (xgrad::detail::NestedRun::depth() != depth_of_backward)
+      return;
     const ModeGuard quiet({false, nullptr});
     const std::lock_guard lock(mutex_);
     gradients_[parameter][shard_at_work] = gradient.detach();
@@ -275,6 +294,7 @@ void DataParallel::check_parameters() const {
 }
 
 Part DataParallel::shard_of(const Tensor& loss, double weight) const {
+  const BackwardOfShard backward;
   Part part = detail::backward_of(loss, weight);
   for (const auto& [leaf, gradient] : part.gradients)
     if (!leaves_.contains(leaf.get()))
@@ -316,6 +336,11 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     return parallel::mean_loss(rows, loss, options_.shards);
   check<ValueError>(rows > 0, "parallel: a batch without rows");
   const NoGrad no_grad;
+  if (shard_count(rows, options_.shards) < size()) {  // every rank computes them all
+    double all = 0;
+    together(*world_, [&] { all = parallel::mean_loss(rows, loss, options_.shards); });
+    return all;
+  }
   Step step(*this, rows, 0);
   if (step.run([&](std::size_t, std::size_t begin, std::size_t end, double weight) {
         return detail::part_of(loss(begin, end), weight);
