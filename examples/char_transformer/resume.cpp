@@ -102,7 +102,7 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
   if (!given.empty() && given != "auto") {
     if (!fs::is_directory(given))  // a link goes on where it leads
       return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
-    if (const auto path = checkpoint_in(given))
+    if (auto path = checkpoint_in(given))
       return path;
     throw FileError(fmt::format(
         "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
