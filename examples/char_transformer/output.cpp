@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 namespace {
@@ -20,6 +21,11 @@ void occupy_closed_streams() {
 }
 
 void say(std::string_view text) {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  draw(terminal ? xgrad::printable(text) : text);
+}
+
+void draw(std::string_view text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if ((std::fflush(stdout) != 0 || !written) && first_error == 0)
@@ -30,7 +36,7 @@ int output_error() { return first_error; }
 
 void warn(std::string_view text) {
   std::fflush(stdout);
-  std::fprintf(stderr, "char_transformer: %.*s\n", static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "char_transformer: %s\n", xgrad::printable(text).c_str());
 }
 
 }  // namespace char_transformer

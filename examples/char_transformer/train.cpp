@@ -35,6 +35,11 @@ namespace {
 /// The first steps are slower than all that follow.
 constexpr std::size_t profile_from = 10, profiled_steps = 10;
 
+/// Whether best.safetensors is not of the lowest loss, as it could not be saved.
+bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
+  return evaluations.best && step_of(run_dir.best()) < evaluations.best->step;
+}
+
 class Run {
  public:
   /// A new run, or one that is resumed after so many steps.
@@ -67,6 +72,7 @@ class Run {
     return evaluation_due(recipe_, steps_) && notes_.evaluations.last != steps_;
   }
   bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
+  void save_missing_best();
   void make_steps();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
@@ -194,6 +200,20 @@ void Run::show(const xgrad::Profile& profile) {
   }
 }
 
+/// Of a run that goes on: what it begins with may be the best.
+void Run::save_missing_best() {
+  if (!best_is_missing(run_dir_, notes_.evaluations))
+    return;
+  const std::uint64_t step = notes_.evaluations.best->step;
+  if (step != steps_) {
+    warn(fmt::format("{}: the model of the lowest loss, after {} steps, is not in it",
+                     run_dir_.best(), step));
+    return;
+  }
+  open_folder();
+  saves_.save_best();
+}
+
 void Run::make_steps() {
   const StopSignals signals;
   signals_ = &signals;
@@ -203,6 +223,7 @@ void Run::make_steps() {
   std::optional<xgrad::Profile> profile;
   const std::uint64_t profile_at = std::min<std::uint64_t>(
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
+  save_missing_best();
   if (evaluation_pending() && !stopped()) {  // it was interrupted
     open_folder();
     conclude(run_dir_.metrics().last(steps_ - 1));
@@ -244,9 +265,10 @@ int Run::completed() {
   if (steps_ < recipe_.max_iters)
     progress_.line(fmt::format(
         "No improvement in {} evaluations: the run ends after {} steps.  The model of the lowest "
-        "loss, {:.4f} after {} steps, is in {}.",
+        "loss, {:.4f} after {} steps, is {}.",
         recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
-        format_count(notes_.evaluations.best->step), run_dir_.best()));
+        format_count(notes_.evaluations.best->step),
+        best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
   if (!val_loss_)  // there was no last step
     val_loss_ =
         validation_loss(training_.model(), source_.ids.validation, [](double) { return false; });
@@ -319,10 +341,12 @@ int begin(TrainOptions options) {
 }
 
 /// Whether there is nothing left to do; then says so.
-bool has_ended(const ResumePoint& point) {
+bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
   const Recipe& recipe = point.options.recipe;
   const std::uint64_t steps = point.checkpoint.step;
-  const bool ended = finished(recipe, steps, point.notes.evaluations);
+  const Evaluations& evaluations = point.notes.evaluations;
+  const bool best_is_due = best_is_missing(run_dir, evaluations) && evaluations.best->step == steps;
+  const bool ended = finished(recipe, steps, evaluations) && !best_is_due;
   if (ended)
     say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
                     point.checkpoint.path, format_count(steps),
@@ -332,13 +356,13 @@ bool has_ended(const ResumePoint& point) {
 
 int go_on(const std::string& checkpoint, const TrainOptions& given) {
   ResumePoint point = read_resume_point(checkpoint, given);
-  if (has_ended(point))
-    return 0;
   RunDir run_dir = RunDir::resumed(point.folder);
+  if (has_ended(point, run_dir))
+    return 0;
   run_dir.lock();
   // Until now another process may have gone on with it.
   point = read_resume_point(checkpoint, given);
-  if (has_ended(point))
+  if (has_ended(point, run_dir))
     return 0;
   const TrainOptions& options = point.options;
   check_memory(options);
@@ -351,7 +375,8 @@ int go_on(const std::string& checkpoint, const TrainOptions& given) {
   Training training(options.recipe, source);
   xgrad::io::restore(point.checkpoint, training.model(), training.optimizer());
   const std::uint64_t steps = point.checkpoint.step;
-  say(fmt::format("From:  {}, after {} steps.\n", checkpoint, format_count(steps)));
+  say(fmt::format("From:  {}, after {} steps{}.\n", checkpoint, format_count(steps),
+                  given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
   point.checkpoint = {};
   return Run(options, source, training, run_dir, steps, point.notes.evaluations).go();
 }
