@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 namespace {
@@ -23,6 +24,11 @@ void occupy_closed_streams() {
 void be_silent() { silent = true; }
 
 void say(std::string_view text) {
+  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  draw(terminal ? xgrad::printable(text) : text);
+}
+
+void draw(std::string_view text) {
   if (silent)
     return;
   errno = 0;
@@ -37,7 +43,7 @@ void warn(std::string_view text) {
   if (silent)
     return;
   std::fflush(stdout);
-  std::fprintf(stderr, "char_transformer: %.*s\n", static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "char_transformer: %s\n", xgrad::printable(text).c_str());
 }
 
 }  // namespace char_transformer

@@ -84,7 +84,7 @@ void Progress::step(const StepRecord& record) {
   if (terminal_) {
     if (silence < redraw_after && !last)
       return;
-    say(fmt::format("\r{}\x1b[K{}", fit(describe(record)), last ? "\n" : ""));
+    draw(fmt::format("\r{}\x1b[K{}", fit(describe(record)), last ? "\n" : ""));
   } else {
     if (record.step % every_ != 0 && silence < longest_silence && !last)
       return;
@@ -94,13 +94,18 @@ void Progress::step(const StepRecord& record) {
 }
 
 void Progress::line(const std::string& text) {
-  say(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
+  clear();
+  say(text + "\n");
 }
 
 void Progress::warn(const std::string& text) {
-  if (terminal_)
-    say("\r\x1b[K");
+  clear();
   char_transformer::warn(text);
+}
+
+void Progress::clear() const {
+  if (terminal_)
+    draw("\r\x1b[K");
 }
 
 }  // namespace char_transformer

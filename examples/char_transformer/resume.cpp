@@ -98,8 +98,8 @@ bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& eval
 }
 
 std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
-  const std::string& given = options.resume.value();
-  if (!given.empty() && given != "auto") {
+  if (options.resumes_by_name()) {
+    const std::string& given = *options.resume;
     if (!fs::is_directory(given))  // a link goes on where it leads
       return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
     if (auto path = checkpoint_in(given))

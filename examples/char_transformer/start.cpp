@@ -57,6 +57,8 @@ Start begin(TrainOptions options, bool writes) {
   check_memory(options);
   Source source = open_source(options.data, options.recipe.block_size, characters);
   check_memory(options, source.characters.size());
+  if (from)
+    say(fmt::format("From:  {}, after {} steps.\n", from->path, format_count(from->step)));
   return {.options = std::move(options),
           .source = std::move(source),
           .run_dir = std::move(run_dir),
@@ -64,10 +66,12 @@ Start begin(TrainOptions options, bool writes) {
 }
 
 /// Whether there is nothing left to do; then says so.
-bool has_ended(const ResumePoint& point) {
+bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
   const Recipe& recipe = point.options.recipe;
   const std::uint64_t steps = point.checkpoint.step;
-  const bool ended = finished(recipe, steps, point.notes.evaluations);
+  const Evaluations& evaluations = point.notes.evaluations;
+  const bool best_is_due = best_is_missing(run_dir, evaluations) && evaluations.best->step == steps;
+  const bool ended = finished(recipe, steps, evaluations) && !best_is_due;
   if (ended)
     say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
                     point.checkpoint.path, format_count(steps),
@@ -77,14 +81,14 @@ bool has_ended(const ResumePoint& point) {
 
 std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& given, bool writes) {
   ResumePoint point = read_resume_point(checkpoint, given);
-  if (has_ended(point))
-    return std::nullopt;
   std::unique_ptr<RunDir> run_dir(new RunDir(RunDir::resumed(point.folder)));
+  if (has_ended(point, *run_dir))
+    return std::nullopt;
   if (writes) {
     run_dir->lock();
     // Until now another process may have gone on with it.
     point = read_resume_point(checkpoint, given);
-    if (has_ended(point))
+    if (has_ended(point, *run_dir))
       return std::nullopt;
   }
   TrainOptions& options = point.options;
@@ -95,6 +99,8 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
         fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
                     source.name, point.folder));
   const std::uint64_t steps = point.checkpoint.step;
+  say(fmt::format("From:  {}, after {} steps{}.\n", checkpoint, format_count(steps),
+                  given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
   return Start{.options = std::move(options),
                .source = std::move(source),
                .run_dir = std::move(run_dir),
@@ -104,6 +110,10 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
 }
 
 }  // namespace
+
+bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
+  return evaluations.best && step_of(run_dir.best()) < evaluations.best->step;
+}
 
 void check_same(const Communicator& world, const Properties& properties) {
   for (const auto& [name, here] : properties) {

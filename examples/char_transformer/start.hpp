@@ -26,6 +26,9 @@ struct Start {
   Evaluations evaluations = {};
 };
 
+/// Whether best.safetensors is not of the lowest loss, as it could not be saved.
+bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations);
+
 /// Properties, and what they are on this rank.
 using Properties = std::vector<std::pair<const char*, std::string>>;
 /// RankError that names the first property that is not the same on all ranks.

@@ -66,6 +66,7 @@ class Run {
   }
   bool stopped();
   bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
+  void save_missing_best();
   void make_steps();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
@@ -221,6 +222,20 @@ void Run::show(const xgrad::Profile& profile) {
   }
 }
 
+/// Of a run that goes on: what it begins with may be the best.
+void Run::save_missing_best() {
+  if (!best_is_missing(run_dir_, notes_.evaluations))
+    return;
+  const std::uint64_t step = notes_.evaluations.best->step;
+  if (step != steps_) {
+    warn(fmt::format("{}: the model of the lowest loss, after {} steps, is not in it",
+                     run_dir_.best(), step));
+    return;
+  }
+  open_folder();
+  saves_.save_best();
+}
+
 void Run::make_steps() {
   const StopSignals signals;
   signals_ = &signals;
@@ -229,6 +244,7 @@ void Run::make_steps() {
   std::optional<xgrad::Profile> profile;
   const std::uint64_t profile_at = std::min<std::uint64_t>(
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
+  save_missing_best();
   if (evaluation_pending() && !stopped()) {  // it was interrupted
     open_folder();
     conclude(writes_ ? run_dir_.metrics().last(steps_ - 1) : std::nullopt);
@@ -274,9 +290,10 @@ int Run::completed() {
   if (steps_ < recipe_.max_iters)
     progress_.line(fmt::format(
         "No improvement in {} evaluations: the run ends after {} steps.  The model of the lowest "
-        "loss, {:.4f} after {} steps, is in {}.",
+        "loss, {:.4f} after {} steps, is {}.",
         recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
-        format_count(notes_.evaluations.best->step), run_dir_.best()));
+        format_count(notes_.evaluations.best->step),
+        best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
   if (!val_loss_)  // there was no last step
     val_loss_ = validation_loss(ranks_, training_.model(), source_.ids.validation,
                                 [](double) { return false; });
@@ -338,8 +355,6 @@ int train(const TrainOptions& options, const World& world) {
       xgrad::io::restore(*start->from, training.model(), training.optimizer());
     else
       xgrad::io::load_state(training.model(), start->from->model, start->from->path);
-    say(fmt::format("From:  {}, after {} steps.\n", start->from->path,
-                    format_count(start->from->step)));
     start->from.reset();
   }
   const int code = Run(*start, training).go();
