@@ -100,11 +100,14 @@ Cache* live_cache() {
 
 // ---- large blocks: kept for all threads, since one makes gradients and another frees them ----
 
-// No more is kept than has been in use at a time: a program that makes the same arrays again and
-// again asks the system for none, and one that does not holds no more than it once needed.
+// Together with what is in use, hardly more is kept than has been in use at a time.  An eighth
+// more, because blocks of one size do not serve for another: so a program that makes the same
+// arrays again and again asks the system for none, and one that does not holds little more than it
+// needed.
 struct Store : Blocks {
   std::mutex mutex;
   std::size_t used = 0, most_used = 0;
+  std::size_t most() const { return most_used + most_used / 8; }
 };
 
 // There before and after all else: a Tensor with static storage may need it.
@@ -147,7 +150,7 @@ void* allocate_bytes(std::size_t bytes) {
       store.used += size.bytes;
       return block;
     }
-    store.shrink(store.most_used - std::min(store.most_used, store.used + size.bytes));
+    store.shrink(store.most() - std::min(store.most(), store.used + size.bytes));
   }
   void* const block = from_system(size.bytes);
   const std::lock_guard lock(store.mutex);
@@ -165,7 +168,7 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
     } else {
       const std::lock_guard lock(store.mutex);
       store.used -= std::min(store.used, size.bytes);
-      if (store.kept + store.used + size.bytes <= store.most_used)
+      if (store.kept + store.used + size.bytes <= store.most())
         return store.keep(size, block);
     }
   }

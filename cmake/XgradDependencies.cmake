@@ -47,13 +47,6 @@ if(xgrad_missing)
   message(FATAL_ERROR "xgrad: not found: ${xgrad_missing}. On Debian and Ubuntu, scripts/setup installs all that is needed.")
 endif()
 
-# The reference BLAS links just as well as a fast one and is many times slower, so say which one this is.
-file(REAL_PATH "${XGRAD_BLAS_LIBRARY}" xgrad_blas_file)
-message(STATUS "BLAS: ${xgrad_blas_file}")
-if(NOT xgrad_blas_file MATCHES "openblas|blis|mkl|armpl|Accelerate")
-  message(WARNING "${xgrad_blas_file} looks like the reference BLAS: matrix products will be slow. OpenBLAS (libopenblas-dev) is fast.")
-endif()
-
 # Libraries that only our sources include, not our headers.
 add_library(xgrad_private INTERFACE)
 target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8::cpp nlohmann_json::nlohmann_json)

@@ -4,8 +4,8 @@
 #include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/kernels/row.hpp>
 
 namespace xgrad::kernels {
 namespace {
@@ -55,10 +55,23 @@ void select(const bool* mask, std::size_t n, T* x, T scale, T otherwise) {
   }
 }
 
-// Row i of an item's scores: adds the bias, puts -inf where the row must not look and up to the
-// next whole register, and returns how many keys it may look at.
+// x[n ... end) = value, where x is aligned and has room for whole registers.
 template <class T>
-std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, T* x) {
+void fill_from(T* x, std::size_t n, std::size_t end, T value) {
+  using Batch = simd::Batch<T>;
+  std::size_t j = n / lanes<T> * lanes<T>;
+  if (j < n) {
+    SomeLanes<T>::first(n - j)(Batch::load_aligned(x + j), Batch(value)).store_aligned(x + j);
+    j += lanes<T>;
+  }
+  for (; j < end; j += lanes<T>)
+    Batch(value).store_aligned(x + j);
+}
+
+// Row i of an item's scores: adds the bias, and puts -inf where the row must not look, up to the
+// end of the register that holds the last of `keys`.
+template <class T>
+void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
   const std::size_t n = p.keys_of(i);
   if (p.bias) {
@@ -66,11 +79,9 @@ std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, 
     for (std::size_t j = 0; j < n; ++j)
       x[j] += bias[j];
   }
-  if (p.allowed) {
+  if (p.allowed)
     select(p.allowed.row(item, i), n, x, T(1), minus_infinity);
-  }
-  std::fill(x + n, x + whole_lanes<T>(n), minus_infinity);
-  return n;
+  fill_from(x, n, keys, minus_infinity);
 }
 
 // The largest of n scores, padded with -inf; -inf means that the row looks nowhere, NaN that a
@@ -87,25 +98,23 @@ T largest(const T* x, std::size_t n) {
   return m;
 }
 
-// x = exp(x - largest) for the n scores and zero from there to `keys`.  Returns what the weights
-// must be multiplied by, 1 / their sum; 0 for a row that looks nowhere.
+// x = exp(x - largest) for the scores of all keys.  Returns what the weights must be multiplied by,
+// 1 / their sum; 0 for a row that looks nowhere.
 template <class T>
-T exponentials(T* x, std::size_t n, std::size_t keys) {
+T exponentials(T* x, std::size_t keys) {
   using Batch = simd::Batch<T>;
-  const T m = largest(x, n);
+  const T m = largest(x, keys);
   if (m == -std::numeric_limits<T>::infinity()) {
     std::fill(x, x + keys, T(0));
     return 0;
   }
   Batch sum(T(0));
   const Batch most(m);
-  for (std::size_t j = 0; j < n; j += lanes<T>) {
+  for (std::size_t j = 0; j < keys; j += lanes<T>) {
     const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
     e.store_aligned(x + j);
     sum += e;
   }
-  if (n < keys)
-    std::fill(x + n, x + keys, T(0));
   return 1 / sum_lanes<T>(sum);
 }
 
@@ -136,10 +145,10 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
   multiply_scores(p, item, b, weights, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const x = weights + r * stride;
-    const std::size_t n = mask_scores(p, item, b.begin + r, x);
-    factor[r] = exponentials(x, n, b.keys);
+    mask_scores(p, item, b.begin + r, b.keys, x);
+    factor[r] = exponentials(x, b.keys);
     if (p.keep)
-      select(p.keep.row(item, b.begin + r), n, x, p.keep_scale, T(0));
+      select(p.keep.row(item, b.begin + r), p.keys_of(b.begin + r), x, p.keep_scale, T(0));
   }
   // Dividing by the sums after the product is less work.
   gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, 0), p.v.stride,
@@ -158,37 +167,35 @@ template <class T>
 void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x,
                   T* dw) {
   using Batch = simd::Batch<T>;
-  const std::size_t n = mask_scores(p, item, i, x);
-  const T m = largest(x, n);
-  std::size_t filled = 0;
-  if (m != -std::numeric_limits<T>::infinity()) {
-    const bool* const keep = p.keep ? p.keep.row(item, i) : nullptr;
-    if (keep != nullptr)
-      select(keep, n, dw, p.keep_scale, T(0));
-    std::fill(dw + n, dw + whole_lanes<T>(n), T(0));
-    Batch sum(T(0)), inner(T(0));
-    const Batch most(m);
-    for (std::size_t j = 0; j < n; j += lanes<T>) {
-      const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
-      e.store_aligned(x + j);
-      sum += e;
-      inner += e * Batch::load_aligned(dw + j);
-    }
-    const T factor = 1 / sum_lanes<T>(sum);
-    const Batch factors(factor), mean(factor * sum_lanes<T>(inner));
-    for (std::size_t j = 0; j < n; j += lanes<T>) {
-      const Batch w = Batch::load_aligned(x + j) * factors;
-      w.store_aligned(x + j);
-      (w * (Batch::load_aligned(dw + j) - mean)).store_aligned(dw + j);
-    }
-    if (keep != nullptr)
-      select(keep, n, x, p.keep_scale, T(0));
-    filled = n;
+  const std::size_t n = p.keys_of(i);
+  const bool* const keep = p.keep ? p.keep.row(item, i) : nullptr;
+  mask_scores(p, item, i, keys, x);
+  const T m = largest(x, keys);
+  if (m == -std::numeric_limits<T>::infinity()) {
+    std::fill(x, x + keys, T(0));
+    std::fill(dw, dw + keys, T(0));
+    return;
   }
-  if (filled < keys) {
-    std::fill(x + filled, x + keys, T(0));
-    std::fill(dw + filled, dw + keys, T(0));
+  if (keep != nullptr)
+    select(keep, n, dw, p.keep_scale, T(0));
+  fill_from(dw, n, keys, T(0));
+  Batch sum(T(0)), inner(T(0));
+  const Batch most(m);
+  for (std::size_t j = 0; j < keys; j += lanes<T>) {
+    const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
+    e.store_aligned(x + j);
+    sum += e;
+    inner += e * Batch::load_aligned(dw + j);
   }
+  const T factor = 1 / sum_lanes<T>(sum);
+  const Batch factors(factor), mean(factor * sum_lanes<T>(inner));
+  for (std::size_t j = 0; j < keys; j += lanes<T>) {
+    const Batch w = Batch::load_aligned(x + j) * factors;
+    w.store_aligned(x + j);
+    (w * (Batch::load_aligned(dw + j) - mean)).store_aligned(dw + j);
+  }
+  if (keep != nullptr)
+    select(keep, n, x, p.keep_scale, T(0));
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 #pragma once
-// A row times a matrix.  BLAS' gemm copies the matrix into blocks first, which for one row takes
-// longer than the product.
+// A row times a matrix.  gemm packs the matrix first, which for one row takes longer than the
+// product.
 
 #include <cstddef>
 

@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,10 +10,18 @@
 #include <xtensor-blas/xlapack.hpp>
 // (as above)
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/svd.hpp>
 
 namespace xgrad::kernels {
+
+// OpenBLAS' own threads would compete with ours.
+static void use_one_blas_thread() {
+  [[maybe_unused]] static const bool once = [] {
+    if (void* const set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
+      reinterpret_cast<void (*)(int)>(set)(1);
+    return true;
+  }();
+}
 
 // LAPACK counts by columns, so it sees the transpose of a, v diag(s) ut, and what it returns by
 // columns are vt and u by rows.

@@ -243,20 +243,39 @@ constexpr double inv_sqrt_2pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double sqrt_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double gelu_cubic = 0.044715;
 
+// The normal distribution's cumulative function.  Of float32 it is 1/2 + x P(x^2) / Q(x^2) with
+// polynomials that were fitted to it, right to 2e-7: erf is right to 3 units in the last place and
+// takes four times as long, which the sum with 1/2 makes nothing of.
+template <class X>
+static X normal_cdf(const X& x) {
+  if constexpr (std::is_same_v<X, simd::Batch<float>>) {
+    constexpr double p[] = {0.398942271,    0.0342141998,  0.00469356715,
+                            0.000171619826, 6.28800454e-6, 2.19507296e-8};
+    constexpr double q[] = {
+        1, 0.252428559, 0.0288374549, 0.00190089933, 7.40974141e-5, 1.16936544e-6};
+    const X z = x * x;
+    X above = c(x, p[5]), below = c(x, q[5]);
+    for (int i = 4; i >= 0; --i) {
+      above = xsimd::fma(above, z, c(x, p[i]));
+      below = xsimd::fma(below, z, c(x, q[i]));
+    }
+    const X y = xsimd::fma(x, above / below, c(x, 0.5));
+    return where(x > c(x, 5.5), c(x, 1), where(x < c(x, -5.5), c(x, 0), y));
+  } else {
+    return c(x, 0.5) * (c(x, 1) + error_function(x * c(x, std::numbers::sqrt2 / 2)));
+  }
+}
+
 static Tensor gelu_erf(const Tensor& x) {
-  const auto formula = [](const auto& a) {
-    return a * c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
-  };
+  const auto formula = [](const auto& a) { return a * normal_cdf(a); };
   if (Mode::current().decompose) {
     const Scope scope("gelu");
     return formula(x);
   }
-  return elementwise(
-      "gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
-        const auto cdf = c(a, 0.5) * (c(a, 1) + error_function(a * c(a, std::numbers::sqrt2 / 2)));
-        const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
-        return g * (cdf + a * pdf);
-      }));
+  return elementwise("gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
+                       const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
+                       return g * (normal_cdf(a) + a * pdf);
+                     }));
 }
 
 // y = a (1 + tanh u) / 2 with u = sqrt(2 / pi) (a + 0.044715 a^3)

@@ -1,25 +1,13 @@
 // The linear layer's op.
 
-#include <algorithm>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
 
 namespace xgrad {
 namespace {
-
-// Every row of y (rows, n) = bias.
-template <class T>
-void fill_rows(const T* bias, std::size_t rows, std::size_t n, T* y) {
-  const std::size_t grain = std::max<std::size_t>(1, 16384 / std::max<std::size_t>(1, n));
-  kernels::parallel_for(rows, grain, [=](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r)
-      std::copy_n(bias, n, y + r * n);
-  });
-}
 
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.dim() != 2)
@@ -82,11 +70,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const std::size_t rows = numel(detail::leading(shape, 1));
     return dispatch(inputs[0].dtype(), [&]<class T>() {
       auto y = empty_array<T>(shape);
-      const bool biased = inputs[2].defined();
-      if (biased)
-        fill_rows(inputs[2].data<T>(), rows, out, y.data());
       kernels::gemm_parallel(false, true, rows, out, in, T(1), inputs[0].data<T>(), in,
-                             inputs[1].data<T>(), in, biased ? T(1) : T(0), y.data(), out);
+                             inputs[1].data<T>(), in, T(0), y.data(), out,
+                             inputs[2].defined() ? inputs[2].data<T>() : nullptr);
       return Tensor(std::move(y));
     });
   };

@@ -91,7 +91,7 @@ void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blo
       const std::size_t i = order[block * terms + term];
       gemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a + a_blocks.of_item[i] * s.m * s.k,
            lda, b + b_blocks.of_item[i] * s.k * s.n, ldb, term == 0 ? beta : T(1),
-           c + c_blocks.of_item[i] * s.m * s.n, s.n);
+           c + c_blocks.of_item[i] * s.m * s.n, s.n, nullptr);
     }
   };
   constexpr std::size_t piece = 262'144;  // multiplications that are worth a thread

@@ -87,9 +87,11 @@ Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::s
   // Without a graph, little is kept.
   const std::size_t eval_shards = xgrad::parallel::shard_count(blocks_at_once);
   const double eval_rows = at_once(eval_shards) * size(blocks_at_once / eval_shards);
-  return {.text = text,
-          .weights = sizeof(float) * C * (12 * L * C + T + V) * (3 + gradients),
-          .batch = sizeof(float) * T * std::max(train_rows * (L * block + ends), eval_rows * ends)};
+  const double weights = sizeof(float) * C * (12 * L * C + T + V) * (3 + gradients);
+  const double batch =
+      sizeof(float) * T * std::max(train_rows * (L * block + ends), eval_rows * ends);
+  constexpr double kept = 1.0 / 8;  // of what was in use, for reuse
+  return {.text = text, .weights = weights, .batch = batch + kept * (weights + batch)};
 }
 
 std::string describe_needs(const Command& command) { return std::visit(Describe(), command); }

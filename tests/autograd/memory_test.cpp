@@ -1,5 +1,7 @@
 // Blocks of memory: every size, alignment, and what is kept for whom.
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -45,5 +47,37 @@ TEST_CASE("a large block that one thread frees is there for another", "[memory]"
   std::thread([&] { second = allocate_bytes(bytes); }).join();
   CHECK(second == first);
   free_bytes(second, bytes);
+}
+
+TEST_CASE("what is done again and again asks the system for nothing", "[memory]") {
+  constexpr std::size_t bytes = std::size_t{48} << 20, parts = 24;
+  const auto page_faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  // Blocks of one size, and then some of another while most of the first are still there.
+  const auto step = [] {
+    std::vector<void*> blocks;
+    const auto take = [&](std::size_t size) {
+      blocks.push_back(allocate_bytes(size));
+      std::memset(blocks.back(), 1, size);
+    };
+    for (std::size_t i = 0; i < parts; ++i)
+      take(bytes / parts);
+    for (std::size_t i = 0; i < 2; ++i) {
+      free_bytes(blocks.back(), bytes / parts);
+      blocks.pop_back();
+    }
+    for (std::size_t i = 0; i < 4; ++i)
+      take(bytes / parts / 2);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      free_bytes(blocks[i], i < parts - 2 ? bytes / parts : bytes / parts / 2);
+  };
+  step();
+  step();
+  const auto before = page_faults();
+  step();
+  CHECK(page_faults() - before < 200);  // a part has 512 pages
 }
 #endif

@@ -32,10 +32,6 @@ namespace {
 
 constexpr int skipped = 77, timed_out = 78;
 
-// A child's first product would start OpenBLAS' threads again, and OpenBLAS ends the process if it
-// cannot; after a product in the parent it keeps to one thread.
-void use_blas() { matmul(ones({2, 2}), ones({2, 2})); }
-
 // Sanitizers do not survive it if another thread runs: ThreadSanitizer follows no threads of a
 // child, and AddressSanitizer's allocator may have been locked.
 constexpr bool may_fork = !XGRAD_SANITIZER;
@@ -97,7 +93,6 @@ TEST_CASE("threads that cannot be started for want of address space are done wit
           "[threads]") {
   if (!may_fork)
     return;
-  use_blas();
   for (const std::size_t room : {50, 200, 1000}) {
     CAPTURE(room);
     const int code = in_child([&] {
@@ -111,7 +106,6 @@ TEST_CASE("threads that cannot be started for want of address space are done wit
 TEST_CASE("threads that cannot be started for want of processes are done without", "[threads]") {
   if (!may_fork)
     return;
-  use_blas();
   for (const rlim_t processes : {1, 3, 6}) {
     CAPTURE(processes);
     const int code = in_child([&] {
@@ -246,7 +240,6 @@ TEST_CASE("a child may be forked while another thread works", "[threads]") {
 TEST_CASE("a child may be forked while another thread makes Tensors and gradients", "[threads]") {
   const Tensor w = ones({1 << 16}).requires_grad_();
   const auto work = [&w] { sum(w * 2).backward(); };
-  use_blas();
   std::atomic<bool> stop{false};
   std::thread other([&] {
     while (!stop)
