@@ -69,9 +69,9 @@ class Communicator {
 std::shared_ptr<const Communicator> alone();
 
 /// The world that mpirun started this process in; a world of one if it did not.  MPI ends with the
-/// last handle, unless an exception is under way: then the process leaves without a word, and
-/// mpirun ends the others.  RankError if xgrad was built without MPI (XGRAD_MPI) or for another
-/// MPI than mpirun's.
+/// process.  A rank that ends while others wait for it ends them too: they throw RankError.  (One
+/// that ends before it has called this is for mpirun to notice.)  RankError if xgrad was built
+/// without MPI (XGRAD_MPI) or for another MPI than mpirun's.
 std::shared_ptr<const Communicator> world();
 
 /// What mpirun has told this process, before and without world().
@@ -92,8 +92,7 @@ std::string text_of(const Communicator& world, std::size_t rank, std::string tex
 template <class F>
 void together(const Communicator& world, const F& f);
 
-/// Says that all ranks are about to end, and know why: then MPI ends in an orderly way even if an
-/// exception is under way.
+/// Says that all ranks are about to end, and know why.
 void end_together();
 /// Whether that was said, or a call of together() has thrown.
 bool ended_together();

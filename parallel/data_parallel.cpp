@@ -89,6 +89,7 @@ class DataParallel::Step {
         shards_(shard_count(rows, all.options_.shards)),
         range_(shards_of_rank(shards_, all.size(), all.rank())),
         gradients_(parameters, std::vector<Tensor>(shards_)),
+        kept_(parameters, std::vector<const Value*>(shards_)),
         missing_(parameters, range_.second - range_.first) {
     report_.losses.resize(shards_);
     report_.present.resize(parameters);
@@ -101,16 +102,27 @@ class DataParallel::Step {
   }
 
   /// The shards, and what the ranks have made of them together.  False if the batch must stay
-  /// whole.
-  bool run(const detail::RunShard& shard) {
+  /// whole.  `early` begins sums while shards are at work; without it, the ranks first ask each
+  /// other whether there is something to add up.
+  bool run(const detail::RunShard& shard, bool early) {
     std::exception_ptr error;
-    try {
+    const auto attempt = [&](const auto& f) {
+      try {
+        f();
+      } catch (...) {
+        error = std::current_exception();
+        report_.failed = 1;
+      }
+    };
+    attempt([&] {
+      if (early)
+        listen();
       const auto parts =
           detail::run_shards(rows_, shards_, range_,
                              [&](std::size_t s, std::size_t begin, std::size_t end, double weight) {
                                shard_at_work = s;
                                Part part = shard(s, begin, end, weight);
-                               part.gradients.clear();  // deliver() has them, and adds to them
+                               keep(s, std::exchange(part.gradients, {}));
                                return part;
                              });
       report_.whole = parts ? 0 : 1;
@@ -118,42 +130,34 @@ class DataParallel::Step {
         report_.losses[range_.first + i] = (*parts)[i].loss;
         dtype_ = (*parts)[i].dtype;
       }
-    } catch (...) {
-      error = std::current_exception();
-      report_.failed = 1;
-    }
-    // The others wait for this rank's part in any case.
+    });
     const ModeGuard quiet({false, nullptr});
-    if (!gradients_.empty())
-      while (sums_.size() < all_.buckets_.size())
+    if (!early) {
+      ask();
+      if (report_.failed > 0 || report_.whole > 0 || gradients_.empty())
+        return decide(error);
+    }
+    // The others wait for this rank's part in any case: if it has failed, of no value.
+    while (sums_.size() < all_.buckets_.size())
+      if (report_.failed > 0)
         send();
-    sums_.push_back(report_.begin_sum(all_.world()));
+      else
+        attempt([&] { send(); });
+    if (early) {
+      ask();
+      return decide(error);
+    }
     results_ = wait(sums_);
-    report_.read(results_.back());
-    results_.pop_back();
-    if (report_.failed > 0)
-      detail::agree(all_.world(), error);
-    return report_.whole == 0;
+    if (error != nullptr)
+      std::rethrow_exception(error);
+    return true;
   }
 
   double loss() const { return detail::total(report_.losses, dtype_); }
 
-  /// From here on, gradients go to the other ranks as soon as this rank has those of all its
-  /// shards.
-  void listen() {
-    for (std::size_t p = 0; p < gradients_.size(); ++p) {
-      Tensor parameter = all_.parameters_[p].second;
-      if (parameter.requires_grad())
-        hooks_.emplace_back(parameter, parameter.register_hook([this, p](const Tensor& gradient) {
-          deliver(p, gradient);
-          return Tensor();
-        }));
-    }
-  }
-
   LeafGradients gradients() const {
     LeafGradients result;
-    for (std::size_t b = 0; b < results_.size(); ++b) {
+    for (std::size_t b = 0; b < all_.buckets_.size(); ++b) {
       std::size_t at = 0;
       for (const std::size_t p : all_.buckets_[b].parameters) {
         const Tensor& parameter = all_.parameters_[p].second;
@@ -170,12 +174,52 @@ class DataParallel::Step {
   }
 
  private:
-  void deliver(std::size_t parameter, const Tensor& gradient) {
-    if (xgrad::detail::NestedRun::depth() != depth_of_backward)
-      return;
+  /// From here on, gradients go to the other ranks as soon as this rank has those of all its
+  /// shards.
+  void listen() {
+    for (std::size_t p = 0; p < gradients_.size(); ++p) {
+      Tensor parameter = all_.parameters_[p].second;
+      if (parameter.requires_grad())
+        hooks_.emplace_back(parameter, parameter.register_hook([this, p](const Tensor& gradient) {
+          if (xgrad::detail::NestedRun::depth() == depth_of_backward)
+            deliver(p, shard_at_work, gradient);
+          return Tensor();
+        }));
+      else
+        missing_[p] = 0;
+    }
+  }
+
+  /// What a shard's backward has given in the end: the same, unless the loss has changed hooks.
+  void keep(std::size_t shard, const LeafGradients& gradients) {
+    for (const auto& [leaf, gradient] : gradients) {
+      const std::size_t p = all_.numbers_.at(leaf.get());
+      const bool late = kept_[p][shard] == nullptr;
+      if (!late && kept_[p][shard] == gradient.impl().value.get())
+        continue;
+      const std::lock_guard lock(mutex_);
+      if (!late || sums_.size() > all_.bucket_of(p))
+        fail<GraphError>(
+            "DataParallel: while its loss was computed, parameter {} was unfrozen or got a hook; "
+            "do that before backward()",
+            all_.parameters_[p].first);
+      put(p, shard, gradient);
+    }
+  }
+
+  void put(std::size_t parameter, std::size_t shard, const Tensor& gradient) {
+    report_.present[parameter] = 1;
+    kept_[parameter][shard] = gradient.impl().value.get();
+    gradients_[parameter][shard] = gradient.detach();
+  }
+
+  void deliver(std::size_t parameter, std::size_t shard, const Tensor& gradient) {
+    const Tensor& x = all_.parameters_[parameter].second;
+    if (gradient.shape() != x.shape() || gradient.dtype() != x.dtype())
+      return;  // a hook's: the engine refuses it next
     const ModeGuard quiet({false, nullptr});
     const std::lock_guard lock(mutex_);
-    gradients_[parameter][shard_at_work] = gradient.detach();
+    put(parameter, shard, gradient);
     --missing_[parameter];
     const auto complete = [&](const Bucket& bucket) {
       return std::ranges::all_of(bucket.parameters,
@@ -192,17 +236,17 @@ class DataParallel::Step {
     const Bucket& bucket = all_.buckets_[sums_.size()];
     std::vector<Tensor> of_subtrees;
     for (const auto& [begin, end] : subtrees(shards_, range_)) {
+      // What no shard has is -0, which changes no sum.
+      Tensor& flat = of_subtrees.emplace_back(full({bucket.elements}, -0.0, bucket.dtype));
+      if (report_.failed > 0 || report_.whole > 0)
+        continue;
       std::vector<std::vector<Tensor>> lists;
       for (const std::size_t p : bucket.parameters) {
         std::vector<Tensor>& list = lists.emplace_back();
-        for (std::size_t s = begin; s < end; ++s) {
-          report_.present[p] = report_.present[p] > 0 || gradients_[p][s].defined() ? 1 : 0;
+        for (std::size_t s = begin; s < end; ++s)
           list.push_back(std::exchange(gradients_[p][s], {}));
-        }
       }
       foreach_tree_sum_(lists);
-      // What no shard has is -0, which changes no sum.
-      Tensor& flat = of_subtrees.emplace_back(full({bucket.elements}, -0.0, bucket.dtype));
       dispatch(bucket.dtype, [&]<class T>() {
         T* to = xgrad::detail::writable_data<T>(flat);
         for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -215,16 +259,32 @@ class DataParallel::Step {
     sums_.push_back(all_.world().begin_sum(shards_, std::move(of_subtrees)));
   }
 
+  /// Adds up the reports, and waits for all that is on its way.
+  void ask() {
+    sums_.push_back(report_.begin_sum(all_.world()));
+    results_ = wait(sums_);
+    sums_.pop_back();
+    report_.read(results_.back());
+    results_.pop_back();
+  }
+
+  bool decide(const std::exception_ptr& error) const {
+    if (report_.failed > 0)
+      detail::agree(all_.world(), error);
+    return report_.whole == 0;
+  }
+
   const DataParallel& all_;
   std::size_t rows_, shards_;
   ShardRange range_;
   std::mutex mutex_;
-  std::vector<std::vector<Tensor>> gradients_;  // of the parameters, of the shards
-  std::vector<std::size_t> missing_;            // of the parameters: how many shards
+  std::vector<std::vector<Tensor>> gradients_;   // of the parameters, of the shards
+  std::vector<std::vector<const Value*>> kept_;  // which these were
+  std::vector<std::size_t> missing_;             // of the parameters: how many shards
   std::vector<std::pair<Tensor, std::size_t>> hooks_;
   Report report_;
   DType dtype_ = DType::float32;
-  std::vector<std::unique_ptr<PendingSum>> sums_;  // of the buckets; last, of the reports
+  std::vector<std::unique_ptr<PendingSum>> sums_;  // of the buckets
   std::vector<Tensor> results_;
 };
 
@@ -233,8 +293,11 @@ DataParallel::DataParallel(std::vector<std::pair<std::string, Tensor>> named_par
     : parameters_(std::move(named_parameters)), world_(std::move(world)), options_(options) {
   check<ValueError>(options.shards > 0, "DataParallel: a batch cannot be cut into 0 shards");
   check<ValueError>(options.check_interval > 0, "DataParallel: check_interval is 0");
-  for (const auto& [name, x] : parameters_)
-    leaves_.insert(x.handle().get());
+  check<ValueError>(world_ != nullptr, "DataParallel: there is no world");
+  // A Tensor under two names is one parameter.
+  std::erase_if(parameters_, [&](const auto& named) {
+    return !numbers_.try_emplace(named.second.handle().get(), numbers_.size()).second;
+  });
   if (size() == 1)
     return;
   shards_of_rank(options.shards, size(), rank());  // or there are too many ranks
@@ -267,12 +330,14 @@ void DataParallel::share_parameters() {
 
 // The parameters that were used last come first: their gradients are complete first.
 void DataParallel::make_buckets() {
+  bucket_numbers_.resize(parameters_.size());
   for (std::size_t p = parameters_.size(); p-- > 0;) {
     const Tensor& x = parameters_[p].second;
     const std::size_t itemsize = x.dtype() == DType::float32 ? 4 : 8;
     if (buckets_.empty() || buckets_.back().dtype != x.dtype() ||
         buckets_.back().elements * itemsize >= options_.bucket_bytes)
       buckets_.push_back({.parameters = {}, .dtype = x.dtype()});
+    bucket_numbers_[p] = buckets_.size() - 1;
     buckets_.back().parameters.push_back(p);
     buckets_.back().elements += x.numel();
   }
@@ -297,7 +362,7 @@ Part DataParallel::shard_of(const Tensor& loss, double weight) const {
   const BackwardOfShard backward;
   Part part = detail::backward_of(loss, weight);
   for (const auto& [leaf, gradient] : part.gradients)
-    if (!leaves_.contains(leaf.get()))
+    if (!numbers_.contains(leaf.get()))
       fail<GraphError>(
           "DataParallel: the loss depends on a leaf of shape {} that is not one of the parameters, "
           "so the ranks do not add up its gradient",
@@ -312,22 +377,24 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
   if (size() == 1)
     return detail::backward_all(rows, options_.shards, run);
   check<ValueError>(rows > 0, "parallel: a batch without rows");
-  if (batches_++ % options_.check_interval == 0) {
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    check<ValueError>(parameters_[p].second.dtype() == buckets_[bucket_of(p)].dtype,
+                      "DataParallel: parameter {} is {} by now: make it anew after nn::to()",
+                      parameters_[p].first, to_string(parameters_[p].second.dtype()));
+  if (batches_++ % options_.check_interval == 0)
     check_parameters();
-    whole_ = false;
-  }
-  if (!whole_) {
-    Step step(*this, rows, parameters_.size());
-    step.listen();
-    if (step.run(run)) {
-      together(*world_, [&] { accumulate_grads(step.gradients(), false); });
-      return step.loss();
-    }
-    whole_ = Mode::current().observer == nullptr;
+  Step step(*this, rows, parameters_.size());
+  const bool cut = step.run(run, !cautious_);
+  cautious_ = !cut;
+  if (cut) {
+    together(*world_, [&] { accumulate_grads(step.gradients(), false); });
+    return step.loss();
   }
   Part part;
-  together(*world_, [&] { part = run(0, 0, rows, 1); });
-  accumulate_grads(part.gradients, false);
+  together(*world_, [&] {
+    part = run(0, 0, rows, 1);
+    accumulate_grads(part.gradients, false);
+  });
   return detail::total({part.loss}, part.dtype);
 }
 
@@ -342,9 +409,9 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     return all;
   }
   Step step(*this, rows, 0);
-  if (step.run([&](std::size_t, std::size_t begin, std::size_t end, double weight) {
-        return detail::part_of(loss(begin, end), weight);
-      }))
+  if (step.run([&](std::size_t, std::size_t begin, std::size_t end,
+                   double weight) { return detail::part_of(loss(begin, end), weight); },
+               false))
     return step.loss();
   Part part;
   together(*world_, [&] { part = detail::part_of(loss(0, rows), 1); });

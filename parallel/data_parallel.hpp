@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 #include <xgrad/parallel/communicator.hpp>
@@ -28,8 +28,8 @@ struct DataParallelOptions {
 /// number of ranks and threads, so all that follows (clipping, any optimizer) is the same on all
 /// ranks and needs no exchange.
 ///
-/// All ranks make the same calls in the same order.  If one throws, all throw: the rank its own
-/// exception, the others RankError; no grad() has changed.
+/// All ranks make the same calls in the same order, with as many rows.  If one throws, all throw:
+/// the rank its own exception, the others RankError; no grad() has changed.
 class DataParallel {
  public:
   using Options = DataParallelOptions;
@@ -77,14 +77,16 @@ class DataParallel {
   void share_parameters();
   void check_parameters() const;
   void make_buckets();
+  std::size_t bucket_of(std::size_t parameter) const { return bucket_numbers_[parameter]; }
 
   std::vector<std::pair<std::string, Tensor>> parameters_;
-  std::unordered_set<const Tensor::Impl*> leaves_;
+  std::unordered_map<const Tensor::Impl*, std::size_t> numbers_;  ///< of the parameters
   std::shared_ptr<const Communicator> world_;
   Options options_;
   std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_numbers_;  ///< of the parameters
   std::size_t batches_ = 0;
-  bool whole_ = false;  ///< the last batch had to stay whole
+  bool cautious_ = false;  ///< the last batch had to stay whole: ask before anything is sent
 };
 
 }  // namespace xgrad::parallel

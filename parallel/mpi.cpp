@@ -6,9 +6,9 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <exception>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -26,15 +26,40 @@ void must(int code) {
   fail<RankError>("MPI: {}", std::string_view(text, static_cast<std::size_t>(length)));
 }
 
+// A rank that is about to end says so, on a channel of its own: others would wait for it for ever.
+MPI_Comm goodbyes = MPI_COMM_NULL;
+bool someone_is_gone = false;
+
+void check_others() {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point noticed;
+  int here = 0;
+  MPI_Status status;
+  must(MPI_Iprobe(MPI_ANY_SOURCE, 0, goodbyes, &here, &status));
+  if (here == 0)
+    return;
+  if (noticed == Clock::time_point())
+    noticed = Clock::now();
+  // What it sent before may still be on its way.
+  if (Clock::now() - noticed < std::chrono::seconds(2))
+    return;
+  someone_is_gone = true;
+  fail<RankError>("rank {} has ended", status.MPI_SOURCE);
+}
+
 // Messages that are on their way, and the Tensors that they are read from and written to.
 class Messages {
  public:
   ~Messages() {
-    if (done())
+    int all = 0;
+    if (requests_.empty() || (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
+                                          &all, MPI_STATUSES_IGNORE) == MPI_SUCCESS &&
+                              all != 0))
       return;
-    // The memory is about to go, and the others would wait for ever.
-    std::fprintf(stderr, "xgrad: a sum over ranks was abandoned\n");
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    // MPI still writes to this memory, and this process cannot go on with the others.
+    someone_is_gone = true;
+    static std::vector<std::vector<Tensor>> never_freed;
+    never_freed.push_back(std::move(tensors_));
   }
   void send(const Tensor& x, std::size_t to, int tag) {
     start(x, [&](const void* data, int n, MPI_Datatype type, MPI_Request* request) {
@@ -68,7 +93,8 @@ class Messages {
     dispatch(x.dtype(), [&]<class T>() {
       // Ours alone, but for the windows on it.
       post(const_cast<T*>(x.data<T>()), static_cast<int>(x.numel()),
-           std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE, &requests_.emplace_back());
+           std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE,
+           &requests_.emplace_back(MPI_REQUEST_NULL));
     });
   }
 
@@ -108,6 +134,7 @@ class Sum : public PendingSum {
   }
 
   bool poll() override {
+    check_others();
     if (!messages_.done())
       return false;
     if (std::exchange(summed_, true))
@@ -147,6 +174,7 @@ class Mpi : public Communicator {
     int provided = 0;
     must(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
     must(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    must(MPI_Comm_dup(MPI_COMM_WORLD, &goodbyes));
     int rank = 0, size = 1;
     must(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     must(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -155,16 +183,26 @@ class Mpi : public Communicator {
     check<RankError>(provided >= MPI_THREAD_SERIALIZED, "MPI: it allows no threads");
   }
   ~Mpi() override {
-    if (std::uncaught_exceptions() == 0 || ended_together())
+    std::vector<MPI_Request> requests(size_, MPI_REQUEST_NULL);
+    for (std::size_t other = 0; other < size_; ++other)
+      if (other != rank_)
+        MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(other), 0, goodbyes, &requests[other]);
+    if (!someone_is_gone)
       MPI_Finalize();
   }
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
   void broadcast(std::span<std::byte> bytes) const override {
     constexpr std::size_t most = std::size_t{1} << 30;  // MPI counts in int
-    for (std::size_t at = 0; at < bytes.size(); at += most)
-      must(MPI_Bcast(bytes.data() + at, static_cast<int>(std::min(most, bytes.size() - at)),
-                     MPI_BYTE, 0, MPI_COMM_WORLD));
+    for (std::size_t at = 0; at < bytes.size(); at += most) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      must(MPI_Ibcast(bytes.data() + at, static_cast<int>(std::min(most, bytes.size() - at)),
+                      MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+      for (int done = 0; must(MPI_Test(&request, &done, MPI_STATUS_IGNORE)), done == 0;) {
+        check_others();
+        std::this_thread::yield();
+      }
+    }
   }
   std::unique_ptr<PendingSum> begin_sum(std::size_t shards,
                                         std::vector<Tensor> of_subtrees) const override {
@@ -181,10 +219,7 @@ class Mpi : public Communicator {
 }  // namespace
 
 std::shared_ptr<const Communicator> mpi_world() {
-  static std::weak_ptr<const Communicator> existing;  // MPI begins once in a process
-  std::shared_ptr<const Communicator> all = existing.lock();
-  if (all == nullptr)
-    existing = all = std::make_shared<Mpi>();
+  static const auto all = std::make_shared<const Mpi>();  // MPI begins once in a process
   return all;
 }
 
