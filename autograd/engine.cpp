@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
@@ -77,14 +78,13 @@ class Sink::Run {
   struct Task {
     std::uint64_t sequence, arrivals_left;
     std::shared_ptr<Node> node;
-    auto operator<=>(const Task&) const = default;
+    auto operator<=>(const Task&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
 
   void deliver(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = gradient;
-    else if (auto impl = node.keeper.lock();
-             impl != nullptr && impl->node.get() == &node && results_.empty())
+    else if (auto impl = node.keeper.lock(); results_.empty() && impl && impl->node.get() == &node)
       kept_.emplace_back(std::move(impl), gradient);
   }
 
@@ -121,6 +121,7 @@ class Sink::Run {
         wanted_.insert(node);
   }
 
+  detail::NestedRun nested_;
   bool retain_graph_;
   Observer* observer_ = Mode::current().observer;
   ModeGuard mode_;

@@ -22,11 +22,13 @@ struct Allocator {
   template <class U>
   Allocator(const Allocator<U>&) noexcept {}
   T* allocate(std::size_t n) {
+    // NOLINTBEGIN(bugprone-sizeof-expression): where T is a pointer, it is pointers that are stored
     if (n > static_cast<std::size_t>(-1) / (2 * sizeof(T)))
       throw std::bad_array_new_length();
     return static_cast<T*>(allocate_bytes(n * sizeof(T)));
   }
   void deallocate(T* block, std::size_t n) noexcept { free_bytes(block, n * sizeof(T)); }
+  // NOLINTEND(bugprone-sizeof-expression)
   friend bool operator==(const Allocator&, const Allocator&) { return true; }
 };
 

@@ -76,7 +76,7 @@ class Layout {
       parts.push_back(text(position + i * stride, d + 1, indent + 1));
     if (std::cmp_less(head, shape_[d])) {
       parts.push_back(row ? " ..." : "...");
-      for (Size i = shape_[d] - tail; i < shape_[d]; ++i)
+      for (Size i = shape_[d] - static_cast<Size>(tail); i < shape_[d]; ++i)
         parts.push_back(text(position + i * stride, d + 1, indent + 1));
     }
     const std::size_t per_line = row ? elements_per_line(indent) : 1;

@@ -14,19 +14,6 @@ void check_size(const Ids& data, std::size_t block_size, std::string_view part) 
                     part, data.size(), block_size);
 }
 
-/// The blocks that begin at begin(0), begin(1), ...
-template <class F>
-Batch gather(const Ids& data, std::size_t block_size, std::size_t batch_size, F&& begin) {
-  const Shape shape = {batch_size, block_size};
-  Array<std::int64_t> x = empty_array<std::int64_t>(shape), y = empty_array<std::int64_t>(shape);
-  for (std::size_t b = 0; b < batch_size; ++b) {
-    const std::size_t first = begin(b);
-    data.copy(first, block_size, x.data() + b * block_size);
-    data.copy(first + 1, block_size, y.data() + b * block_size);
-  }
-  return {Indices(std::move(x)), Indices(std::move(y))};
-}
-
 }  // namespace
 
 Split split(const Ids& ids, double fraction) {
@@ -36,16 +23,38 @@ Split split(const Ids& ids, double fraction) {
   return {ids.part(0, n), ids.part(n, ids.size() - n)};
 }
 
-Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,
-                   Generator& generator, std::string_view part) {
+std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
+                                       std::size_t batch_size, Generator& generator,
+                                       std::string_view part) {
   check_size(data, block_size, part);
   check<ValueError>(batch_size > 0, "batch_size must be at least 1");
   const std::size_t starts = data.size() - block_size;
   // PyTorch takes 64-bit draws from here on.
   check<ValueError>(starts <= std::numeric_limits<std::uint32_t>::max(),
                     "the {} split is too long: {} characters", part, data.size());
-  return gather(data, block_size, batch_size,
-                [&](std::size_t) { return generator.random() % starts; });
+  numel(Shape{batch_size, block_size});  // ShapeError before anything is drawn
+  std::vector<std::size_t> all(batch_size);
+  for (std::size_t& start : all)
+    start = generator.random() % starts;
+  return all;
+}
+
+Batch blocks_at(const Ids& data, std::size_t block_size, std::span<const std::size_t> starts) {
+  const Shape shape = {starts.size(), block_size};
+  Array<std::int64_t> x = empty_array<std::int64_t>(shape), y = empty_array<std::int64_t>(shape);
+  for (std::size_t b = 0; b < starts.size(); ++b) {
+    check<ValueError>(starts[b] < data.size() && block_size < data.size() - starts[b],
+                      "blocks_at: no block of {} begins at {} of {}", block_size, starts[b],
+                      data.size());
+    data.copy(starts[b], block_size, x.data() + b * block_size);
+    data.copy(starts[b] + 1, block_size, y.data() + b * block_size);
+  }
+  return {Indices(std::move(x)), Indices(std::move(y))};
+}
+
+Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,
+                   Generator& generator, std::string_view part) {
+  return blocks_at(data, block_size, random_starts(data, block_size, batch_size, generator, part));
 }
 
 std::size_t block_count(const Ids& data, std::size_t block_size, std::string_view part) {
@@ -59,8 +68,10 @@ Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first, st
   check<ValueError>(first < blocks && count > 0,
                     "block_batch: no {} blocks from number {} on, of {} in the {} split", count,
                     first, blocks, part);
-  return gather(data, block_size, std::min(count, blocks - first),
-                [&](std::size_t b) { return (first + b) * block_size; });
+  std::vector<std::size_t> starts(std::min(count, blocks - first));
+  for (std::size_t b = 0; b < starts.size(); ++b)
+    starts[b] = (first + b) * block_size;
+  return blocks_at(data, block_size, starts);
 }
 
 }  // namespace xgrad::data

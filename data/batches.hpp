@@ -2,7 +2,9 @@
 // Ids cut into what a model is trained and judged on.
 
 #include <cstddef>
+#include <span>
 #include <string_view>
+#include <vector>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/data/ids.hpp>
@@ -28,6 +30,12 @@ struct Batch {
 /// it in the message.
 Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,
                    Generator& generator, std::string_view part = "training");
+
+/// The same in two steps: where blocks begin, and those that begin there.
+std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
+                                       std::size_t batch_size, Generator& generator,
+                                       std::string_view part = "training");
+Batch blocks_at(const Ids& data, std::size_t block_size, std::span<const std::size_t> starts);
 
 /// How many blocks fit side by side: (size - 1) / block_size.  A loss averaged over all of them has
 /// no sampling noise.  Throws ValueError if not one does.

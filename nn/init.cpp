@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 
 namespace xgrad::nn::init {
@@ -68,22 +69,22 @@ Tensor trunc_normal_(Tensor x, double mean, double std, double a, double b, Gene
 
 Tensor xavier_uniform_(Tensor x, double gain, Generator& generator) {
   const double bound = std::sqrt(3.0) * xavier_std(x, gain, "xavier_uniform_");
-  return x.numel() == 0 ? x : uniform_(x, -bound, bound, generator);
+  return x.numel() == 0 ? x : uniform_(std::move(x), -bound, bound, generator);
 }
 
 Tensor xavier_normal_(Tensor x, double gain, Generator& generator) {
   const double std = xavier_std(x, gain, "xavier_normal_");
-  return x.numel() == 0 ? x : normal_(x, 0, std, generator);
+  return x.numel() == 0 ? x : normal_(std::move(x), 0, std, generator);
 }
 
 Tensor kaiming_uniform_(Tensor x, double a, Generator& generator) {
   const double bound = std::sqrt(3.0) * kaiming_std(x, a, "kaiming_uniform_");
-  return x.numel() == 0 ? x : uniform_(x, -bound, bound, generator);
+  return x.numel() == 0 ? x : uniform_(std::move(x), -bound, bound, generator);
 }
 
 Tensor kaiming_normal_(Tensor x, double a, Generator& generator) {
   const double std = kaiming_std(x, a, "kaiming_normal_");
-  return x.numel() == 0 ? x : normal_(x, 0, std, generator);
+  return x.numel() == 0 ? x : normal_(std::move(x), 0, std, generator);
 }
 
 }  // namespace xgrad::nn::init

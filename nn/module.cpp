@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -22,16 +22,6 @@ std::string tied_target(const std::vector<Alias>& aliases, const std::string& na
     if (name == alias.name || name.starts_with(alias.name + "."))
       return alias.target + name.substr(alias.name.size());
   return {};
-}
-
-bool same_values(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape() || a.dtype() != b.dtype())
-    return false;
-  return dispatch(a.dtype(), [&]<class T>() {
-    return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>(), [](T x, T y) {
-      return std::memcmp(&x, &y, sizeof(T)) == 0;  // NaN equals itself
-    });
-  });
 }
 
 std::string join(const std::vector<std::string>& names) {
@@ -169,7 +159,8 @@ void load_state_dict(const Members& members, const StateDict& state) {
     if (at == expected.end())
       continue;
     const auto [value, is_new] = values.try_emplace(key_of(members, *at->second), name, &tensor);
-    if (!is_new && value->second.first != name && !same_values(*value->second.second, tensor))
+    if (!is_new && value->second.first != name &&
+        !xgrad::detail::same_bits(*value->second.second, tensor))
       conflicts.push_back(fmt::format("{} and {}", value->second.first, name));
   }
   report(problems, "tied in the model but different here", conflicts);

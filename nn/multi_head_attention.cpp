@@ -31,7 +31,8 @@ struct Sizes {
   Size B, T, S, C, H;
 };
 
-Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, Size C, Size H) {
+Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, Size C,
+                    std::size_t heads) {
   const auto& q = query.shape();
   const auto& k = key.shape();
   if (q.size() != 3 || k.size() != 3 || q[2] != C || k[2] != C || q[0] != k[0] ||
@@ -40,7 +41,7 @@ Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value,
         "MultiHeadAttention: query {}, key {}, value {}: they must be (B, T, {}), (B, S, {}), (B, "
         "S, {}), or all without B",
         to_string(q), to_string(k), to_string(value.shape()), C, C, C);
-  return {q[0], q[1], k[1], C, H};
+  return {q[0], q[1], k[1], C, static_cast<Size>(heads)};
 }
 
 // The projections of query, key and value; where two are the same Tensor, by one product.
@@ -137,7 +138,8 @@ Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, 
 
   Tensor y, weights;
   if (call.need_weights) {
-    const double scale = 1 / std::sqrt(static_cast<double>(n.C / n.H));
+    const Size D = n.C / n.H;
+    const double scale = 1 / std::sqrt(static_cast<double>(D));
     Tensor scores = matmul(q * scale, transpose(k, -2, -1));  // (B, H, T, S)
     if (additive != nullptr)
       scores += reshape(*additive, mask_sizes(additive->shape(), n));

@@ -13,8 +13,10 @@ Schedule constant(double lr) {
 
 Schedule step_decay(double lr, std::size_t step_size, double gamma) {
   check<ValueError>(step_size > 0, "step_decay: step_size is 0");
-  return
-      [=](std::size_t step) { return lr * std::pow(gamma, static_cast<double>(step / step_size)); };
+  return [=](std::size_t step) {
+    const std::size_t decays = step / step_size;
+    return lr * std::pow(gamma, static_cast<double>(decays));
+  };
 }
 
 Schedule exponential(double lr, double gamma) {

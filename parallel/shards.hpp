@@ -9,28 +9,31 @@
 
 namespace xgrad::parallel {
 
-/// How many shards a batch of so many rows is cut into.  It depends on nothing else, least of all
-/// on the machine, because the order of the sums depends on it.
-std::size_t shard_count(std::size_t rows);
+/// A shard costs a copy of all gradients, in memory and in time.
+inline constexpr std::size_t default_shards = 4;
+
+/// How many shards a batch of so many rows is cut into: min(rows, most).  It depends on nothing
+/// else, least of all on the machine, because the order of the sums depends on it.
+std::size_t shard_count(std::size_t rows, std::size_t most = default_shards);
 
 /// The loss of rows [begin, end) of a batch: a mean over them in which all weigh the same.
 using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 
-/// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed in
-/// the order of the shards, so they are the same on any number of threads.  `loss` is called by
-/// several threads at a time, each with a graph of its own; it reads what it shares with others and
-/// writes nothing of it.  Hooks on leaves are called for each shard, and
-/// again if a later draw makes the batch run whole.
+/// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed as
+/// a binary tree over the shards, so they are the same on any number of threads.  `loss` is called
+/// by several threads at a time, each with a graph of its own; it reads what it shares with others
+/// and writes nothing of it.  Hooks on leaves are called for each shard, and again if a later draw
+/// makes the batch run whole.
 ///
 /// The batch stays whole where its parts would not be the same: if the loss draws random numbers
 /// (dropout), for then their order counts, and if an Observer looks on (Trace, DetectAnomaly).
 /// A mean of another kind, over all that is not ignored or with terms of its own for the batch, is
 /// not one that can be cut.  If anything throws, no grad() has changed.  ValueError if there are no
 /// rows; ShapeError if the loss has more elements than one.
-double backward(std::size_t rows, const ShardLoss& loss);
+double backward(std::size_t rows, const ShardLoss& loss, std::size_t most_shards = default_shards);
 
 /// The loss alone, in shards, without a graph.
-double mean_loss(std::size_t rows, const ShardLoss& loss);
+double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most_shards = default_shards);
 
 namespace detail {
 

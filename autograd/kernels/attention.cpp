@@ -241,7 +241,7 @@ std::size_t blocks_of(const Attention<T>& p) {
 
 template <class T>
 void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
-  constexpr std::size_t least_work = 64 * 64 * 8;  // multiplications that are worth a thread
+  constexpr std::size_t least_work = 32'768;  // multiplications that are worth a thread
   const std::size_t blocks = blocks_of(p);
   const std::size_t work = std::min(block_rows, p.t) * p.s * (p.d + p.dv);
   parallel_for(p.items * blocks,

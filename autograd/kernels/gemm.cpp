@@ -80,7 +80,7 @@ struct Cut {
 
 // The operand that is not cut is packed once for each piece.  Pieces end where panels do.
 Cut cut(std::size_t m, std::size_t n, std::size_t k) {
-  constexpr std::size_t least_work = 64 * 64 * 64, good_size = 192, most_pieces = 16, edge = 64;
+  constexpr std::size_t least_work = 262'144, good_size = 192, most_pieces = 16, edge = 64;
   const bool by_rows = m >= n;
   const std::size_t size = by_rows ? m : n;
   // One row is as fast as the other operand is read: halves of it stay in the caches of two cores.

@@ -94,12 +94,38 @@ void sgd(std::span<const SgdTask<T>> tasks) {
   });
 }
 
+// A few blocks, of which each level of the tree holds one, stay in the first cache.
+constexpr std::size_t tree_block = 1024;
+
+// Where the sum of elements [begin, begin + n) lies: in a part, or in `room`.
 template <class T>
-void sum_in_order(std::span<const SumTask<T>> tasks) {
+const T* sum_subtree(std::span<const T* const> parts, std::size_t begin, std::size_t n, T* room) {
+  if (parts.size() == 1)
+    return parts.front() == nullptr ? nullptr : parts.front() + begin;
+  std::array<T, tree_block> other;
+  const T* const first = sum_subtree(parts.first(parts.size() / 2), begin, n, room);
+  const T* const second = sum_subtree(parts.subspan(parts.size() / 2), begin, n, other.data());
+  if (second == nullptr)
+    return first;
+  if (first != nullptr)
+    for (std::size_t i = 0; i < n; ++i)
+      room[i] = first[i] + second[i];
+  else if (second == other.data())
+    std::copy_n(second, n, room);
+  else
+    return second;
+  return room;
+}
+
+template <class T>
+void sum_tree(std::span<const SumTask<T>> tasks) {
   run_pieces(tasks, [](const SumTask<T>& t, std::size_t begin, std::size_t end) {
-    using Lanes = simd::Batch<T>;
-    for (const T* addend : t.addends)
-      sweep<T, 1>(addend, {t.sum}, begin, end, [](const Lanes& x, Lanes& sum) { sum = sum + x; });
+    for (; begin < end; begin += tree_block) {
+      const std::size_t n = std::min(end - begin, tree_block);
+      const T* const sum = sum_subtree<T>(t.parts, begin, n, t.sum + begin);
+      if (sum != nullptr && sum != t.sum + begin)
+        std::copy_n(sum, n, t.sum + begin);
+    }
   });
 }
 
@@ -171,8 +197,8 @@ template void adam(std::span<const AdamTask<float>>);
 template void adam(std::span<const AdamTask<double>>);
 template void sgd(std::span<const SgdTask<float>>);
 template void sgd(std::span<const SgdTask<double>>);
-template void sum_in_order(std::span<const SumTask<float>>);
-template void sum_in_order(std::span<const SumTask<double>>);
+template void sum_tree(std::span<const SumTask<float>>);
+template void sum_tree(std::span<const SumTask<double>>);
 template double sum_of_squares(const float*, std::size_t);
 template double sum_of_squares(const double*, std::size_t);
 template double sum_of_powers(const float*, std::size_t, double);

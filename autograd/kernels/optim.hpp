@@ -46,17 +46,18 @@ struct SgdTask {
 template <class T>
 void sgd(std::span<const SgdTask<T>> tasks);
 
-/// The sum of squares, in double.
-/// sum += addends[0], then addends[1], ...
+/// sum = the sum of the parts in the order of a binary tree: the sum of the first half, and of the
+/// rest, added.  A part that is null is left out.  The sum may lie where the first part lies.
 template <class T>
 struct SumTask {
   T* sum = nullptr;
-  std::vector<const T*> addends;
+  std::vector<const T*> parts;
   std::size_t n = 0;
 };
 template <class T>
-void sum_in_order(std::span<const SumTask<T>> tasks);
+void sum_tree(std::span<const SumTask<T>> tasks);
 
+/// The sum of squares, in double.
 template <class T>
 double sum_of_squares(const T* x, std::size_t n);
 /// sum |x|^p, in order.

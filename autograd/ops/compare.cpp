@@ -140,7 +140,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 
 namespace {
 
-Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest, Shape shape) {
+Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest,
+              const Shape& shape) {
   if (axis.n == 0)
     fail<ShapeError>("{}: x {} has no elements to choose from", op, to_string(x.shape()));
   auto y = empty_array<std::int64_t>(shape);

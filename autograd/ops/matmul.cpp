@@ -94,7 +94,7 @@ void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blo
            c + c_blocks.of_item[i] * s.m * s.n, s.n, nullptr);
     }
   };
-  constexpr std::size_t piece = 64 * 64 * 64;  // multiplications that are worth a thread
+  constexpr std::size_t piece = 262'144;  // multiplications that are worth a thread
   if (c_blocks.count < 8 && work >= 16 * piece)
     for (std::size_t block = 0; block < c_blocks.count; ++block)
       run(block, kernels::gemm_parallel<T>);
@@ -211,8 +211,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         "matmul: a {} and b {}: the last dimension of a, {}, must equal the {} of b, {}",
         to_string(a.shape()), to_string(b.shape()), a.size(-1), column ? "only one" : "second last",
         inner);
-  const Tensor c = detail::product("matmul", row ? reshape(a, {1, a.size(0)}) : a, false,
-                                   column ? reshape(b, {b.size(0), 1}) : b, false);
+  Tensor c = detail::product("matmul", row ? reshape(a, {1, a.size(0)}) : a, false,
+                             column ? reshape(b, {b.size(0), 1}) : b, false);
   if (!row && !column)
     return c;
   Dims out(leading(c.shape(), 2));

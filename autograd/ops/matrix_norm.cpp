@@ -78,7 +78,7 @@ Tensor solve_lyapunov(const Tensor& h, const Tensor& c) {
 // is its own transpose, because p is itself a gradient.
 Tensor tall_polar_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
   const Tensor pt = transpose(p, -2, -1), h = matmul(pt, x), inside = matmul(pt, g);
-  const Tensor along = matmul(p, solve_lyapunov(h, inside - transpose(inside, -2, -1)));
+  Tensor along = matmul(p, solve_lyapunov(h, inside - transpose(inside, -2, -1)));
   if (x.size(-2) == x.size(-1))
     return along;
   const Tensor two = expand(2 * eye(x.size(-1), x.dtype()), h.shape());

@@ -26,7 +26,8 @@ void check_parameter(const char* op, const char* name, const Tensor& parameter, 
 
 Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape,
                    const Tensor& weight, const Tensor& bias) {
-  const Shape normalized = to_shape(normalized_shape, op), &shape = x.shape();
+  Shape normalized = to_shape(normalized_shape, op);
+  const Shape& shape = x.shape();
   check<ShapeError>(!normalized.empty(),
                     "{}: normalized_shape is empty: it needs at least one size", op);
   if (normalized.size() > shape.size() ||

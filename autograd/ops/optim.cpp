@@ -1,5 +1,6 @@
 #include <xgrad/autograd/ops/optim.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <type_traits>
@@ -123,26 +124,38 @@ double total_norm(std::span<const Tensor> tensors, double p) {
   return std::isinf(p) ? total : std::pow(total, 1 / p);
 }
 
-void foreach_sum_(std::span<std::vector<Tensor>> lists) {
-  const detail::Timed timed("foreach_sum_");
-  for (std::size_t i = 0; i < lists.size(); ++i)
+void foreach_tree_sum_(std::span<std::vector<Tensor>> lists) {
+  const detail::Timed timed("foreach_tree_sum_");
+  // Which of a list becomes the sum: the first that is defined.  Null if there is nothing to add.
+  std::vector<Tensor*> sums;
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const auto first = std::ranges::find_if(lists[i], &Tensor::defined);
+    Tensor* const sum = first == lists[i].end() ? nullptr : &*first;
     for (const Tensor& x : lists[i])
-      check_fits("foreach_sum_", i, lists[i].front(), "addend", x);
-  for (std::vector<Tensor>& list : lists)
-    if (list.size() > 1)
-      unshare(list.front());
+      if (x.defined())
+        check_fits("foreach_tree_sum_", i, *sum, "addend", x);
+    const bool alone = std::ranges::count_if(lists[i], &Tensor::defined) < 2;
+    sums.push_back(alone ? nullptr : sum);
+    if (!alone)
+      unshare(*sum);
+    else if (sum != nullptr)
+      std::swap(*sum, lists[i].front());
+  }
   Tasks<kernels::SumTask> tasks;
-  for (std::vector<Tensor>& list : lists)
-    if (list.size() > 1)
-      dispatch(list.front().dtype(), [&]<class T>() {
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    if (Tensor* const sum = sums[i])
+      dispatch(sum->dtype(), [&]<class T>() {
         auto& task = std::get<std::vector<kernels::SumTask<T>>>(tasks).emplace_back();
-        task.sum = detail::writable_data<T>(list.front());
-        task.n = static_cast<std::size_t>(list.front().numel());
-        for (std::size_t k = 1; k < list.size(); ++k)
-          task.addends.push_back(list[k].data<T>());
+        task.sum = detail::writable_data<T>(*sum);
+        task.n = static_cast<std::size_t>(sum->numel());
+        for (const Tensor& x : lists[i])
+          task.parts.push_back(x.defined() ? x.data<T>() : nullptr);
       });
-  kernels::sum_in_order<float>(std::get<0>(tasks));
-  kernels::sum_in_order<double>(std::get<1>(tasks));
+  kernels::sum_tree<float>(std::get<0>(tasks));
+  kernels::sum_tree<double>(std::get<1>(tasks));
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    if (sums[i] != nullptr)
+      std::swap(*sums[i], lists[i].front());
 }
 
 void foreach_mul_(std::span<Tensor> tensors, double factor) {

@@ -42,9 +42,10 @@ void sgd_step(std::span<SgdStep> steps);
 /// the number of threads.
 double total_norm(std::span<const Tensor> tensors, double p);
 
-/// The first Tensor of each list becomes the sum of the list, in its order.  ShapeError if a list's
-/// Tensors differ in shape or dtype.
-void foreach_sum_(std::span<std::vector<Tensor>> lists);
+/// The first Tensor of each list becomes the sum of the list in the order of a binary tree: the sum
+/// of the first half of the list, and of the rest, added.  Undefined Tensors are left out.
+/// ShapeError if a list's Tensors differ in shape or dtype.
+void foreach_tree_sum_(std::span<std::vector<Tensor>> lists);
 
 /// x *= factor for each (torch._foreach_mul_).
 void foreach_mul_(std::span<Tensor> tensors, double factor);

@@ -44,7 +44,7 @@ Shape infer_shape(const char* op, const Tensor& x, Dims sizes) {
     }
     *inferred = static_cast<std::int64_t>(n / known);
   }
-  const Shape shape = to_shape(sizes, op);
+  Shape shape = to_shape(sizes, op);
   if (std::cmp_not_equal(numel(shape), n))
     fail<ShapeError>("{}: x {} has {} but sizes {} make {}", op, to_string(x.shape()),
                      counted(n, "element", "elements"), list(sizes), numel(shape));

@@ -11,7 +11,6 @@
 #include <string>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
-#include <xgrad/parallel/shards.hpp>
 
 #include "output.hpp"
 #include "progress.hpp"
@@ -29,15 +28,16 @@ GPT without_dropout(const GPT& model) {
   return copy;
 }
 
-double mean_loss(const GPT& model, const xgrad::Indices& x, const xgrad::Indices& y) {
-  return xgrad::parallel::mean_loss(
+double mean_loss(const Ranks& ranks, const GPT& model, const xgrad::Indices& x,
+                 const xgrad::Indices& y) {
+  return ranks.mean_loss(
       [&](const auto& inputs, const auto& targets) { return model.loss(inputs, targets); }, x, y);
 }
 
 }  // namespace
 
-std::optional<double> validation_loss(const GPT& model, const xgrad::data::Ids& part,
-                                      const Stop& stop) {
+std::optional<double> validation_loss(const Ranks& ranks, const GPT& model,
+                                      const xgrad::data::Ids& part, const Stop& stop) {
   const GPT evaluated = without_dropout(model);
   const std::size_t block_size = model.config.block_size;
   const std::size_t blocks = xgrad::data::block_count(part, block_size);
@@ -46,15 +46,15 @@ std::optional<double> validation_loss(const GPT& model, const xgrad::data::Ids& 
     if (stop(static_cast<double>(done) / static_cast<double>(blocks)))
       return std::nullopt;
     const auto [x, y] = xgrad::data::block_batch(part, block_size, done, blocks_at_once);
-    total += mean_loss(evaluated, x, y) * static_cast<double>(x.size(0));
+    total += mean_loss(ranks, evaluated, x, y) * static_cast<double>(x.size(0));
     done += x.size(0);
   }
   return total / static_cast<double>(blocks);
 }
 
-std::optional<double> estimate_loss(const GPT& model, const xgrad::data::Ids& part,
-                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
-                                    const Stop& stop) {
+std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
+                                    const xgrad::data::Ids& part, std::size_t batch_size,
+                                    std::size_t batches, std::uint64_t seed, const Stop& stop) {
   const GPT evaluated = without_dropout(model);
   xgrad::Generator generator(seed);
   double total = 0;
@@ -63,12 +63,12 @@ std::optional<double> estimate_loss(const GPT& model, const xgrad::data::Ids& pa
       return std::nullopt;
     const auto [x, y] =
         xgrad::data::random_batch(part, model.config.block_size, batch_size, generator);
-    total += mean_loss(evaluated, x, y);
+    total += mean_loss(ranks, evaluated, x, y);
   }
   return total / static_cast<double>(batches);
 }
 
-double shown_validation_loss(const GPT& model, const xgrad::data::Ids& part) {
+double shown_validation_loss(const Ranks& ranks, const GPT& model, const xgrad::data::Ids& part) {
   using Clock = std::chrono::steady_clock;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto begin = Clock::now();
@@ -83,7 +83,7 @@ double shown_validation_loss(const GPT& model, const xgrad::data::Ids& part) {
     }
     return false;
   };
-  const double loss = validation_loss(model, part, show).value();
+  const double loss = validation_loss(ranks, model, part, show).value();
   if (shown != begin)
     std::fprintf(stderr, "\r\x1b[K");
   return loss;
@@ -105,7 +105,12 @@ void evaluate(const EvalOptions& options) {
   const Source source = open_text(options.data, options.checkpoint, notes, block_size);
   if (!notes.text.empty() && checksum(source.ids) != notes.text)
     warn(fmt::format("{}: another text than the model was trained on", source.name));
-  print_validation_loss(shown_validation_loss(trained.model, source.ids.validation), source,
+  // As training has cut its batches, so the loss is the same to the bit.
+  const auto* const shards = notes.config.find<std::uint64_t>("shards");
+  const Ranks one(
+      {}, xgrad::parallel::alone(),
+      {.shards = shards != nullptr && *shards > 0 ? *shards : xgrad::parallel::default_shards});
+  print_validation_loss(shown_validation_loss(one, trained.model, source.ids.validation), source,
                         block_size);
 }
 

@@ -5,16 +5,20 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <string>
+#include <thread>
 #include <variant>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
+#include <xgrad/parallel/communicator.hpp>
 
 #include "command_line/command_line.hpp"
 #include "evaluate.hpp"
@@ -23,11 +27,22 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "sample.hpp"
+#include "start.hpp"
 #include "train.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
 namespace {
+
+/// The processors of a machine are for all of its ranks, unless mpirun has given each its own, or
+/// somebody has said how many threads there should be.
+std::size_t share_of_processors(const xgrad::parallel::Launched& launched) {
+  const std::size_t all = xgrad::num_threads();
+  if (launched.neighbours <= 1 || std::getenv("OMP_NUM_THREADS") != nullptr ||
+      all < std::thread::hardware_concurrency())
+    return 0;
+  return std::max<std::size_t>(1, all / launched.neighbours);
+}
 
 void use_threads(std::size_t threads) {
   if (threads == 0)
@@ -39,13 +54,16 @@ void use_threads(std::size_t threads) {
 }
 
 struct Run {
+  const World& world;
+
   int operator()(const Help& help) const {
     fmt::print("{}", help.text);
     return 0;
   }
   int operator()(const TrainOptions& options) const {
-    use_threads(options.threads);
-    return train(options);
+    const auto launched = xgrad::parallel::launched();
+    use_threads(options.threads > 0 ? options.threads : share_of_processors(launched));
+    return train(options, world);
   }
   int operator()(const EvalOptions& options) const {
     use_threads(options.threads);
@@ -83,32 +101,69 @@ int flushed(int code) {
   return 1;
 }
 
+/// The first of several processes speaks for all, unless it does not know.
+int failed(const xgrad::parallel::Launched& launched, const std::string& why) {
+  warn(why);
+  if (launched.rank > 0 && !xgrad::parallel::ended_together())
+    fmt::print(stderr, "char_transformer: rank {}: {}\n", launched.rank, why);
+  return 1;
+}
+
+int run(int argc, char** argv, const World& world) {
+  const xgrad::parallel::Launched launched = xgrad::parallel::launched();
+  Command command;
+  try {
+    command = parse_command(argc, argv);
+    if (launched.size > 1 && !std::holds_alternative<TrainOptions>(command))
+      throw command_line::UsageError(
+          "char_transformer: of the commands, only train works on several processes");
+    return flushed(std::visit(Run{world}, command));
+  } catch (const command_line::UsageError& error) {  // on all ranks
+    xgrad::parallel::end_together();
+    if (launched.rank == 0)
+      fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const NotFinite& error) {  // on all ranks
+    xgrad::parallel::end_together();
+    warn(error.what());
+    return 3;
+  } catch (const std::bad_alloc&) {
+    return failed(launched, "not enough memory" + describe_needs(command));
+  } catch (const std::exception& error) {
+    return failed(launched, error.what());
+  }
+}
+
+/// One of several processes.
+int run_rank(int argc, char** argv) {
+  World world;
+  try {
+    world = xgrad::parallel::world();
+    std::string line;
+    for (int i = 1; i < argc; ++i)
+      line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
+    check_same(*world, {{"the command line", line}});
+  } catch (const xgrad::parallel::RankError& error) {  // on all ranks
+    warn(error.what());
+    return 1;
+  }
+  const int code = run(argc, argv, world);
+  std::fflush(nullptr);
+  if (code != 0 && !xgrad::parallel::ended_together())
+    std::_Exit(code);  // the others wait for this rank; mpirun ends them when it is gone
+  return code;
+}
+
 int main(int argc, char** argv) {
 #if defined(__GLIBC__)
   // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
   occupy_closed_streams();
-  Command command;
-  try {
-    command = parse_command(argc, argv);
-    return flushed(std::visit(Run(), command));
-  } catch (const command_line::UsageError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  } catch (const NotFinite& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "char_transformer: {}\n", error.what());
-    return 3;
-  } catch (const std::bad_alloc&) {
-    std::fflush(stdout);
-    fmt::print(stderr, "char_transformer: not enough memory{}\n", describe_needs(command));
-    return 1;
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "char_transformer: {}\n", error.what());
-    return 1;
-  }
+  const xgrad::parallel::Launched launched = xgrad::parallel::launched();
+  if (launched.rank > 0)
+    be_silent();
+  return launched.size > 1 ? run_rank(argc, argv) : run(argc, argv, xgrad::parallel::alone());
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ Command parse_command(int argc, const char* const* argv) {
       "--resume", train.resume, "[DIR|FILE|auto]",
       "go on with a run; auto: that in --out, or the latest unfinished one, or else a new one");
   train_flags.path("--init-from", train.init_from, "FILE",
-                   "begin with the weights of a checkpoint");
+                   "begin a new run with the weights of a checkpoint");
   train_flags.number("--save-interval", train.save_interval, {1, many},
                      "steps between saves [each evaluation]");
   train_flags.number("--keep", train.keep, {0, many}, "keep the last N saves, too [0]");
@@ -146,6 +146,10 @@ Command parse_command(int argc, const char* const* argv) {
   if (train_flags.given()) {
     apply_preset(train_flags, train);
     train.program = argv[0];
+    if (!train.init_from.empty() && train.resumes_by_name())
+      line.refuse(fmt::format(
+          "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
+          *train.resume));
     const bool from_file = train.resume || !train.init_from.empty();
     if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
       line.refuse(*wrong);

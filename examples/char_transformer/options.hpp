@@ -27,6 +27,9 @@ struct TrainOptions {
   std::optional<std::size_t> save_interval;  ///< none: at each evaluation
   std::optional<std::size_t> keep;           ///< none: 0, or what the run had
   std::set<std::string> given;               ///< the flags that the command line has
+
+  /// Whether --resume names what to go on with, and not just whatever there is.
+  bool resumes_by_name() const { return resume && !resume->empty() && *resume != "auto"; }
 };
 
 struct EvalOptions {

@@ -9,13 +9,20 @@ namespace char_transformer {
 /// opened takes their place and what is printed goes there.
 void occupy_closed_streams();
 
-/// Writes to standard output, at once.  Never throws.
+/// From here on, say(), draw() and warn() do nothing: another process speaks for this one.
+void be_silent();
+
+/// Writes to standard output, at once.  Names of files, and what a model has learnt to write, may
+/// hold what a terminal obeys: there they are made printable.
 void say(std::string_view text);
 
-/// The errno of the first write of say() that failed; 0 if none did.
+/// The same of text that a terminal is to obey.
+void draw(std::string_view text);
+
+/// The errno of the first write of these that failed; 0 if none did.
 int output_error();
 
-/// Writes a line to standard error, with the program's name before it.  Never throws.
+/// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);
 
 }  // namespace char_transformer

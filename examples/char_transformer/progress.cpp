@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
 
@@ -60,7 +61,8 @@ Progress::Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_s
       steps_(steps),
       tokens_per_step_(tokens_per_step),
       every_(round_interval(steps)),
-      terminal_(::isatty(STDOUT_FILENO) == 1) {}
+      // mpirun gives its processes terminals of their own, wherever their output goes.
+      terminal_(::isatty(STDOUT_FILENO) == 1 && xgrad::parallel::launched().size == 1) {}
 
 std::string Progress::describe(const StepRecord& r) const {
   const auto digits = static_cast<int>(std::to_string(steps_).size());
@@ -82,7 +84,7 @@ void Progress::step(const StepRecord& record) {
   if (terminal_) {
     if (silence < redraw_after && !last)
       return;
-    say(fmt::format("\r{}\x1b[K{}", fit(describe(record)), last ? "\n" : ""));
+    draw(fmt::format("\r{}\x1b[K{}", fit(describe(record)), last ? "\n" : ""));
   } else {
     if (record.step % every_ != 0 && silence < longest_silence && !last)
       return;
@@ -92,13 +94,18 @@ void Progress::step(const StepRecord& record) {
 }
 
 void Progress::line(const std::string& text) {
-  say(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", text));
+  clear();
+  say(text + "\n");
 }
 
 void Progress::warn(const std::string& text) {
-  if (terminal_)
-    say("\r\x1b[K");
+  clear();
   char_transformer::warn(text);
+}
+
+void Progress::clear() const {
+  if (terminal_)
+    draw("\r\x1b[K");
 }
 
 }  // namespace char_transformer

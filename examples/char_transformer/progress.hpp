@@ -32,6 +32,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   std::string describe(const StepRecord& record) const;
+  void clear() const;
 
   std::size_t first_;
   std::size_t steps_;

@@ -59,6 +59,10 @@ const std::vector<FieldGroup>& recipe_fields() {
              &Recipe::gradient_accumulation_steps,
              {1, 65536},
              "batches in a step"},
+        Size{"--shards",
+             &Recipe::shards,
+             {1, 4096},
+             "parts of a batch that are computed on their own; at least one for each rank"},
         Real{"--weight-decay", &Recipe::weight_decay, {0, 10}, "of matrices"},
         Real{"--beta1", &Recipe::beta1, {0, 1, false, true}, "AdamW's, for the gradient"},
         Real{"--beta2", &Recipe::beta2, {0, 1, false, true}, "AdamW's, for its square"},
@@ -92,7 +96,8 @@ Recipe read_recipe(const Json& config, const std::string& path) {
     const std::string key = key_of(field.flag);
     if (const auto value = value_in(config, key, field))
       recipe.*field.member = *value;
-    else if (key != "patience" || config.find(key) != nullptr)  // older files have none
+    // Older files have none.
+    else if ((key != "patience" && key != "shards") || config.find(key) != nullptr)
       throw xgrad::FileError(
           fmt::format("{}: its configuration does not say how it is trained: '{}' is missing or "
                       "not what {} takes",

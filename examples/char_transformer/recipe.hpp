@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 #include <xgrad/io/json.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 #include "command_line/command_line.hpp"
 
@@ -28,6 +29,7 @@ struct Recipe {
   std::size_t lr_decay_iters = 2000;
   std::size_t max_iters = 2000;
   std::size_t gradient_accumulation_steps = 1;
+  std::size_t shards = xgrad::parallel::default_shards;
   double weight_decay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.99;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -97,11 +98,11 @@ bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& eval
 }
 
 std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
-  const std::string& given = options.resume.value();
-  if (!given.empty() && given != "auto") {
+  if (options.resumes_by_name()) {
+    const std::string& given = *options.resume;
     if (!fs::is_directory(given))  // a link goes on where it leads
       return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
-    if (const auto path = checkpoint_in(given))
+    if (auto path = checkpoint_in(given))
       return path;
     throw FileError(fmt::format(
         "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
@@ -192,7 +193,9 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";
-  return fmt::format("{} train --resume {}{}", quoted(options.program),
+  const std::size_t ranks = xgrad::parallel::launched().size;
+  return fmt::format("{}{} train --resume {}{}",
+                     ranks > 1 ? fmt::format("mpirun -n {} ", ranks) : "", quoted(options.program),
                      quoted(ambiguous ? "./" + folder : folder),
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }

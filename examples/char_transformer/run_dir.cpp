@@ -12,6 +12,7 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/io/safetensors.hpp>
 
 namespace char_transformer {
 namespace {
@@ -82,6 +83,17 @@ void remove_temporaries(const std::string& folder) {
 bool is_checkpoint_name(const std::string& name) {
   static const std::regex kept(R"(checkpoint-\d+\.safetensors)");
   return name == checkpoint_name || name == best_name || std::regex_match(name, kept);
+}
+
+std::uint64_t step_of(const std::string& checkpoint) {
+  std::uint64_t step = 0;
+  try {
+    const xgrad::io::SafetensorsFile file(checkpoint);
+    if (const auto found = file.metadata().find("step"); found != file.metadata().end())
+      std::from_chars(found->second.data(), found->second.data() + found->second.size(), step);
+  } catch (const FileError&) {
+  }
+  return step;
 }
 
 /// Throws FileError if the folder holds more than it may.

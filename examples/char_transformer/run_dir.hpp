@@ -16,6 +16,9 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
 /// Whether it is the name of a checkpoint in a run's folder: one of these, or one that was kept.
 bool is_checkpoint_name(const std::string& name);
+/// The steps made when a checkpoint was saved, of which only the header is read; 0 if there is
+/// none.
+std::uint64_t step_of(const std::string& checkpoint);
 
 class RunDir {
  public:

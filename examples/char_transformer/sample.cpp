@@ -1,9 +1,7 @@
 #include "sample.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -29,12 +27,6 @@ xgrad::data::Ids encode_prompt(const std::string& prompt,
   return {0};
 }
 
-/// A model may have learnt to write what a terminal obeys.  A file gets what it wrote.
-void write(const std::string& text_of_model) {
-  static const bool is_terminal = ::isatty(::fileno(stdout)) != 0;
-  say(is_terminal ? xgrad::printable(text_of_model) : text_of_model);
-}
-
 }  // namespace
 
 void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& characters,
@@ -42,16 +34,16 @@ void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& ch
   const xgrad::data::Ids prompt = encode_prompt(options.prompt, characters);
   auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
   prompt.copy(0, prompt.size(), ids.data());
-  write(characters.decode(prompt));
+  say(characters.decode(prompt));
 
   xgrad::Generator generator(options.seed);
   model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator,
                  {.temperature = options.temperature,
                   .top_k = options.top_k,
                   .on_token = [&](std::span<const std::int64_t> token) {
-                    write(characters.decode(xgrad::data::Ids(token)));
+                    say(characters.decode(xgrad::data::Ids(token)));
                   }});
-  write("\n");
+  say("\n");
 }
 
 void sample(const SampleOptions& options) {

@@ -28,7 +28,7 @@ namespace {
 /// What to do about a text that has no whole block to train on or to validate on.
 std::string advice(const data::Split& ids, std::size_t block_size, bool trained) {
   const auto least = [](std::size_t size) { return 10 * size + 1; };  // a tenth is to validate on
-  const std::string longer = fmt::format("give at least {} characters", least(block_size));
+  std::string longer = fmt::format("give at least {} characters", least(block_size));
   const std::size_t most = std::min(ids.train.size(), ids.validation.size());
   if (trained)
     return longer;

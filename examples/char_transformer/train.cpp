@@ -15,18 +15,14 @@
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/chrome_trace.hpp>
 
-#include "command_line/command_line.hpp"
 #include "evaluate.hpp"
-#include "needs.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "resume.hpp"
-#include "run_dir.hpp"
 #include "sample.hpp"
 #include "saves.hpp"
-#include "source.hpp"
+#include "start.hpp"
 #include "stop.hpp"
-#include "trained_model.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
@@ -37,23 +33,24 @@ constexpr std::size_t profile_from = 10, profiled_steps = 10;
 
 class Run {
  public:
-  /// A new run, or one that is resumed after so many steps.
-  Run(const TrainOptions& options, const Source& source, Training& training, RunDir& run_dir,
-      std::optional<std::uint64_t> resumed = {}, const Evaluations& evaluations = {})
-      : options_(options),
-        recipe_(options.recipe),
-        source_(source),
+  /// A new run, or one that is resumed after so many steps.  Of several ranks, the first writes.
+  Run(Start& start, Training& training)
+      : options_(start.options),
+        recipe_(options_.recipe),
+        source_(start.source),
         training_(training),
-        run_dir_(run_dir),
-        first_(resumed.value_or(0)),
+        ranks_(training.ranks()),
+        writes_(ranks_.rank() == 0),
+        run_dir_(*start.run_dir),
+        first_(start.resumed.value_or(0)),
         steps_(first_),
-        notes_{.config = to_json(options, source.characters.size()),
-               .characters = source.characters,
-               .text = checksum(source.ids),
-               .evaluations = evaluations},
+        notes_{.config = to_json(options_, source_.characters.size()),
+               .characters = source_.characters,
+               .text = checksum(source_.ids),
+               .evaluations = start.evaluations},
         progress_(first_, recipe_.max_iters, training.tokens_per_step()),
         saves_(
-            run_dir, options.keep.value_or(0), resumed,
+            run_dir_, options_.keep.value_or(0), start.resumed,
             [this](const std::string& path) { write(path); },
             [this](const std::string& line) { progress_.warn(line); }) {}
 
@@ -62,19 +59,22 @@ class Run {
 
  private:
   void describe() const;
+  std::string workers() const;
   double estimated_seconds(double ms_per_token) const;
   bool evaluation_pending() const {
     return evaluation_due(recipe_, steps_) && notes_.evaluations.last != steps_;
   }
+  bool stopped();
   bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
+  void save_missing_best();
   void make_steps();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
-  std::optional<double> evaluate() const;
+  std::optional<double> evaluate();
   void open_folder();
   void log(const StepRecord& record);
   void write(const std::string& path);
-  int stopped();
+  int interrupted();
   int completed();
   int exit_code(int code);
 
@@ -82,6 +82,8 @@ class Run {
   const Recipe& recipe_;
   const Source& source_;
   Training& training_;
+  const Ranks& ranks_;
+  const bool writes_;
   RunDir& run_dir_;
   std::uint64_t first_;  ///< steps made before
   std::uint64_t steps_;  ///< steps made
@@ -90,8 +92,16 @@ class Run {
   Saves saves_;
   std::optional<double> val_loss_;  ///< over the whole validation split, in the end
   const StopSignals* signals_ = nullptr;
-  int signal_ = 0;
+  int signal_ = 0;  ///< that any rank has received
+  bool folder_open_ = false;
 };
+
+/// "2 threads", "4 ranks of 1 thread".
+std::string Run::workers() const {
+  const std::size_t n = xgrad::num_threads();
+  const std::string threads = fmt::format("{} thread{}", n, n == 1 ? "" : "s");
+  return ranks_.size() == 1 ? threads : fmt::format("{} ranks of {}", ranks_.size(), threads);
+}
 
 void Run::describe() const {
   say(fmt::format("Model: n_layer {}, n_head {}, n_embd {}: {} parameters.\n", recipe_.n_layer,
@@ -103,10 +113,10 @@ void Run::describe() const {
                   source_.name, format_count(train + validation), source_.characters.size(),
                   format_count(train), format_count(validation)));
   const std::size_t n = recipe_.gradient_accumulation_steps;
-  say(fmt::format("Steps: {} of {} characters ({}{} blocks of {}), on {} threads ({}), seed {}.\n",
+  say(fmt::format("Steps: {} of {} characters ({}{} blocks of {}), on {} ({}), seed {}.\n",
                   format_count(recipe_.max_iters), format_count(training_.tokens_per_step()),
                   n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size,
-                  recipe_.block_size, xgrad::num_threads(), xgrad::simd_name(), options_.seed));
+                  recipe_.block_size, workers(), xgrad::simd_name(), options_.seed));
   if (recipe_.max_iters > 0 && recipe_.max_iters <= recipe_.warmup_iters)
     say(fmt::format(
         "Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
@@ -123,7 +133,20 @@ double Run::estimated_seconds(double ms_per_token) const {
            static_cast<double>(recipe_.batch_size * recipe_.block_size) +
        static_cast<double>(source_.ids.validation.size())) /
           3;
-  return ms_per_token * tokens / 1000;
+  // A rank computes so many of the shards, or all of them if it draws random numbers.
+  const std::size_t shards = std::min(recipe_.shards, recipe_.batch_size), n = ranks_.size();
+  const double share =
+      recipe_.dropout > 0 ? 1
+                          : static_cast<double>((shards + n - 1) / n) / static_cast<double>(shards);
+  return ms_per_token * tokens * (n == 1 ? 1 : share) / 1000;
+}
+
+/// Whether to end early: on all ranks, if one was asked to.
+bool Run::stopped() {
+  signal_ = signals_->received();
+  if (ranks_.size() > 1)
+    signal_ = static_cast<int>(std::ranges::max(gather(ranks_.world(), signal_)));
+  return signal_ != 0;
 }
 
 void Run::write(const std::string& path) {
@@ -135,13 +158,18 @@ void Run::write(const std::string& path) {
 
 /// A folder is made when there is something to put in it.
 void Run::open_folder() {
-  if (run_dir_.is_open())
+  if (std::exchange(folder_open_, true))
     return;
-  run_dir_.open(format_folder_notes(options_, source_.characters.size()), first_);
+  together(ranks_.world(), [this] {
+    if (writes_)
+      run_dir_.open(format_folder_notes(options_, source_.characters.size()), first_);
+  });
   progress_.line(fmt::format("Run:   {}", run_dir_.path()));
 }
 
 void Run::log(const StepRecord& record) {
+  if (!writes_)
+    return;
   Metrics& metrics = run_dir_.metrics();
   const bool all_were_written = metrics.unwritten() == 0;
   if (!metrics.log(record) && all_were_written)
@@ -149,11 +177,11 @@ void Run::log(const StepRecord& record) {
 }
 
 /// The whole validation split after the last step, an estimate after every eval_interval steps.
-std::optional<double> Run::evaluate() const {
-  const auto stop = [this](double) { return signals_->received() != 0; };
+std::optional<double> Run::evaluate() {
+  const auto stop = [this](double) { return stopped(); };
   if (steps_ == recipe_.max_iters)
-    return validation_loss(training_.model(), source_.ids.validation, stop);
-  return estimate_loss(training_.model(), source_.ids.validation, recipe_.batch_size,
+    return validation_loss(ranks_, training_.model(), source_.ids.validation, stop);
+  return estimate_loss(ranks_, training_.model(), source_.ids.validation, recipe_.batch_size,
                        recipe_.eval_iters, options_.seed, stop);
 }
 
@@ -177,11 +205,11 @@ void Run::conclude(std::optional<StepRecord> record) {
   }
   if (record)
     log(*record);
-  if (lowest)  // before the checkpoint, which says which is the best
+  if (lowest && writes_)  // before the checkpoint, which says which is the best
     saves_.save_best();
   const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
   const bool save_point = steps_ % interval == 0 && !evaluation_pending();
-  if (!ended() && (save_point || saves_.retry_due()))
+  if (writes_ && !ended() && (save_point || saves_.retry_due()))
     saves_.save(steps_, save_point);
 }
 
@@ -194,18 +222,32 @@ void Run::show(const xgrad::Profile& profile) {
   }
 }
 
+/// Of a run that goes on: what it begins with may be the best.
+void Run::save_missing_best() {
+  if (!best_is_missing(run_dir_, notes_.evaluations))
+    return;
+  const std::uint64_t step = notes_.evaluations.best->step;
+  if (step != steps_) {
+    warn(fmt::format("{}: the model of the lowest loss, after {} steps, is not in it",
+                     run_dir_.best(), step));
+    return;
+  }
+  open_folder();
+  saves_.save_best();
+}
+
 void Run::make_steps() {
   const StopSignals signals;
   signals_ = &signals;
-  const auto stopped = [&] { return signals.received() != 0; };
-  if (const auto ms = training_.measure(options_.seed, stopped))
+  if (const auto ms = training_.measure(options_.seed, [&] { return signals.received() != 0; }))
     say(fmt::format("Time:  about {}.\n", format_duration(std::max(1.0, estimated_seconds(*ms)))));
   std::optional<xgrad::Profile> profile;
   const std::uint64_t profile_at = std::min<std::uint64_t>(
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
+  save_missing_best();
   if (evaluation_pending() && !stopped()) {  // it was interrupted
     open_folder();
-    conclude(run_dir_.metrics().last(steps_ - 1));
+    conclude(writes_ ? run_dir_.metrics().last(steps_ - 1) : std::nullopt);
   }
   while (!ended() && !stopped()) {
     if (options_.profile && steps_ == profile_at)
@@ -214,23 +256,27 @@ void Run::make_steps() {
     ++steps_;
     open_folder();
     if (profile && (steps_ == profile_at + profiled_steps || steps_ == recipe_.max_iters)) {
-      show(*profile);
+      if (writes_)
+        show(*profile);
       profile.reset();
     }
     progress_.step(record);
     conclude(record);
   }
-  signal_ = ended() ? 0 : signals.received();
-  if (signal_ == 0 || run_dir_.is_open()) {
+  if (ended())
+    signal_ = 0;
+  if (signal_ == 0 || folder_open_) {
     open_folder();
-    saves_.save(steps_, ended());
-    run_dir_.unlock();  // what follows may be ended by a signal
+    if (writes_) {
+      saves_.save(steps_, ended());
+      run_dir_.unlock();  // what follows may be ended by a signal
+    }
   }
 }
 
 /// What a signal says to do.
-int Run::stopped() {
-  if (signal_ != SIGPIPE && steps_ == first_ && !run_dir_.is_open())
+int Run::interrupted() {
+  if (signal_ != SIGPIPE && steps_ == first_ && !folder_open_)
     progress_.line(fmt::format("Stopped by {} before the first step; nothing was written.",
                                signal_name(signal_)));
   else if (signal_ != SIGPIPE)
@@ -244,12 +290,15 @@ int Run::completed() {
   if (steps_ < recipe_.max_iters)
     progress_.line(fmt::format(
         "No improvement in {} evaluations: the run ends after {} steps.  The model of the lowest "
-        "loss, {:.4f} after {} steps, is in {}.",
+        "loss, {:.4f} after {} steps, is {}.",
         recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
-        format_count(notes_.evaluations.best->step), run_dir_.best()));
+        format_count(notes_.evaluations.best->step),
+        best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
   if (!val_loss_)  // there was no last step
-    val_loss_ =
-        validation_loss(training_.model(), source_.ids.validation, [](double) { return false; });
+    val_loss_ = validation_loss(ranks_, training_.model(), source_.ids.validation,
+                                [](double) { return false; });
+  if (!writes_)
+    return 0;
   print_validation_loss(*val_loss_, source_, recipe_.block_size);
   say(fmt::format("The run is in {}; its steps took {}. What the model writes:\n", run_dir_.path(),
                   format_duration(run_dir_.metrics().milliseconds() / 1000)));
@@ -288,81 +337,29 @@ int Run::go() {
                                      format_count(*saves_.saved()), run_dir_.checkpoint())
                        : "There is no checkpoint yet."));
   }
-  return exit_code(signal_ != 0 ? stopped() : completed());
-}
-
-int begin(TrainOptions options) {
-  RunDir run_dir = RunDir::fresh(options.out, options.resume.has_value());
-  std::optional<xgrad::io::Checkpoint> from;
-  std::optional<xgrad::data::Characters> characters;
-  if (!options.init_from.empty()) {
-    from = xgrad::io::load_checkpoint(options.init_from);
-    const Notes notes = read_notes(*from);
-    check_finite(from->model, from->path);
-    options = with_sizes_of(*from, notes, std::move(options));
-    characters = notes.characters;
-  }
-  if (const auto wrong = contradiction(options.recipe))
-    throw command_line::UsageError("char_transformer train: " + *wrong);
-  check_memory(options);
-  const Source source = open_source(options.data, options.recipe.block_size, characters);
-  check_memory(options, source.characters.size());
-  // From here on, the draws are those of the reference: the weights, then batch after batch.
-  xgrad::manual_seed(options.seed);
-  Training training(options.recipe, source);
-  if (from) {
-    xgrad::io::load_state(training.model(), from->model, from->path);
-    say(fmt::format("From:  {}, after {} steps.\n", from->path, format_count(from->step)));
-    from.reset();
-  }
-  return Run(options, source, training, run_dir).go();
-}
-
-/// Whether there is nothing left to do; then says so.
-bool has_ended(const ResumePoint& point) {
-  const Recipe& recipe = point.options.recipe;
-  const std::uint64_t steps = point.checkpoint.step;
-  const bool ended = finished(recipe, steps, point.notes.evaluations);
-  if (ended)
-    say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
-                    point.checkpoint.path, format_count(steps),
-                    steps < recipe.max_iters ? "--patience" : "--max-iters"));
-  return ended;
-}
-
-int go_on(const std::string& checkpoint, const TrainOptions& given) {
-  ResumePoint point = read_resume_point(checkpoint, given);
-  if (has_ended(point))
-    return 0;
-  RunDir run_dir = RunDir::resumed(point.folder);
-  run_dir.lock();
-  // Until now another process may have gone on with it.
-  point = read_resume_point(checkpoint, given);
-  if (has_ended(point))
-    return 0;
-  const TrainOptions& options = point.options;
-  check_memory(options);
-  const Source source = open_text(given.data, checkpoint, point.notes, options.recipe.block_size);
-  if (!point.notes.text.empty() && checksum(source.ids) != point.notes.text)
-    throw xgrad::FileError(
-        fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
-                    source.name, point.folder));
-  xgrad::manual_seed(options.seed);
-  Training training(options.recipe, source);
-  xgrad::io::restore(point.checkpoint, training.model(), training.optimizer());
-  const std::uint64_t steps = point.checkpoint.step;
-  say(fmt::format("From:  {}, after {} steps.\n", checkpoint, format_count(steps)));
-  point.checkpoint = {};
-  return Run(options, source, training, run_dir, steps, point.notes.evaluations).go();
+  return exit_code(signal_ != 0 ? interrupted() : completed());
 }
 
 }  // namespace
 
-int train(const TrainOptions& options) {
-  if (options.resume)
-    if (const std::optional<std::string> checkpoint = checkpoint_to_resume(options))
-      return go_on(*checkpoint, options);
-  return begin(options);
+int train(const TrainOptions& options, const World& world) {
+  std::optional<Start> start = prepare(options, *world);
+  if (!start)
+    return 0;
+  const Recipe& recipe = start->options.recipe;
+  // From here on, the draws are those of the reference: the weights, then batch after batch.
+  xgrad::manual_seed(start->options.seed);
+  Training training(recipe, start->source, world);
+  if (start->from) {
+    if (start->resumed)
+      xgrad::io::restore(*start->from, training.model(), training.optimizer());
+    else
+      xgrad::io::load_state(training.model(), start->from->model, start->from->path);
+    start->from.reset();
+  }
+  const int code = Run(*start, training).go();
+  xgrad::parallel::end_together();
+  return code;
 }
 
 }  // namespace char_transformer

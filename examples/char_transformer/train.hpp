@@ -2,12 +2,14 @@
 // The command `train`: a run from its beginning, or from where it was left.
 
 #include "options.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 
-/// Returns the exit code: 0; 128 + the signal that ended it early; 1 if something could not be
-/// saved.  Throws xgrad::Error for files and texts, and NotFinite (training.hpp), which ends the
-/// program with code 3; the checkpoint is then the last that was good.
-int train(const TrainOptions& options);
+/// On each rank of a world, of which the first alone prints and writes.  Returns the exit code: 0;
+/// 128 + the signal that ended it early; 1 if something could not be saved.  Throws xgrad::Error
+/// for files and texts, and NotFinite (training.hpp), which ends the program with code 3; the
+/// checkpoint is then the last that was good.
+int train(const TrainOptions& options, const World& world);
 
 }  // namespace char_transformer

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/optim/clip.hpp>
-#include <xgrad/parallel/shards.hpp>
 
 #include "trained_model.hpp"
 
@@ -39,11 +39,12 @@ std::string first_anomaly(const std::function<void()>& again) {
   return "run again with anomaly detection, every op's values and gradients are finite";
 }
 
-Training::Training(const Recipe& recipe, const Source& source)
+Training::Training(const Recipe& recipe, const Source& source, const World& world)
     : recipe_(recipe),
       source_(source),
       model_(model_config(recipe, source.characters.size())),
       parameters_(xgrad::nn::parameters(model_)),
+      ranks_(xgrad::nn::named_parameters(model_), world, {.shards = recipe.shards}),
       optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe.learning_rate,
                                                             .betas = {recipe.beta1, recipe.beta2},
                                                             .weight_decay = recipe.weight_decay})),
@@ -64,7 +65,11 @@ std::optional<double> Training::measure(std::uint64_t seed,
   // The first is slower than all that follow.
   for (int i = 0; i < 20 && spent < enough && !stop(); ++i) {
     const auto begin = Clock::now();
-    add_gradients_of_batch(rows, generator);
+    const auto [x, y] =
+        xgrad::data::random_batch(source_.ids.train, recipe_.block_size, rows, generator);
+    xgrad::parallel::backward(
+        [&](const Indices& inputs, const Indices& targets) { return model_.loss(inputs, targets); },
+        x, y);
     for (Tensor p : parameters_)
       p.zero_grad();
     const double ms = milliseconds_since(begin);
@@ -79,25 +84,24 @@ std::optional<double> Training::measure(std::uint64_t seed,
   return best / static_cast<double>(recipe_.block_size);
 }
 
-/// Draws so many rows of a batch and adds their share of the step's gradient; returns their share
-/// of the loss.
-double Training::add_gradients_of_batch(std::size_t rows, Generator& generator) const {
-  const auto [x, y] =
-      xgrad::data::random_batch(source_.ids.train, recipe_.block_size, rows, generator);
+/// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
+double Training::add_gradients_of_batch() {
+  const std::vector<std::size_t> starts = xgrad::data::random_starts(
+      source_.ids.train, recipe_.block_size, recipe_.batch_size, xgrad::default_generator());
   const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
-  return xgrad::parallel::backward(
-      [&](const Indices& inputs, const Indices& targets) {
-        const Tensor mean = model_.loss(inputs, targets);
-        return n == 1 ? mean : mean / n;
-      },
-      x, y);
+  return ranks_.backward(starts.size(), [&](std::size_t begin, std::size_t end) {
+    const auto [x, y] = xgrad::data::blocks_at(source_.ids.train, recipe_.block_size,
+                                               std::span(starts).subspan(begin, end - begin));
+    const Tensor mean = model_.loss(x, y);
+    return n == 1 ? mean : mean / n;
+  });
 }
 
 /// Adds the gradient of the mean loss over the step's batches; returns that loss.
 double Training::add_gradients() {
   double loss = 0;
   for (std::size_t i = 0; i < recipe_.gradient_accumulation_steps && std::isfinite(loss); ++i)
-    loss += add_gradients_of_batch(recipe_.batch_size, xgrad::default_generator());
+    loss += add_gradients_of_batch();
   return loss;
 }
 

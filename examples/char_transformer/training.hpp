@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -11,12 +12,16 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/schedule.hpp>
+#include <xgrad/parallel/data_parallel.hpp>
 
 #include "metrics.hpp"
 #include "recipe.hpp"
 #include "source.hpp"
 
 namespace char_transformer {
+
+using World = std::shared_ptr<const xgrad::parallel::Communicator>;
+using Ranks = xgrad::parallel::DataParallel;
 
 /// A loss or a gradient that is no longer finite.  The message names the step and the op.
 struct NotFinite : std::runtime_error {
@@ -30,14 +35,14 @@ std::string first_anomaly(const std::function<void()>& again);
 class Training {
  public:
   /// Draws the weights.
-  Training(const Recipe& recipe, const Source& source);
+  Training(const Recipe& recipe, const Source& source, const World& world);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
 
-  /// The time that the gradient of a character takes, in milliseconds: measured in about a second
-  /// on parts of random batches that go nowhere.  What the training draws and holds is as if this
-  /// had not been called.  No value if stopped.
+  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured in
+  /// about a second on parts of random batches that go nowhere.  What the training draws and holds
+  /// is as if this had not been called.  No value if stopped.
   std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
 
   std::size_t tokens_per_step() const {
@@ -46,16 +51,18 @@ class Training {
 
   xgrad::nn::GPT& model() { return model_; }
   xgrad::optim::AdamW& optimizer() { return optimizer_; }
+  const Ranks& ranks() const { return ranks_; }
 
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
-  double add_gradients_of_batch(std::size_t rows, xgrad::Generator& generator) const;
+  double add_gradients_of_batch();
   double add_gradients();
 
   const Recipe& recipe_;
   const Source& source_;
   xgrad::nn::GPT model_;
   std::vector<xgrad::Tensor> parameters_;
+  Ranks ranks_;
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
 };

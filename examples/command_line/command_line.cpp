@@ -122,7 +122,7 @@ Flags& Flags::group(std::string name) {
 }
 
 CLI::Option* Flags::add(const std::string& flag, const char* type, const std::string& help,
-                        std::function<void(const std::string&)> read) {
+                        const std::function<void(const std::string&)>& read) {
   return app_.add_option_function<std::string>(flag, read, help)
       ->type_name(type)
       ->group(group_)

@@ -72,7 +72,7 @@ class Flags {
 
  private:
   CLI::Option* add(const std::string& flag, const char* type, const std::string& help,
-                   std::function<void(const std::string&)> read);
+                   const std::function<void(const std::string&)>& read);
 
   CLI::App& app_;
   std::string group_ = "Flags";

@@ -1,4 +1,4 @@
-// The engine: errors on the way, runs within runs, long chains, threads, and what is kept alive.
+// The engine: errors on the way, long chains, threads, and what is kept alive.
 
 #include <cmath>
 #include <memory>
@@ -144,38 +144,6 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   CHECK(betas == std::vector<double>{1});
   CHECK(numbers(v) == Numbers{100, 200});
   CHECK(numbers(x.grad()) == Numbers{17 + 102, 21 + 202});
-}
-
-TEST_CASE("a backward within a hook", "[engine]") {
-  Tensor x = leaf({1, 2});
-  const Tensor w = leaf({3, 4});
-  const Tensor other = sum(w * w), same_leaf = sum(x * 100.0), square = sum(x * x);
-  Tensor h = x * 5.0;
-  h.register_hook([&](const Tensor& g) {
-    other.backward();      // of another graph
-    same_leaf.backward();  // into a leaf that this run will reach
-    return g + grad({square}, {x})[0];
-  });
-  sum(h * 2.0).backward();
-  CHECK(numbers(w.grad()) == Numbers{6, 8});
-  CHECK(numbers(x.grad()) == Numbers{100 + 5 * (2 + 2), 100 + 5 * (2 + 4)});
-}
-
-TEST_CASE("a formula that computes its forward again and runs it backward", "[engine]") {
-  const Tensor x = leaf({1, 2});
-  const auto expensive = [](const Tensor& a) { return exp(a) * a; };
-  const auto recomputed = [&](const Tensor& in) {
-    return record(
-        "recomputed", {in}, [&](std::span<const Tensor> v) { return expensive(v[0]); },
-        [&, in = Saved(in)](Sink& sink) {
-          const ModeGuard enabled({true, nullptr});
-          const Tensor a = in.tensor().detach().requires_grad_();
-          sink.add(0, grad({expensive(a)}, {a}, {.grad_outputs = {sink.gradient()}})[0]);
-        });
-  };
-  const auto g = grad({sum(sin(recomputed(x * 0.5)))}, {x});
-  CHECK(numbers(g[0]) == numbers(grad({sum(sin(expensive(x * 0.5)))}, {x})[0]));
-  CHECK(Mode::current().grad_enabled);
 }
 
 TEST_CASE("a chain of a million ops", "[engine]") {

@@ -1,5 +1,5 @@
 // The engine: what backward() and grad() give.  Threads, long chains, errors and memory:
-// engine_stress_test.cpp.
+// engine_stress_test.cpp; runs within runs: nested_run_test.cpp.
 
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>

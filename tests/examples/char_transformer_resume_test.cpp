@@ -352,32 +352,3 @@ TEST_CASE("char_transformer: a checkpoint of version 1 goes on", "[resume]") {
   for (const auto& [name, x] : whole.tensors)
     CHECK(same(x, parts.tensors.at(name)));
 }
-
-TEST_CASE("char_transformer: one run at a time in a folder", "[resume]") {
-  const TinyFolder folder;
-  const Arguments endless =
-      tiny_train({"--out", "run", "--max-iters", "1000000000", "--eval-interval", "100"});
-  Process first(folder, endless);
-  wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
-  // Another folder, so that what they print goes to other files.
-  const TemporaryFolder elsewhere;
-  const std::string process = "process " + std::to_string(first.id()) + " is training";
-  check_refused(elsewhere, {"train", "--resume", folder / "run"}, 1, {process});
-  first.signal(SIGKILL);
-  first.wait();
-  CHECK(fs::exists(folder / "run/lock"));
-  // A lock dies with its process.  What a killed process left half written goes.
-  write_bytes(folder / "run/checkpoint.safetensors.123.4.tmp", "half");
-  write_bytes(folder / "run/best.safetensors.123.5.tmp", "half");
-  write_bytes(folder / "run/mine.safetensors.123.4.tmp", "not its own");
-  Process second(elsewhere, {"train", "--resume", folder / "run"});
-  wait_until([&] { return second.out().find("step ") != std::string::npos; });
-  second.signal(SIGTERM);
-  const Result result = second.wait();
-  INFO(result.out << result.err);
-  CHECK(result.code == 128 + SIGTERM);
-  CHECK_FALSE(fs::exists(folder / "run/lock"));
-  CHECK_FALSE(fs::exists(folder / "run/checkpoint.safetensors.123.4.tmp"));
-  CHECK_FALSE(fs::exists(folder / "run/best.safetensors.123.5.tmp"));
-  CHECK(fs::exists(folder / "run/mine.safetensors.123.4.tmp"));
-}

@@ -39,16 +39,23 @@ struct Result {
   std::size_t peak;  ///< bytes of memory
 };
 
-/// A process that runs the program in a folder.
+/// The program's command line.
+inline Arguments command(const Arguments& arguments) {
+  Arguments words = {char_transformer};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+/// A process that runs the program, or another one, in a folder.
 class Process {
  public:
   /// `before` is called in it before the program takes over.
   Process(
       const TemporaryFolder& folder, const Arguments& arguments,
       const std::function<void()>& before = [] {})
+      : Process(folder, before, command(arguments)) {}
+  Process(const TemporaryFolder& folder, const std::function<void()>& before, Arguments words)
       : out_(folder / ".out"), err_(folder / ".err") {
-    Arguments words = {char_transformer};
-    words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words)
       argv.push_back(word.data());
@@ -69,7 +76,7 @@ class Process {
           !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
       before();
-      ::execv(argv[0], argv.data());
+      ::execvp(argv[0], argv.data());
       ::_exit(98);
     }
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);

@@ -86,6 +86,13 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   run_well(folder, train("at once", {"--patience", "4"}));
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
          read_bytes(folder / "at once/checkpoint.safetensors")));
+  // If the best model is not there, it cannot be made again.
+  fs::remove(folder / "run/best.safetensors");
+  const Result late = run(folder, {"train", "--resume", "run", "--patience", "5"});
+  CHECK(late.code == 0);
+  CHECK(late.err == "char_transformer: run/best.safetensors: the model of the lowest loss, after " +
+                        std::to_string(best) + " steps, is not in it\n");
+  CHECK_THAT(late.out, ContainsSubstring(std::to_string(best) + " steps, is lost."));
 }
 
 TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves]") {
@@ -105,6 +112,14 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   CHECK(metrics_of(folder / "new")[0].at("loss").get<double>() < 2.2);  // at random it is 3.1
   CHECK(xgrad::io::load_checkpoint(folder / "new/checkpoint.safetensors").step == 3);
   run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
+  // In a loop that restarts a run, it is for the first start.
+  const Result again = run_well(folder, from(folder.checkpoint, {"--resume", "--max-iters", "7"}));
+  CHECK_THAT(again.out, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
+                                   "is for a new run, and not used.\n"));
+  CHECK(read_bytes(folder / "new/config.json").find("run/checkpoint.safetensors") !=
+        std::string::npos);
+  check_refused(folder, from(folder.checkpoint, {"--resume", "new"}), 2,
+                {"--init-from begins a new run, and --resume new goes on with one"});
 
   // An imported model, and a text with some of its characters.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint});
@@ -182,6 +197,25 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   CHECK(metrics_of(folder / "run").size() == 60);
 }
 
+TEST_CASE("char_transformer: a best model that could not be saved is saved when the run goes on",
+          "[saves]") {
+  const TinyFolder folder;
+  const std::string best = folder / "run/best.safetensors";
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  fs::remove(best);
+  fs::create_directories(best + "/in the way");
+  const Result blocked = run(folder, {"train", "--resume", "run", "--max-iters", "20"});
+  INFO(blocked.out << blocked.err);
+  CHECK(blocked.code == 1);
+  check_contains(blocked.err,
+                 {"run/best.safetensors: ", "training goes on, and the next lower loss"});
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
+  fs::remove_all(best);
+  run_well(folder, {"train", "--resume", "run"});
+  CHECK((read_bytes(best) == read_bytes(folder / "run/checkpoint.safetensors")));
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).out, ContainsSubstring("is finished"));
+}
+
 TEST_CASE("char_transformer: when there is room again, a run saves again", "[saves]") {
   const TinyFolder folder;
   Process process(folder,
@@ -208,24 +242,4 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
   REQUIRE(rows.size() == checkpoint.step);
   for (std::size_t i = 0; i < rows.size(); ++i)
     REQUIRE(rows[i].at("step") == i);
-}
-
-TEST_CASE("char_transformer: a folder that is moved away, and another in its place", "[saves]") {
-  const TinyFolder folder;
-  Process process(folder,
-                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
-  wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
-  fs::rename(folder / "run", folder / "moved");
-  wait_until([&] { return process.err().find("training goes on") != std::string::npos; });
-  CHECK_FALSE(fs::exists(folder / "run"));
-  const TinyFolder elsewhere;
-  run_well(elsewhere, tiny_train({"--out", folder / "run", "--max-iters", "10"}));
-  const std::string another = read_bytes(folder / "run/checkpoint.safetensors");
-  process.signal(SIGINT);
-  const Result result = process.wait();
-  INFO(result.out << result.err);
-  CHECK(result.code == 1);
-  check_contains(result.err, {"run/lock: is gone: the folder was moved", "is lost"});
-  CHECK((read_bytes(folder / "run/checkpoint.safetensors") == another));
-  CHECK(xgrad::io::load_checkpoint(folder / "moved/checkpoint.safetensors").step > 0);
 }

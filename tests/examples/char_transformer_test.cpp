@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -168,6 +170,35 @@ TEST_CASE("char_transformer: the same seed gives the same numbers on any number 
   CHECK(column(metrics_of(folder / "a"), "loss") != column(metrics_of(folder / "c"), "loss"));
   CHECK(read_bytes(folder / "a/checkpoint.safetensors") ==
         read_bytes(folder / "b/checkpoint.safetensors"));
+}
+
+TEST_CASE("char_transformer: where and in which language it runs changes nothing that it writes") {
+  const TinyFolder folder;
+  const auto written = [&](const char* zone, const char* language) {
+    const auto there = [=] {
+      ::setenv("TZ", zone, 1);
+      ::setenv("LC_ALL", language, 1);
+    };
+    std::filesystem::remove_all(folder / "run");
+    const auto words = [&](const Arguments& arguments) {
+      const Result result = Process(folder, arguments, there).wait();
+      CHECK(result.code == 0);
+      return result.out;
+    };
+    words(tiny_train({"--out", "run", "--max-iters", "12"}));
+    const std::string checkpoint = "run/checkpoint.safetensors";
+    std::string all = words({"eval", "--checkpoint", checkpoint}) +
+                      words({"sample", "--checkpoint", checkpoint, "--tokens", "50"});
+    for (const char* const name : {"checkpoint.safetensors", "best.safetensors", "config.json"})
+      all += read_bytes(folder / ("run/" + std::string(name)));
+    static const std::regex time(R"("ms": [0-9.]+)");
+    return all + std::regex_replace(read_bytes(folder / "run/metrics.jsonl"), time, "");
+  };
+  const std::string here = written("UTC", "C");
+  CHECK(here.find("\"val_loss\":") != std::string::npos);
+  CHECK(here.find("\"ms\"") == std::string::npos);
+  CHECK((written("Pacific/Kiritimati", "de_DE.UTF-8") == here));
+  CHECK((written("XYZ+11:30", "C.UTF-8") == here));
 }
 
 TEST_CASE("char_transformer: evaluations leave the training as it is") {

@@ -1,0 +1,165 @@
+#include "start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
+
+#include "needs.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "resume.hpp"
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+using xgrad::parallel::Communicator;
+using xgrad::parallel::RankError;
+
+/// Of this program's file; empty where the system does not show it.
+std::string program_checksum() {
+  xgrad::io::Checksum sum;
+  try {
+    const xgrad::io::ReadFile file("/proc/self/exe");
+    std::vector<char> some(1 << 20);
+    for (std::uint64_t at = 0; at < file.size(); at += some.size()) {
+      const std::size_t n = std::min<std::uint64_t>(some.size(), file.size() - at);
+      file.read(some.data(), n, at);
+      sum.add(some.data(), n);
+    }
+  } catch (const xgrad::FileError&) {
+    return "";
+  }
+  return sum.digits();
+}
+
+Start begin(TrainOptions options, bool writes) {
+  // Other ranks need not see the folder.
+  std::unique_ptr<RunDir> run_dir(
+      writes ? new RunDir(RunDir::fresh(options.out, options.resume.has_value()))
+             : new RunDir(RunDir::resumed(options.out)));
+  std::optional<xgrad::io::Checkpoint> from;
+  std::optional<xgrad::data::Characters> characters;
+  if (!options.init_from.empty()) {
+    from = xgrad::io::load_checkpoint(options.init_from);
+    const Notes notes = read_notes(*from);
+    check_finite(from->model, from->path);
+    options = with_sizes_of(*from, notes, std::move(options));
+    characters = notes.characters;
+  }
+  if (const auto wrong = contradiction(options.recipe))
+    throw command_line::UsageError("char_transformer train: " + *wrong);
+  check_memory(options);
+  Source source = open_source(options.data, options.recipe.block_size, characters);
+  check_memory(options, source.characters.size());
+  if (from)
+    say(fmt::format("From:  {}, after {} steps.\n", from->path, format_count(from->step)));
+  return {.options = std::move(options),
+          .source = std::move(source),
+          .run_dir = std::move(run_dir),
+          .from = std::move(from)};
+}
+
+/// Whether there is nothing left to do; then says so.
+bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
+  const Recipe& recipe = point.options.recipe;
+  const std::uint64_t steps = point.checkpoint.step;
+  const Evaluations& evaluations = point.notes.evaluations;
+  const bool best_is_due = best_is_missing(run_dir, evaluations) && evaluations.best->step == steps;
+  const bool ended = finished(recipe, steps, evaluations) && !best_is_due;
+  if (ended)
+    say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
+                    point.checkpoint.path, format_count(steps),
+                    steps < recipe.max_iters ? "--patience" : "--max-iters"));
+  return ended;
+}
+
+std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& given, bool writes) {
+  ResumePoint point = read_resume_point(checkpoint, given);
+  std::unique_ptr<RunDir> run_dir(new RunDir(RunDir::resumed(point.folder)));
+  if (has_ended(point, *run_dir))
+    return std::nullopt;
+  if (writes) {
+    run_dir->lock();
+    // Until now another process may have gone on with it.
+    point = read_resume_point(checkpoint, given);
+    if (has_ended(point, *run_dir))
+      return std::nullopt;
+  }
+  TrainOptions& options = point.options;
+  check_memory(options);
+  Source source = open_text(given.data, checkpoint, point.notes, options.recipe.block_size);
+  if (!point.notes.text.empty() && checksum(source.ids) != point.notes.text)
+    throw xgrad::FileError(
+        fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
+                    source.name, point.folder));
+  const std::uint64_t steps = point.checkpoint.step;
+  say(fmt::format("From:  {}, after {} steps{}.\n", checkpoint, format_count(steps),
+                  given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
+  return Start{.options = std::move(options),
+               .source = std::move(source),
+               .run_dir = std::move(run_dir),
+               .from = std::move(point.checkpoint),
+               .resumed = steps,
+               .evaluations = point.notes.evaluations};
+}
+
+}  // namespace
+
+bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
+  return evaluations.best && step_of(run_dir.best()) < evaluations.best->step;
+}
+
+void check_same(const Communicator& world, const Properties& properties) {
+  for (const auto& [name, here] : properties) {
+    const std::string first = text_of(world, 0, here);
+    together(world, [&] {
+      if (here != first)
+        throw RankError(
+            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}", name,
+                        here, first));
+    });
+  }
+}
+
+std::optional<Start> prepare(const TrainOptions& options, const Communicator& world) {
+  const bool several = world.size() > 1, writes = world.rank() == 0;
+  if (several)
+    check_same(world, {{"the program", program_checksum()},
+                       {"what its processor computes with", xgrad::simd_name()}});
+  std::string checkpoint;
+  together(world, [&] {
+    if (options.resume && writes)
+      checkpoint = checkpoint_to_resume(options).value_or("");
+  });
+  checkpoint = text_of(world, 0, checkpoint);
+  std::optional<Start> start;
+  together(world, [&] {
+    if (checkpoint.empty())
+      start = begin(options, writes);
+    else
+      start = go_on(checkpoint, options, writes);
+    if (!start)
+      return;
+    const Recipe& recipe = start->options.recipe;
+    if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < world.size())
+      throw command_line::UsageError(fmt::format(
+          "char_transformer train: {} ranks, but a batch of {} blocks is cut into {} shards: start "
+          "fewer ranks, or give --shards {}{}",
+          world.size(), recipe.batch_size, parts, world.size(),
+          recipe.batch_size < world.size() ? fmt::format(" and --batch-size {}", world.size())
+                                           : ""));
+  });
+  if (several)
+    check_same(world, {{"the number of steps",
+                        start ? std::to_string(start->resumed.value_or(0)) : "none"},
+                       {"the text", start ? checksum(start->source.ids) : ""}});
+  return start;
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,90 @@
+#pragma once
+// A model that several processes train as one (torch.nn.parallel.DistributedDataParallel).
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+#include <xgrad/parallel/communicator.hpp>
+#include <xgrad/parallel/shards.hpp>
+
+namespace xgrad::parallel {
+namespace detail {
+struct Part;
+}
+
+struct DataParallelOptions {
+  std::size_t shards =
+      default_shards;  ///< into which a batch is cut, and the most ranks there may be
+  std::size_t bucket_bytes = 1 << 20;  ///< gradients travel in pieces of about so many bytes
+  std::size_t check_interval = 100;    ///< batches between comparisons of the ranks' parameters
+};
+
+/// backward() and mean_loss() of shards.hpp on all ranks of a world, each of which computes some of
+/// a batch's shards.  What they return and what is in grad() afterwards has the same bits for any
+/// number of ranks and threads, so all that follows (clipping, any optimizer) is the same on all
+/// ranks and needs no exchange.
+///
+/// All ranks make the same calls in the same order.  If one throws, all throw: the rank its own
+/// exception, the others RankError; no grad() has changed.
+class DataParallel {
+ public:
+  using Options = DataParallelOptions;
+
+  /// Gives all ranks the parameters and the default_generator() of rank 0.  RankError if the ranks'
+  /// parameters have other names, shapes or dtypes.  The model must not be copied or moved to other
+  /// Tensors while this lives.
+  explicit DataParallel(std::vector<std::pair<std::string, Tensor>> named_parameters,
+                        std::shared_ptr<const Communicator> world = parallel::world(),
+                        const Options& options = {});
+
+  const Communicator& world() const { return *world_; }
+  std::size_t rank() const { return world_->rank(); }
+  std::size_t size() const { return world_->size(); }
+
+  /// As parallel::backward(): loss(begin, end) is asked for this rank's rows only, unless the batch
+  /// must stay whole; then every rank computes all of it.  RankError if there are fewer shards than
+  /// ranks, or if the ranks' parameters have drifted apart.  GraphError if the loss depends on a
+  /// leaf that is not one of the parameters.
+  double backward(std::size_t rows, const ShardLoss& loss);
+  double mean_loss(std::size_t rows, const ShardLoss& loss) const;
+
+  /// The same of loss(x, y, ...).
+  template <class Loss, class... Batch>
+  requires(sizeof...(Batch) > 0 &&
+           std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
+                                                                         const Batch&... batch) {
+    return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+  }
+  template <class Loss, class... Batch>
+  requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>) double mean_loss(
+      const Loss& loss, const Batch&... batch) const {
+    return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+  }
+
+ private:
+  struct Bucket {
+    std::vector<std::size_t> parameters;
+    DType dtype = DType::float32;
+    std::size_t elements = 0;
+  };
+  class Step;
+
+  detail::Part shard_of(const Tensor& loss, double weight) const;
+  void share_parameters();
+  void check_parameters() const;
+  void make_buckets();
+
+  std::vector<std::pair<std::string, Tensor>> parameters_;
+  std::unordered_set<const Tensor::Impl*> leaves_;
+  std::shared_ptr<const Communicator> world_;
+  Options options_;
+  std::vector<Bucket> buckets_;
+  std::size_t batches_ = 0;
+  bool whole_ = false;  ///< the last batch had to stay whole
+};
+
+}  // namespace xgrad::parallel

@@ -1,0 +1,40 @@
+#pragma once
+// What shards give.  For parallel/'s own files.
+
+#include <functional>
+#include <optional>
+#include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/parallel/communicator.hpp>
+
+namespace xgrad::parallel::detail {
+
+/// What one shard gives.
+struct Part {
+  double loss = 0;  ///< times its share of the rows
+  DType dtype = DType::float32;
+  LeafGradients gradients;
+};
+
+/// One shard: its number, its rows [begin, end), and their share of all rows.
+using RunShard =
+    std::function<Part(std::size_t shard, std::size_t begin, std::size_t end, double weight)>;
+
+/// Runs some of the shards of a batch, on threads.  No value if they would not give what the whole
+/// batch gives: random numbers were drawn, or an Observer looks on.
+std::optional<std::vector<Part>> run_shards(std::size_t rows, std::size_t shards, ShardRange range,
+                                            const RunShard& run);
+
+/// The part of a loss, still without gradients.  ShapeError unless it is one element.
+Part part_of(const Tensor& loss, double weight);
+
+/// The part of a loss of some rows, and its gradients.
+Part backward_of(const Tensor& loss, double weight);
+
+/// parallel::backward() of shards that are run so.
+double backward_all(std::size_t rows, std::size_t most_shards, const RunShard& run);
+
+/// In the losses' dtype, as the loss of the whole batch would be.
+double total(const std::vector<double>& losses, DType dtype);
+
+}  // namespace xgrad::parallel::detail

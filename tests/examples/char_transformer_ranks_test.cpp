@@ -1,0 +1,213 @@
+// Training by several processes.
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether there is MPI to test; says so if not.
+bool no_mpi() {
+  if (mpirun.empty())
+    WARN("skipped: built without MPI (XGRAD_MPI)");
+  return mpirun.empty();
+}
+
+Arguments before_program() {
+  std::istringstream stream(mpirun);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+Arguments ranks(std::size_t n, const Arguments& arguments) {
+  Arguments words = before_program();
+  words.insert(words.end(), {"-n", std::to_string(n), char_transformer});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+/// Two command lines of mpirun as one.
+Arguments together(Arguments words, const Arguments& others) {
+  words.push_back(":");
+  words.insert(words.end(), others.begin() + std::ssize(before_program()), others.end());
+  return words;
+}
+
+Result run_ranks(const TemporaryFolder& folder, const Arguments& words) {
+  return Process(
+             folder, [] {}, words)
+      .wait();
+}
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
+    ++n;
+  return n;
+}
+
+/// Ranks that fail, and what one of them says.
+void check_ranks_refused(const TemporaryFolder& folder, const Arguments& words,
+                         const std::string& says) {
+  const Result result = run_ranks(folder, words);
+  INFO(result.out << result.err);
+  CHECK(result.code != 0);
+  CHECK(count_of(result.err, says) == 1);
+  CHECK(count_of("\n" + result.err, "\nchar_transformer") == 1);
+}
+
+Arguments eight_blocks(const Arguments& more) {
+  Arguments all = tiny_train({"--batch-size", "8"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// All files of a run, without the times in its metrics.
+std::string of_run(const std::string& folder) {
+  std::string all = read_bytes(folder + "/checkpoint.safetensors") +
+                    read_bytes(folder + "/best.safetensors") + read_bytes(folder + "/config.json");
+  for (const Json& row : timeless_metrics_of(folder))
+    all += row.dump();
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: any number of ranks writes the same bytes", "[ranks]") {
+  if (no_mpi())
+    return;
+  const TinyFolder folder;
+  for (const Arguments& kind : {Arguments{"--shards", "8"}, Arguments{"--dropout", "0.2"},
+                                Arguments{"--gradient-accumulation-steps", "2"}}) {
+    CAPTURE(kind.front());
+    const auto arguments = [&](const std::string& out) {
+      Arguments all = eight_blocks({"--out", out});
+      all.insert(all.end(), kind.begin(), kind.end());
+      return all;
+    };
+    run_well(folder, arguments("alone"));
+    const std::string expected = of_run(folder / "alone");
+    for (const std::size_t n : {1, 2, 3, 4, 8}) {
+      CAPTURE(n);
+      if (n != 3 && kind.front() != "--shards")
+        continue;
+      const Result result = run_ranks(folder, ranks(n, arguments("run")));
+      INFO(result.out << result.err);
+      REQUIRE(result.code == 0);
+      CHECK(count_of(result.out, "val_loss") == 1);
+      CHECK(of_run(folder / "run") == expected);
+      fs::remove_all(folder / "run");
+    }
+    fs::remove_all(folder / "alone");
+  }
+}
+
+TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on", "[ranks]") {
+  if (no_mpi())
+    return;
+  const TinyFolder folder;
+  const auto arguments = [](const std::string& out) {
+    return eight_blocks({"--shards", "8", "--max-iters", "120", "--out", out});
+  };
+  run_well(folder, arguments("alone"));
+  const std::string expected = of_run(folder / "alone");
+  for (const bool killed : {false, true}) {
+    CAPTURE(killed);
+    {
+      Process process(
+          folder, [] {}, ranks(3, arguments("run")));
+      wait_until(
+          [&] { return process.ended() || fs::exists(folder / "run/checkpoint.safetensors"); });
+      if (killed) {
+        std::ifstream children("/proc/" + std::to_string(process.id()) + "/task/" +
+                               std::to_string(process.id()) + "/children");
+        pid_t child = 0, last = 0;
+        while (children >> child)
+          last = child;
+        REQUIRE(last != 0);
+        ::kill(last, SIGKILL);
+      } else {
+        process.signal(SIGTERM);
+      }
+      const Result result = process.wait();
+      INFO(result.out << result.err);
+      CHECK(result.code != 0);
+      if (!killed)
+        CHECK(count_of(result.out, "Stopped by SIGTERM") == 1);
+    }
+    const Result result = run_ranks(folder, ranks(killed ? 8 : 2, {"train", "--resume", "run"}));
+    INFO(result.out << result.err);
+    CHECK(result.code == 0);
+    CHECK(of_run(folder / "run") == expected);
+    fs::remove_all(folder / "run");
+  }
+}
+
+TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
+  if (no_mpi())
+    return;
+  const TinyFolder folder;
+  check_ranks_refused(
+      folder, ranks(3, tiny_train({"--batch-size", "2"})),
+      "3 ranks, but a batch of 2 blocks is cut into 2 shards: start fewer ranks, or "
+      "give --shards 3 and --batch-size 3");
+  check_ranks_refused(folder, ranks(5, eight_blocks({})), "give --shards 5\n");
+  check_ranks_refused(folder, ranks(2, tiny_train({"--data", "none"})), "none: ");
+  check_ranks_refused(folder, ranks(2, {"train", "--no-such-flag"}), "--no-such-flag");
+  check_ranks_refused(folder, ranks(2, {"corpus"}), "only train works on several processes");
+  CHECK_FALSE(fs::exists(folder / "runs"));
+
+  // Ranks that do not begin with the same.
+  const Arguments train = tiny_train({"--out", "run"});
+  check_ranks_refused(
+      folder, together(ranks(1, train), ranks(1, tiny_train({"--out", "run", "--seed", "2"}))),
+      "rank 1: the ranks do not begin with the same: the command line here is");
+  const std::string other = folder / "other";
+  fs::create_directory(other);
+  write_bytes(other + "/text", tiny_text() + "!");
+  const auto elsewhere = [&](const Arguments& arguments) {
+    Arguments words = ranks(1, arguments);
+    words.insert(words.begin() + std::ssize(before_program()) + 2, {"-wdir", other});
+    return words;
+  };
+  check_ranks_refused(folder, together(ranks(1, train), elsewhere(train)),
+                      "rank 1: the ranks do not begin with the same: the text here is");
+  const std::string program = folder / "program";
+  fs::copy_file(char_transformer, program);
+  std::ofstream(program, std::ios::app) << "another version";
+  Arguments changed = ranks(1, train);
+  std::ranges::replace(changed, char_transformer, program);
+  check_ranks_refused(folder, together(ranks(1, train), changed),
+                      "rank 1: the ranks do not begin with the same: the program here is");
+  CHECK_FALSE(fs::exists(folder / "run"));
+
+  // A folder that not all see: they need not, unless they are to go on from it.
+  write_bytes(other + "/text", tiny_text());
+  const Result result = run_ranks(folder, together(ranks(1, train), elsewhere(train)));
+  INFO(result.out << result.err);
+  CHECK(result.code == 0);
+  CHECK_FALSE(fs::exists(other + "/run"));
+  const Arguments resume = {"train", "--resume", "run", "--max-iters", "50"};
+  check_ranks_refused(folder, together(ranks(1, resume), elsewhere(resume)),
+                      "rank 1: run/checkpoint.safetensors: ");
+}
+
+TEST_CASE("char_transformer: a launcher that it does not know, or was not built for", "[ranks]") {
+  const TinyFolder folder;
+  for (const char* const rank : {"0", "1"}) {
+    const Result result = Process(folder, tiny_train({"--out", "run"}), [&] {
+                            ::unsetenv("OMPI_COMM_WORLD_SIZE");
+                            ::setenv("PMI_SIZE", "2", 1);
+                            ::setenv("PMI_RANK", rank, 1);
+                          }).wait();
+    INFO(result.out << result.err);
+    CHECK(result.code == 1);
+    // "xgrad was built without MPI" or "MPI knows of 1"
+    CHECK(count_of(result.err, "this is one of 2 processes, but ") ==
+          (rank == std::string("0") ? 1 : 0));
+    CHECK_FALSE(fs::exists(folder / "run"));
+  }
+}

@@ -1,0 +1,140 @@
+// What somebody sees who sits at a terminal.
+
+#include "examples/terminal.hpp"
+
+#include <algorithm>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+/// A run of the program on a terminal to its end; the exit code.
+int run_on(
+    Terminal& terminal, const TemporaryFolder& folder, const Arguments& arguments,
+    const std::function<void()>& before = [] {}) {
+  Process process(folder, arguments, [&] {
+    terminal.take();
+    before();
+  });
+  wait_until([&] {
+    terminal.bytes();
+    return process.ended();
+  });
+  return process.wait().code;
+}
+
+Arguments endless_at(const std::string& out) {
+  return tiny_train({"--out", out, "--max-iters", "1000000", "--eval-interval", "1000000"});
+}
+
+void wait_for_steps(Terminal& terminal) {
+  wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
+}
+
+/// The rows from the first that begins so.
+std::string from_row(Terminal& terminal, std::string_view begin) {
+  std::string text;
+  for (const std::string& row : terminal.rows())
+    if (!text.empty() || row.starts_with(begin))
+      text += row + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[terminal]") {
+  const TinyFolder folder;
+  Terminal terminal(60);
+  const Arguments train = tiny_train(
+      {"--out", "run", "--max-iters", "300", "--lr-decay-iters", "300", "--eval-interval", "100"});
+  CHECK(run_on(terminal, folder, train) == 0);
+  INFO(terminal.bytes());
+  std::size_t drawn = 0;
+  for (std::size_t at = 0; (at = terminal.bytes().find("\rstep ", at)) != std::string::npos; ++at)
+    ++drawn;
+  CHECK(drawn >= 2);
+  // It is cut to the width, and nothing of it is left beside what stays.
+  CHECK_THAT(from_row(terminal, "Run:"),
+             Catch::Matchers::Matches("Run:   run\n"
+                                      "after 100 steps: validation loss [0-9.]+ \\(estimate\\)\n"
+                                      "after 200 steps: validation loss [0-9.]+ \\(estimate\\)\n"
+                                      "step 299/300  loss [0-9.]+  0 s left  [^\n]{1,30}\n"
+                                      "val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n"
+                                      "The run is in run; [^\n]*\n[^]*"));
+  for (const std::string& row : terminal.rows())
+    if (row.starts_with("step "))
+      CHECK(row.size() < 60);
+
+  // A warning has a row of its own as well.
+  Terminal wide(200);
+  CHECK(run_on(wide, folder, tiny_train({"--out", "full"}), limited(RLIMIT_FSIZE, 20000)) == 1);
+  CHECK_THAT(from_row(wide, "char_transformer:"),
+             StartsWith("char_transformer: full/best.safetensors: writing failed: File too large; "
+                        "training goes on, and the next lower loss is saved again\n"));
+}
+
+TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {
+  const TinyFolder folder;
+  Terminal terminal(400);
+  Process process(folder, endless_at("run"), [&] { terminal.take(); });
+  wait_for_steps(terminal);
+  terminal.type("\x03");
+  wait_until([&] {
+    terminal.bytes();
+    return process.ended();
+  });
+  CHECK(process.wait().code == 128 + SIGINT);
+  INFO(terminal.bytes());
+  const std::size_t steps = metrics_of(folder / "run").size();
+  CHECK_THAT(
+      from_row(terminal, "Run:"),
+      Catch::Matchers::Matches("Run:   run\n"
+                               "step [^\n]*\\^C\n"
+                               "Finishing this step and saving; once more leaves at once\\.\n"
+                               "Stopped by SIGINT after [0-9,]+ steps; the model is in "
+                               "run/checkpoint.safetensors.  To go on:\n"
+                               "  [^\n]*char_transformer train --resume run\n\n"));
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == steps);
+}
+
+TEST_CASE("char_transformer: a terminal that is closed ends a run with its model saved",
+          "[terminal][stop]") {
+  const TinyFolder folder;
+  Terminal terminal(80);
+  Process process(folder, endless_at("run"), [&] { terminal.take(); });
+  wait_for_steps(terminal);
+  terminal.close();
+  CHECK(process.wait().code == 128 + SIGHUP);
+  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step ==
+        metrics_of(folder / "run").size());
+}
+
+TEST_CASE("char_transformer: a terminal gets no control characters of names and models",
+          "[terminal]") {
+  const TinyFolder folder;
+  const std::string hostile = "\x1b]0;title\a\x1b[2J";
+  std::string text;
+  for (int i = 0; i < 300; ++i)
+    text += hostile;
+  write_bytes(folder / hostile, text);
+  const std::string out = "run" + hostile;
+  Terminal terminal(1000);
+  const Arguments train = tiny_train({"--data", hostile, "--out", out, "--max-iters", "3"});
+  CHECK(run_on(terminal, folder, train) == 0);
+  const std::string checkpoint = out + "/checkpoint.safetensors";
+  CHECK(run_on(terminal, folder, {"train", "--resume", out, "--max-iters", "4"}) == 0);
+  CHECK(run_on(terminal, folder, {"train", "--resume", out}) == 0);
+  CHECK(run_on(terminal, folder, {"sample", "--checkpoint", checkpoint}) == 0);
+  CHECK(run_on(terminal, folder, {"eval", "--checkpoint", checkpoint}) == 0);
+  CHECK(run_on(terminal, folder, {"eval", "--checkpoint", hostile}) == 1);
+  std::string shown;
+  for (const std::string& row : terminal.rows())
+    shown += row + "\n";
+  check_contains(shown,
+                 {"Text:  \\x1b]0;title\\x07\\x1b[2J: ", "the model writes:\n",
+                  "From:  run\\x1b]0;title\\x07\\x1b[2J/checkpoint.safetensors, after 3 steps",
+                  "the run is finished", "val_loss "});
+  // A file gets what the model wrote.
+  CHECK_THAT(run_well(folder, {"sample", "--checkpoint", checkpoint}).out,
+             ContainsSubstring("\x1b"));
+}

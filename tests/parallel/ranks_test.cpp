@@ -1,0 +1,358 @@
+// Several processes that train one model.  Hidden: mpirun starts them (tests/CMakeLists.txt).
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/xtensor.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/optim/adam.hpp>
+#include <xgrad/optim/clip.hpp>
+#include <xgrad/parallel/data_parallel.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/threads.hpp"
+
+using namespace xgrad;
+using parallel::DataParallel;
+
+namespace {
+
+// MPI begins and ends once in a process.
+const std::shared_ptr<const parallel::Communicator>& all_ranks() {
+  static const auto world = parallel::world();
+  return world;
+}
+
+nn::GPT gpt_of_ranks(double dropout = 0) {
+  manual_seed(5);
+  return nn::GPT({.block_size = 6,
+                  .vocab_size = 11,
+                  .n_layer = 2,
+                  .n_head = 2,
+                  .n_embd = 8,
+                  .dropout = dropout});
+}
+
+data::Batch batch_of_ranks(std::size_t rows, std::uint64_t seed = 3) {
+  std::vector<std::int64_t> text(200);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<std::int64_t>(i * i % 11);
+  Generator generator(seed);
+  return data::random_batch(data::Ids(text), 6, rows, generator);
+}
+
+std::string bits_of(const nn::StateDict& state) {
+  std::string bits;
+  for (const auto& [name, x] : state) {
+    bits += name;
+    if (x.defined())
+      dispatch(x.dtype(), [&]<class T>() {
+        bits.append(reinterpret_cast<const char*>(x.template data<T>()), x.numel() * sizeof(T));
+      });
+  }
+  return bits;
+}
+
+// Of all gradients, which are none afterwards.
+std::string take_gradients(const nn::StateDict& parameters) {
+  nn::StateDict gradients;
+  for (auto [name, p] : parameters) {
+    gradients.emplace_back(name, p.grad());
+    p.zero_grad();
+  }
+  return bits_of(gradients);
+}
+
+template <class F>
+std::string said_by(const F& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("ranks give the bits of one process", "[.mpi]") {
+  const nn::GPT model = gpt_of_ranks();
+  const auto parameters = nn::named_parameters(model);
+  const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+  for (const std::size_t bucket : {std::size_t{1}, std::size_t{400}, std::size_t{1} << 20})
+    for (const std::size_t threads : {1, 2, 3}) {
+      const Threads these(threads);
+      DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = bucket});
+      for (const std::size_t rows : {8, 9, 21}) {
+        CAPTURE(bucket, threads, rows, ranks.rank());
+        const auto [x, y] = batch_of_ranks(rows);
+        const auto cut = [&](std::size_t begin, std::size_t end) {
+          return loss(parallel::detail::rows_of(x, begin, end),
+                      parallel::detail::rows_of(y, begin, end));
+        };
+        const double expected = parallel::backward(rows, cut, 8);
+        const std::string bits = take_gradients(parameters);
+        CHECK(ranks.backward(loss, x, y) == expected);
+        CHECK(take_gradients(parameters) == bits);
+        CHECK(ranks.mean_loss(loss, x, y) == expected);
+      }
+    }
+}
+
+TEST_CASE("ranks add to the gradients that are there, in double as well", "[.mpi]") {
+  nn::GPT model = gpt_of_ranks();
+  nn::to(model, DType::float64);
+  const auto parameters = nn::named_parameters(model);
+  const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8});
+  const auto twice = [&](auto&& backward) {
+    backward(batch_of_ranks(8, 1));
+    backward(batch_of_ranks(16, 2));
+    return take_gradients(parameters);
+  };
+  const std::string one = twice([&](const data::Batch& batch) {
+    parallel::backward(
+        batch.x.size(0),
+        [&](std::size_t begin, std::size_t end) {
+          return loss(parallel::detail::rows_of(batch.x, begin, end),
+                      parallel::detail::rows_of(batch.y, begin, end));
+        },
+        8);
+  });
+  CHECK(twice([&](const data::Batch& batch) { ranks.backward(loss, batch.x, batch.y); }) == one);
+}
+
+TEST_CASE("all ranks begin with the weights and the generator of the first", "[.mpi]") {
+  nn::GPT model = gpt_of_ranks();
+  const auto expected = nn::named_parameters(gpt_of_ranks());
+  manual_seed(100 + all_ranks()->rank());
+  const std::string first = Generator(100).state();
+  if (all_ranks()->rank() > 0)
+    for (Tensor p : nn::parameters(model))
+      p.fill_(static_cast<double>(all_ranks()->rank()));
+  const DataParallel ranks(nn::named_parameters(model), all_ranks(), {.shards = 8});
+  CHECK(bits_of(nn::named_parameters(model)) == bits_of(expected));
+  CHECK(default_generator().state() == first);
+}
+
+TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]") {
+  const nn::GPT model = gpt_of_ranks(0.3);
+  const auto parameters = nn::named_parameters(model);
+  const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+  const auto [x, y] = batch_of_ranks(8);
+  manual_seed(8);
+  const double expected = parallel::backward(loss, x, y);
+  const std::string bits = take_gradients(parameters), state = default_generator().state();
+  manual_seed(8);
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8, .check_interval = 2});
+  for (int i = 0; i < 5; ++i) {
+    manual_seed(8);
+    CHECK(ranks.backward(loss, x, y) == expected);
+    CHECK(take_gradients(parameters) == bits);
+    CHECK(default_generator().state() == state);
+  }
+}
+
+TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]") {
+  const nn::GPT model = gpt_of_ranks();
+  const auto parameters = nn::named_parameters(model);
+  const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+  const auto [x, y] = batch_of_ranks(8);
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8});
+  const double whole = loss(x, y).item();
+  if (ranks.rank() == 1) {
+    const Trace trace;
+    CHECK(ranks.backward(loss, x, y) == whole);
+  } else {
+    CHECK(ranks.backward(loss, x, y) == whole);
+  }
+}
+
+TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]") {
+  const Tensor w = ones({4}).requires_grad_(), v = ones({300}).requires_grad_();
+  const nn::StateDict parameters{{"w", w}, {"v", v}};
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = 1});
+  const Tensor x = arange(0, 16);
+  for (std::size_t bad = 0; bad < 24; ++bad) {
+    CAPTURE(bad, ranks.rank());
+    bool mine = false;
+    const auto loss = [&](const Tensor& rows) {
+      const Tensor mean = (w * rows.mean()).sum() + (v * rows.mean()).sum();
+      if (rows.narrow(0, 0, 1).item() == static_cast<double>(bad)) {
+        mine = true;
+        throw std::runtime_error("this shard");
+      }
+      return mean;
+    };
+    // A shard begins at every second row.
+    if (bad % 2 == 0 && bad < 16) {
+      const std::string message = said_by([&] { ranks.backward(loss, x); });
+      std::size_t thrower = 0;  // whose shards end after the one that throws
+      while ((thrower + 1) * 8 / ranks.size() <= bad / 2)
+        ++thrower;
+      CHECK(mine == (ranks.rank() == thrower));
+      CHECK(message == (mine ? "this shard" : fmt::format("rank {}: this shard", thrower)));
+      CHECK_FALSE(w.grad().defined());
+      CHECK_FALSE(v.grad().defined());
+      CHECK_THAT(said_by([&] { ranks.mean_loss(loss, x); }), EndsWith("this shard"));
+    } else {
+      CHECK(ranks.backward(loss, x) == Approx(7.5 * 304));
+      CHECK(w.grad().sum().item() == Approx(4 * 7.5));
+      Tensor(w).zero_grad();
+      Tensor(v).zero_grad();
+    }
+  }
+}
+
+TEST_CASE("parameters that some ranks, or none, use", "[.mpi]") {
+  const Tensor often = scalar(2).requires_grad_(), seldom = scalar(3).requires_grad_(),
+               never = scalar(4).requires_grad_(), frozen = scalar(5);
+  DataParallel ranks({{"often", often}, {"seldom", seldom}, {"never", never}, {"frozen", frozen}},
+                     all_ranks(), {.shards = 8});
+  const auto loss = [&](const Tensor& rows) {
+    const Tensor sum = rows.mean() * often * frozen;
+    return rows.narrow(0, 0, 1).item() >= 7 ? sum + seldom : sum;
+  };
+  ranks.backward(loss, arange(0, 8));
+  CHECK(often.grad().item() == Approx(3.5 * 5));
+  CHECK(seldom.grad().item() == Approx(1.0 / 8));
+  CHECK_FALSE(never.grad().defined());
+  CHECK_FALSE(frozen.grad().defined());
+}
+
+TEST_CASE("gradients that a loss, a hook or a formula takes for itself go nowhere", "[.mpi]") {
+  const Tensor w = tensor({1.0, 2.0}).requires_grad_();
+  DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
+  const auto loss = [&](const Tensor& rows) {
+    const Tensor of_itself = grad({(w * w).sum()}, {w}).front();  // 2 w, as a constant
+    (w * 1000).sum().backward();
+    Tensor product = (w * of_itself).sum() * rows.mean();
+    product.register_hook([&](const Tensor&) {
+      const ModeGuard on({true, nullptr});
+      grad({(w * 10).sum()}, {w});
+      return Tensor();
+    });
+    return product;
+  };
+  const Threads one(1);
+  ranks.backward(loss, ones({8}));
+  // Its own backward() has added to grad(), once for each of this rank's shards.
+  const auto shards = parallel::shards_of_rank(8, ranks.size(), ranks.rank());
+  const double own = 1000.0 * static_cast<double>(shards.second - shards.first);
+  const Tensor g = w.grad();
+  CHECK(g.data<float>()[0] == Approx(2 + own));
+  CHECK(g.data<float>()[1] == Approx(4 + own));
+}
+
+TEST_CASE("a leaf that is no parameter is refused on all ranks", "[.mpi]") {
+  const Tensor w = ones({2}).requires_grad_(), other = ones({3}).requires_grad_();
+  DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
+  const auto loss = [&](const Tensor& rows) { return rows.mean() * (w.sum() + other.sum()); };
+  CHECK_THROWS_WITH(ranks.backward(loss, arange(0, 8)),
+                    ContainsSubstring("a leaf of shape (3,) that is not one of the parameters"));
+  CHECK_FALSE(w.grad().defined());
+}
+
+TEST_CASE("ranks that have drifted apart say which parameter", "[.mpi]") {
+  const Tensor a = ones({3}).requires_grad_();
+  Tensor b = ones({5}).requires_grad_();
+  DataParallel ranks({{"first.weight", a}, {"second.bias", b}}, all_ranks(),
+                     {.shards = 8, .check_interval = 3});
+  const auto loss = [&](const Tensor& rows) { return rows.mean() * (a.sum() + b.sum()); };
+  const Tensor x = arange(0, 8);
+  for (int i = 0; i < 2; ++i)
+    ranks.backward(loss, x);
+  if (ranks.rank() + 1 == ranks.size() && ranks.size() > 1)
+    b.update([](auto& values) { values(4) += 1e-7f; });
+  CHECK_NOTHROW(ranks.backward(loss, x));
+  const std::string message = said_by([&] { ranks.backward(loss, x); });
+  if (ranks.size() > 1)
+    CHECK_THAT(message, ContainsSubstring("drifted apart: parameter second.bias"));
+}
+
+TEST_CASE("ranks with different models are refused", "[.mpi]") {
+  const bool other = all_ranks()->rank() == 1;
+  const auto make = [&](const nn::StateDict& parameters) {
+    return said_by([&] { DataParallel(parameters, all_ranks(), {.shards = 8}); });
+  };
+  if (all_ranks()->size() == 1)
+    return;
+  CHECK_THAT(make({{"w", ones({other ? std::size_t{3} : std::size_t{4}})}}),
+             ContainsSubstring("shape (3,)") && ContainsSubstring("shape (4,)"));
+  CHECK_THAT(make({{other ? "b" : "a", ones({2})}}), ContainsSubstring("rank 0's is a: float32"));
+  nn::StateDict more{{"a", ones({2})}};
+  if (other)
+    more.emplace_back("b", ones({2}));
+  CHECK_THAT(make(more), ContainsSubstring("b: float32") && ContainsSubstring("none"));
+}
+
+TEST_CASE("more ranks than shards are refused", "[.mpi]") {
+  const Tensor w = ones({2}).requires_grad_();
+  if (all_ranks()->size() == 1)
+    return;
+  CHECK_THROWS_WITH(DataParallel({{"w", w}}, all_ranks(), {.shards = 1}),
+                    ContainsSubstring("1 shard, which is too few"));
+  DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
+  const auto loss = [&](const Tensor& rows) { return rows.mean() * w.sum(); };
+  CHECK_THROWS_AS(ranks.backward(loss, ones({1})), parallel::RankError);
+  CHECK(ranks.mean_loss(loss, ones({1})) == 2);  // the end of a text, which every rank computes
+  CHECK_THROWS_AS(ranks.backward(0, [&](std::size_t, std::size_t) { return w.sum(); }), ValueError);
+}
+
+TEST_CASE("what ranks tell each other", "[.mpi]") {
+  const parallel::Communicator& world = *all_ranks();
+  const std::vector<double> numbers = parallel::gather(world, 10.0 + double(world.rank()));
+  REQUIRE(numbers.size() == world.size());
+  for (std::size_t r = 0; r < world.size(); ++r) {
+    CHECK(numbers[r] == 10.0 + double(r));
+    CHECK(parallel::text_of(world, r, "rank " + std::to_string(world.rank())) ==
+          "rank " + std::to_string(r));
+    CHECK(parallel::text_of(world, r, "").empty());
+  }
+  std::vector<std::byte> bytes(1000, static_cast<std::byte>(world.rank() + 1));
+  world.broadcast(bytes);
+  CHECK(bytes == std::vector<std::byte>(1000, std::byte{1}));
+}
+
+TEST_CASE("ranks train a model with every optimizer's bits", "[.mpi]") {
+  const auto train = [&](auto&& backward) {
+    const nn::GPT model = gpt_of_ranks();
+    optim::AdamW optimizer(nn::parameters(model), {.lr = 1e-2});
+    const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+    auto step = backward(model);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      optimizer.zero_grad();
+      step(loss, batch_of_ranks(8, i));
+      optim::clip_grad_norm(nn::parameters(model), 0.5);
+      optimizer.step();
+    }
+    return bits_of(nn::named_parameters(model));
+  };
+  const std::string one = train([](const nn::GPT&) {
+    return [](const auto& loss, const data::Batch& batch) {
+      parallel::backward(
+          batch.x.size(0),
+          [&](std::size_t begin, std::size_t end) {
+            return loss(parallel::detail::rows_of(batch.x, begin, end),
+                        parallel::detail::rows_of(batch.y, begin, end));
+          },
+          8);
+    };
+  });
+  const std::string many = train([](const nn::GPT& model) {
+    const auto ranks = std::make_shared<DataParallel>(nn::named_parameters(model), all_ranks(),
+                                                      parallel::DataParallelOptions{.shards = 8});
+    return [ranks](const auto& loss, const data::Batch& batch) {
+      ranks->backward(loss, batch.x, batch.y);
+    };
+  });
+  CHECK(many == one);
+}
