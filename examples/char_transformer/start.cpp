@@ -21,11 +21,11 @@ namespace {
 using xgrad::parallel::Communicator;
 using xgrad::parallel::RankError;
 
-/// Of this program's file; empty where the system does not show it.
-std::string program_checksum() {
+/// Empty for a file that cannot be read, as where the system does not show a program's own.
+std::string file_checksum(const std::string& path) {
   xgrad::io::Checksum sum;
   try {
-    const xgrad::io::ReadFile file("/proc/self/exe");
+    const xgrad::io::ReadFile file(path);
     std::vector<char> some(1 << 20);
     for (std::uint64_t at = 0; at < file.size(); at += some.size()) {
       const std::size_t n = std::min<std::uint64_t>(some.size(), file.size() - at);
@@ -130,7 +130,7 @@ void check_same(const Communicator& world, const Properties& properties) {
 std::optional<Start> prepare(const TrainOptions& options, const Communicator& world) {
   const bool several = world.size() > 1, writes = world.rank() == 0;
   if (several)
-    check_same(world, {{"the program", program_checksum()},
+    check_same(world, {{"the program", file_checksum("/proc/self/exe")},
                        {"what its processor computes with", xgrad::simd_name()}});
   std::string checkpoint;
   together(world, [&] {
@@ -156,9 +156,11 @@ std::optional<Start> prepare(const TrainOptions& options, const Communicator& wo
                                            : ""));
   });
   if (several)
-    check_same(world, {{"the number of steps",
-                        start ? std::to_string(start->resumed.value_or(0)) : "none"},
-                       {"the text", start ? checksum(start->source.ids) : ""}});
+    check_same(
+        world,
+        {{"the number of steps", start ? std::to_string(start->resumed.value_or(0)) : "none"},
+         {"the checkpoint", start && start->from ? file_checksum(start->from->path) : ""},
+         {"the text", start ? checksum(start->source.ids) : ""}});
   return start;
 }
 

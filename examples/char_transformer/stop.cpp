@@ -15,7 +15,7 @@
 namespace char_transformer {
 namespace {
 
-constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 /// A write that these would end fails instead: nobody reads the pipe, the file is too large.
 constexpr std::array failing = {SIGPIPE, SIGXFSZ};
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
@@ -59,7 +59,7 @@ void handle(int signal, void (*handler)(int)) {
   ::sigaction(signal, &action, nullptr);
 }
 
-std::array<struct sigaction, 5> previous;
+std::array<struct sigaction, stopping.size() + failing.size()> previous;
 
 }  // namespace
 
@@ -102,6 +102,8 @@ const char* signal_name(int signal) {
       return "SIGTERM";
     case SIGHUP:
       return "SIGHUP";
+    case SIGUSR1:
+      return "SIGUSR1";
     default:
       return "a signal";
   }

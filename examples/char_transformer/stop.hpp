@@ -3,10 +3,10 @@
 
 namespace char_transformer {
 
-/// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the program, and
-/// so is a standard output that nobody reads any more (SIGPIPE); a second signal ends it at once.
-/// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
-/// signal that the program's parent had it ignore, as nohup does, stays ignored.
+/// While one lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is noted instead of ending the
+/// program, and so is a standard output that nobody reads any more (SIGPIPE); a second signal ends
+/// it at once. What comes within 0.3 s counts as the first: `timeout` and some shells send a signal
+/// twice.  A signal that the program's parent had it ignore, as nohup does, stays ignored.
 class StopSignals {
  public:
   StopSignals();

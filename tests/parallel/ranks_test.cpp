@@ -168,12 +168,96 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   const auto [x, y] = batch_of_ranks(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const double whole = loss(x, y).item();
-  if (ranks.rank() == 1) {
-    const Trace trace;
-    CHECK(ranks.backward(loss, x, y) == whole);
-  } else {
-    CHECK(ranks.backward(loss, x, y) == whole);
+  for (int i = 0; i < 2; ++i) {
+    if (ranks.rank() == 1) {
+      const Trace trace;
+      CHECK(ranks.backward(loss, x, y) == whole);
+    } else {
+      CHECK(ranks.backward(loss, x, y) == whole);
+    }
   }
+}
+
+TEST_CASE("what a batch gives does not depend on the batches before it", "[.mpi]") {
+  const Tensor w = ones({3}).requires_grad_();
+  DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
+  const Tensor x = linspace(0.1, 0.9, 24).reshape({8, 3});
+  bool draws = false;
+  const auto loss = [&](const Tensor& rows) {
+    const Tensor product = exp(rows * w);
+    return (draws ? product * rand(product.shape()) : product).mean();
+  };
+  for (const bool drawn : {true, false, false, true, true, false}) {
+    draws = drawn;
+    manual_seed(4);
+    const double expected = parallel::backward(
+        8,
+        [&](std::size_t begin, std::size_t end) {
+          return loss(parallel::detail::rows_of(x, begin, end));
+        },
+        8);
+    const std::string bits = take_gradients({{"w", w}});
+    manual_seed(4);
+    CHECK(ranks.backward(loss, x) == expected);
+    CHECK(take_gradients({{"w", w}}) == bits);
+  }
+}
+
+TEST_CASE("hooks that give what does not fit, or come too late, are errors of all ranks",
+          "[.mpi]") {
+  Tensor w = ones({5}).requires_grad_(), frozen = ones({5});
+  DataParallel ranks({{"w", w}, {"frozen", frozen}}, all_ranks(), {.shards = 8});
+  const Tensor x = ones({8});
+  const auto loss = [&](const Tensor& rows) { return ((w + frozen) * rows.mean()).sum(); };
+  const bool mine = ranks.rank() + 1 == ranks.size();
+  for (const Tensor& wrong : {ones({2'000'000}), ones({5}, DType::float64)}) {
+    const std::size_t id = w.register_hook([&](const Tensor&) { return mine ? wrong : Tensor(); });
+    CHECK_THAT(said_by([&] { ranks.backward(loss, x); }), ContainsSubstring("hook on"));
+    CHECK_FALSE(w.grad().defined());
+    w.remove_hook(id);
+  }
+  const auto hooks = [&](const Tensor& rows) {
+    if (mine && rows.numel() > 0)
+      w.register_hook([](const Tensor& g) { return g * 2; });
+    return loss(rows);
+  };
+  const Threads one(1);
+  CHECK_THAT(said_by([&] { ranks.backward(hooks, x); }),
+             ContainsSubstring("parameter w was unfrozen or got a hook"));
+  CHECK_FALSE(w.grad().defined());
+}
+
+TEST_CASE("a Tensor under two names is one parameter", "[.mpi]") {
+  const Tensor w = tensor({0.5, 1.5}).requires_grad_();
+  DataParallel ranks({{"in", w}, {"out", w}}, all_ranks(), {.shards = 8});
+  const Tensor x = linspace(0, 1, 8);
+  const auto loss = [&](const Tensor& rows) { return ((w * w).sum() * rows).mean(); };
+  for (int i = 0; i < 2; ++i)
+    parallel::backward(
+        8,
+        [&](std::size_t begin, std::size_t end) {
+          return loss(parallel::detail::rows_of(x, begin, end));
+        },
+        8);
+  const std::string bits = take_gradients({{"w", w}});
+  for (int i = 0; i < 2; ++i)
+    ranks.backward(loss, x);
+  CHECK(take_gradients({{"w", w}}) == bits);
+}
+
+// mpirun ends what is left of the others, and with an error (tests/CMakeLists.txt).
+TEST_CASE("a rank that leaves ends those that wait for it", "[.mpi-leaves]") {
+  const Tensor w = ones({2}).requires_grad_();
+  DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
+  if (ranks.rank() == 1)
+    return;
+  const auto loss = [&](const Tensor& rows) { return rows.mean() * w.sum(); };
+  const std::string message = said_by([&] {
+    for (;;)
+      ranks.backward(loss, ones({8}));
+  });
+  CHECK(message == "rank 1 has ended");
+  fmt::print("{}\n", message);
 }
 
 TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]") {
