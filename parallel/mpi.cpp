@@ -187,8 +187,9 @@ class Mpi : public Communicator {
     for (std::size_t other = 0; other < size_; ++other)
       if (other != rank_)
         MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(other), 0, goodbyes, &requests[other]);
-    if (!someone_is_gone)
-      MPI_Finalize();
+    if (someone_is_gone)
+      MPI_Abort(MPI_COMM_WORLD, 1);  // some wait for others, who do not come
+    MPI_Finalize();
   }
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }

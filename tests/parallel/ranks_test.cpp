@@ -216,6 +216,8 @@ TEST_CASE("hooks that give what does not fit, or come too late, are errors of al
     CHECK_FALSE(w.grad().defined());
     w.remove_hook(id);
   }
+  if (ranks.size() == 1)  // nothing is sent
+    return;
   const auto hooks = [&](const Tensor& rows) {
     if (mine && rows.numel() > 0)
       w.register_hook([](const Tensor& g) { return g * 2; });
