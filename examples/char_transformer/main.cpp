@@ -147,11 +147,7 @@ int run_rank(int argc, char** argv) {
     warn(error.what());
     return 1;
   }
-  const int code = run(argc, argv, world);
-  std::fflush(nullptr);
-  if (code != 0 && !xgrad::parallel::ended_together())
-    std::_Exit(code);  // the others wait for this rank; mpirun ends them when it is gone
-  return code;
+  return run(argc, argv, world);
 }
 
 int main(int argc, char** argv) {
