@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
-#include <functional>
 #include <mutex>
-#include <optional>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
@@ -15,11 +13,13 @@
 #include <xgrad/autograd/ops/optim.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/parallel/parts.hpp>
+#include <xgrad/parallel/report.hpp>
 
 namespace xgrad::parallel {
 namespace {
 
 using detail::Part;
+using detail::Report;
 
 // What this thread is doing: the backward of a shard, at a depth of runs within each other.
 thread_local std::size_t shard_at_work = 0;
@@ -55,28 +55,6 @@ double checksum(const Tensor& x) {
     return static_cast<double>(hash >> 12);
   });
 }
-
-// What the ranks tell each other when their shards are done.
-struct Report {
-  std::vector<double> losses;    // of the shards
-  std::vector<double> present;   // of the parameters: how many ranks have a gradient
-  double whole = 0, failed = 0;  // how many ranks cannot cut the batch, or have failed
-
-  std::unique_ptr<PendingSum> begin_sum(const Communicator& world) const {
-    std::vector<double> all = losses;
-    all.insert(all.end(), present.begin(), present.end());
-    all.insert(all.end(), {whole, failed});
-    return world.begin_sum(world.size(), {tensor(all, DType::float64)});
-  }
-  void read(const Tensor& sum) {
-    const std::size_t shards = losses.size(), parameters = present.size();
-    const double* const numbers = sum.data<double>();
-    losses.assign(numbers, numbers + shards);
-    present.assign(numbers + shards, numbers + shards + parameters);
-    whole = numbers[shards + parameters];
-    failed = numbers[shards + parameters + 1];
-  }
-};
 
 }  // namespace
 

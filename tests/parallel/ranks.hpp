@@ -1,0 +1,72 @@
+#pragma once
+// For tests that mpirun starts (tests/CMakeLists.txt).
+
+#include <memory>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/parallel/data_parallel.hpp>
+
+#include "helpers/catch.hpp"
+
+using namespace xgrad;
+using parallel::DataParallel;
+
+// MPI begins and ends once in a process.
+inline const std::shared_ptr<const parallel::Communicator>& all_ranks() {
+  static const auto world = parallel::world();
+  return world;
+}
+
+inline nn::GPT gpt_of_ranks(double dropout = 0) {
+  manual_seed(5);
+  return nn::GPT({.block_size = 6,
+                  .vocab_size = 11,
+                  .n_layer = 2,
+                  .n_head = 2,
+                  .n_embd = 8,
+                  .dropout = dropout});
+}
+
+inline data::Batch batch_of_ranks(std::size_t rows, std::uint64_t seed = 3) {
+  std::vector<std::int64_t> text(200);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    text[i] = static_cast<std::int64_t>(i * i % 11);
+  Generator generator(seed);
+  return data::random_batch(data::Ids(text), 6, rows, generator);
+}
+
+inline std::string bits_of(const nn::StateDict& state) {
+  std::string bits;
+  for (const auto& [name, x] : state) {
+    bits += name;
+    if (x.defined())
+      dispatch(x.dtype(), [&]<class T>() {
+        bits.append(reinterpret_cast<const char*>(x.template data<T>()), x.numel() * sizeof(T));
+      });
+  }
+  return bits;
+}
+
+// Of all gradients, which are none afterwards.
+inline std::string take_gradients(const nn::StateDict& parameters) {
+  nn::StateDict gradients;
+  for (auto [name, p] : parameters) {
+    gradients.emplace_back(name, p.grad());
+    p.zero_grad();
+  }
+  return bits_of(gradients);
+}
+
+template <class F>
+std::string said_by(const F& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
