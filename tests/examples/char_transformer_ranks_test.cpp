@@ -110,7 +110,8 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
     return;
   const TinyFolder folder;
   const auto arguments = [](const std::string& out) {
-    return eight_blocks({"--shards", "8", "--max-iters", "120", "--out", out});
+    return eight_blocks({"--shards", "8", "--max-iters", "1500", "--eval-interval", "500",
+                         "--save-interval", "5", "--out", out});
   };
   run_well(folder, arguments("alone"));
   const std::string expected = of_run(folder / "alone");

@@ -32,6 +32,8 @@ FailingAllocation::~FailingAllocation() { allocations_left = never; }
 
 void* operator new(std::size_t bytes) {
   count();
+  if (bytes > std::size_t{1} << 40)  // for which AddressSanitizer's malloc would end the program
+    throw std::bad_alloc();
   return checked(std::malloc(bytes == 0 ? 1 : bytes));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
