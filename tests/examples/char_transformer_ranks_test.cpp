@@ -110,7 +110,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
     return;
   const TinyFolder folder;
   const auto arguments = [](const std::string& out) {
-    return eight_blocks({"--shards", "8", "--max-iters", "1500", "--eval-interval", "500",
+    return eight_blocks({"--shards", "8", "--max-iters", "800", "--eval-interval", "400",
                          "--save-interval", "5", "--out", out});
   };
   run_well(folder, arguments("alone"));
