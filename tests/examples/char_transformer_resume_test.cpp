@@ -223,7 +223,7 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   run_well(folder, tiny_train({"--max-iters", "10"}));
   fs::create_directories(folder / "runs/001");
   write_bytes(folder / "runs/001/checkpoint.safetensors", "?");
-  const Result next = run(folder, {"train", "--resume", "--max-iters", "12"});
+  const Result next = run(folder, tiny_train({"--max-iters", "12", "--resume"}));
   CHECK(next.code == 0);
   check_contains(next.err, {"passed over: runs/001/checkpoint.safetensors: "});
   // The first save is that of the best.
