@@ -1,0 +1,10 @@
+#pragma once
+// The styles and scripts beside this file, which the build makes strings (cmake/XgradEmbed.cmake).
+
+#include <string_view>
+
+namespace xgrad::pages::detail {
+
+extern const std::string_view page_css, page_js;
+
+}  // namespace xgrad::pages::detail

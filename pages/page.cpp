@@ -1,0 +1,51 @@
+#include "page.hpp"
+
+#include <fmt/format.h>
+
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/svg.hpp>
+
+#include "assets.hpp"
+
+namespace xgrad::pages {
+namespace {
+
+/// JSON that can stand in a script element: no text in it ends that or begins a comment.
+std::string embeddable(const io::Json& data) {
+  std::string text;
+  for (const char c : io::format_json(data, io::InvalidUtf8::replaced))
+    c == '<' ? text += "\\u003c" : text += c;
+  return text;
+}
+
+}  // namespace
+
+std::string to_html(const Page& page) {
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}</title>\n<style>\n{}",
+      io::escaped(page.title), detail::page_css);
+  for (const std::string_view style : page.styles)
+    html += style;
+  html += fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", io::escaped(page.title),
+                      page.body);
+  html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}",
+                      embeddable(page.data), detail::page_js);
+  for (const std::string_view script : page.scripts)
+    html += script;
+  return html + "</script>\n</body>\n</html>\n";
+}
+
+void save(const std::string& path, const Page& page) {
+  if (!path.ends_with(".html"))
+    throw ValueError(fmt::format("{}: a page's name ends in .html", printable_name(path)));
+  io::AtomicFile file(path);
+  file.write(to_html(page));
+  file.commit();
+}
+
+}  // namespace xgrad::pages

@@ -1,0 +1,27 @@
+#pragma once
+// A page: one HTML file that holds all it needs and asks the network for nothing, which its own
+// content security policy forbids.
+
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xgrad/io/json.hpp>
+
+namespace xgrad::pages {
+
+struct Page {
+  std::string title;                           ///< any text
+  std::string body;                            ///< HTML; texts in it are escaped (io/svg.hpp)
+  io::Json data = {};                          ///< what scripts find as `data`
+  std::vector<std::string_view> scripts = {};  ///< after page.js, in this order
+  std::vector<std::string_view> styles = {};   ///< after page.css
+};
+
+/// The file.  Texts in `data` that are not UTF-8 have U+FFFD instead.
+std::string to_html(const Page& page);
+
+/// Writes it; the file appears complete or not at all.  FileError if it cannot be written,
+/// ValueError unless the path ends in .html.
+void save(const std::string& path, const Page& page);
+
+}  // namespace xgrad::pages
