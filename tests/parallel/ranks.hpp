@@ -1,6 +1,7 @@
 #pragma once
-// For tests that mpirun starts (tests/CMakeLists.txt).
+// For tests of shards, and of those that mpirun starts (tests/CMakeLists.txt).
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ inline const std::shared_ptr<const parallel::Communicator>& all_ranks() {
   return world;
 }
 
-inline nn::GPT gpt_of_ranks(double dropout = 0) {
+inline nn::GPT tiny_gpt(double dropout = 0) {
   manual_seed(5);
   return nn::GPT({.block_size = 6,
                   .vocab_size = 11,
@@ -31,12 +32,23 @@ inline nn::GPT gpt_of_ranks(double dropout = 0) {
                   .dropout = dropout});
 }
 
-inline data::Batch batch_of_ranks(std::size_t rows, std::uint64_t seed = 3) {
+inline data::Batch tiny_batch(std::size_t rows, std::uint64_t seed = 3) {
   std::vector<std::int64_t> text(200);
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<std::int64_t>(i * i % 11);
   Generator generator(seed);
   return data::random_batch(data::Ids(text), 6, rows, generator);
+}
+
+// The gradient of a batch in eight shards, as one process computes it, and its loss.
+template <class Loss, class... Batch>
+double in_one_process(const Loss& loss, const Batch&... batch) {
+  return parallel::backward(
+      std::min({static_cast<std::size_t>(batch.size(0))...}),
+      [&](std::size_t begin, std::size_t end) {
+        return loss(parallel::detail::rows_of(batch, begin, end)...);
+      },
+      8);
 }
 
 inline std::string bits_of(const nn::StateDict& state) {

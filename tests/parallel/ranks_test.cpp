@@ -21,7 +21,7 @@
 #include "parallel/ranks.hpp"
 
 TEST_CASE("ranks give the bits of one process", "[.mpi]") {
-  const nn::GPT model = gpt_of_ranks();
+  const nn::GPT model = tiny_gpt();
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{400}, std::size_t{1} << 20})
@@ -30,12 +30,8 @@ TEST_CASE("ranks give the bits of one process", "[.mpi]") {
       DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = bucket});
       for (const std::size_t rows : {8, 9, 21}) {
         CAPTURE(bucket, threads, rows, ranks.rank());
-        const auto [x, y] = batch_of_ranks(rows);
-        const auto cut = [&](std::size_t begin, std::size_t end) {
-          return loss(parallel::detail::rows_of(x, begin, end),
-                      parallel::detail::rows_of(y, begin, end));
-        };
-        const double expected = parallel::backward(rows, cut, 8);
+        const auto [x, y] = tiny_batch(rows);
+        const double expected = in_one_process(loss, x, y);
         const std::string bits = take_gradients(parameters);
         CHECK(ranks.backward(loss, x, y) == expected);
         CHECK(take_gradients(parameters) == bits);
@@ -45,31 +41,24 @@ TEST_CASE("ranks give the bits of one process", "[.mpi]") {
 }
 
 TEST_CASE("ranks add to the gradients that are there, in double as well", "[.mpi]") {
-  nn::GPT model = gpt_of_ranks();
+  nn::GPT model = tiny_gpt();
   nn::to(model, DType::float64);
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const auto twice = [&](auto&& backward) {
-    backward(batch_of_ranks(8, 1));
-    backward(batch_of_ranks(16, 2));
+    backward(tiny_batch(8, 1));
+    backward(tiny_batch(16, 2));
     return take_gradients(parameters);
   };
-  const std::string one = twice([&](const data::Batch& batch) {
-    parallel::backward(
-        batch.x.size(0),
-        [&](std::size_t begin, std::size_t end) {
-          return loss(parallel::detail::rows_of(batch.x, begin, end),
-                      parallel::detail::rows_of(batch.y, begin, end));
-        },
-        8);
-  });
+  const std::string one =
+      twice([&](const data::Batch& batch) { in_one_process(loss, batch.x, batch.y); });
   CHECK(twice([&](const data::Batch& batch) { ranks.backward(loss, batch.x, batch.y); }) == one);
 }
 
 TEST_CASE("all ranks begin with the weights and the generator of the first", "[.mpi]") {
-  nn::GPT model = gpt_of_ranks();
-  const auto expected = nn::named_parameters(gpt_of_ranks());
+  nn::GPT model = tiny_gpt();
+  const auto expected = nn::named_parameters(tiny_gpt());
   manual_seed(100 + all_ranks()->rank());
   const std::string first = Generator(100).state();
   if (all_ranks()->rank() > 0)
@@ -81,10 +70,10 @@ TEST_CASE("all ranks begin with the weights and the generator of the first", "[.
 }
 
 TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]") {
-  const nn::GPT model = gpt_of_ranks(0.3);
+  const nn::GPT model = tiny_gpt(0.3);
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
-  const auto [x, y] = batch_of_ranks(8);
+  const auto [x, y] = tiny_batch(8);
   manual_seed(8);
   const double expected = parallel::backward(loss, x, y);
   const std::string bits = take_gradients(parameters), state = default_generator().state();
@@ -99,10 +88,10 @@ TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]"
 }
 
 TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]") {
-  const nn::GPT model = gpt_of_ranks();
+  const nn::GPT model = tiny_gpt();
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
-  const auto [x, y] = batch_of_ranks(8);
+  const auto [x, y] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const double whole = loss(x, y).item();
   for (int i = 0; i < 2; ++i) {
@@ -127,12 +116,7 @@ TEST_CASE("what a batch gives does not depend on the batches before it", "[.mpi]
   for (const bool drawn : {true, false, false, true, true, false}) {
     draws = drawn;
     manual_seed(4);
-    const double expected = parallel::backward(
-        8,
-        [&](std::size_t begin, std::size_t end) {
-          return loss(parallel::detail::rows_of(x, begin, end));
-        },
-        8);
+    const double expected = in_one_process(loss, x);
     const std::string bits = take_gradients({{"w", w}});
     manual_seed(4);
     CHECK(ranks.backward(loss, x) == expected);
@@ -146,12 +130,7 @@ TEST_CASE("a Tensor under two names is one parameter", "[.mpi]") {
   const Tensor x = linspace(0, 1, 8);
   const auto loss = [&](const Tensor& rows) { return ((w * w).sum() * rows).mean(); };
   for (int i = 0; i < 2; ++i)
-    parallel::backward(
-        8,
-        [&](std::size_t begin, std::size_t end) {
-          return loss(parallel::detail::rows_of(x, begin, end));
-        },
-        8);
+    in_one_process(loss, x);
   const std::string bits = take_gradients({{"w", w}});
   for (int i = 0; i < 2; ++i)
     ranks.backward(loss, x);
@@ -215,28 +194,21 @@ TEST_CASE("what ranks tell each other", "[.mpi]") {
 
 TEST_CASE("ranks train a model with every optimizer's bits", "[.mpi]") {
   const auto train = [&](auto&& backward) {
-    const nn::GPT model = gpt_of_ranks();
+    const nn::GPT model = tiny_gpt();
     optim::AdamW optimizer(nn::parameters(model), {.lr = 1e-2});
     const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
     auto step = backward(model);
     for (std::uint64_t i = 0; i < 20; ++i) {
       optimizer.zero_grad();
-      step(loss, batch_of_ranks(8, i));
+      step(loss, tiny_batch(8, i));
       optim::clip_grad_norm(nn::parameters(model), 0.5);
       optimizer.step();
     }
     return bits_of(nn::named_parameters(model));
   };
   const std::string one = train([](const nn::GPT&) {
-    return [](const auto& loss, const data::Batch& batch) {
-      parallel::backward(
-          batch.x.size(0),
-          [&](std::size_t begin, std::size_t end) {
-            return loss(parallel::detail::rows_of(batch.x, begin, end),
-                        parallel::detail::rows_of(batch.y, begin, end));
-          },
-          8);
-    };
+    return
+        [](const auto& loss, const data::Batch& batch) { in_one_process(loss, batch.x, batch.y); };
   });
   const std::string many = train([](const nn::GPT& model) {
     const auto ranks = std::make_shared<DataParallel>(nn::named_parameters(model), all_ranks(),

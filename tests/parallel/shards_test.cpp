@@ -4,42 +4,18 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/data/batches.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/threads.hpp"
-
-using namespace xgrad;
+#include "parallel/ranks.hpp"
 
 namespace {
-
-nn::GPT small_gpt(double dropout = 0) {
-  manual_seed(5);
-  return nn::GPT({.block_size = 6,
-                  .vocab_size = 11,
-                  .n_layer = 2,
-                  .n_head = 2,
-                  .n_embd = 8,
-                  .dropout = dropout});
-}
-
-data::Batch some_batch(std::size_t rows) {
-  std::vector<std::int64_t> text(200);
-  for (std::size_t i = 0; i < text.size(); ++i)
-    text[i] = static_cast<std::int64_t>(i * i % 11);
-  Generator generator(3);
-  return data::random_batch(data::Ids(text), 6, rows, generator);
-}
 
 auto loss_of(const nn::GPT& model) {
   return [&model](const Indices& x, const Indices& y) { return model.loss(x, y); };
@@ -70,10 +46,10 @@ double largest_difference(const std::vector<std::vector<double>>& a,
 }  // namespace
 
 TEST_CASE("shards give the gradients of the whole batch", "[parallel]") {
-  nn::GPT model = small_gpt();
+  nn::GPT model = tiny_gpt();
   nn::to(model, DType::float64);
   for (const std::size_t rows : {1, 2, 3, 5, 8}) {
-    const auto [x, y] = some_batch(rows);
+    const auto [x, y] = tiny_batch(rows);
     const Tensor whole = model.loss(x, y);
     whole.backward();
     const auto expected = gradients(model);
@@ -84,8 +60,8 @@ TEST_CASE("shards give the gradients of the whole batch", "[parallel]") {
 }
 
 TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
-  const nn::GPT model = small_gpt();
-  const auto [x, y] = some_batch(7);
+  const nn::GPT model = tiny_gpt();
+  const auto [x, y] = tiny_batch(7);
   std::vector<std::vector<double>> first;
   double loss = 0;
   for (const std::size_t n : {1, 2, 3, 4, 8, 16}) {
@@ -103,8 +79,8 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
 }
 
 TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
-  const nn::GPT model = small_gpt(0.3);
-  const auto [x, y] = some_batch(6);
+  const nn::GPT model = tiny_gpt(0.3);
+  const auto [x, y] = tiny_batch(6);
   manual_seed(8);
   model.loss(x, y).backward();
   const auto expected = gradients(model);
@@ -129,8 +105,8 @@ TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[
 }
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {
-  const nn::GPT model = small_gpt();
-  const data::Batch batch = some_batch(6);
+  const nn::GPT model = tiny_gpt();
+  const data::Batch batch = tiny_batch(6);
   const auto ops_of = [&](const auto& run) {
     const Trace trace;
     run();
@@ -214,8 +190,8 @@ TEST_CASE("what cannot be cut is refused", "[parallel]") {
 }
 
 TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") {
-  const nn::GPT model = small_gpt();
-  const data::Batch batch = some_batch(8);
+  const nn::GPT model = tiny_gpt();
+  const data::Batch batch = tiny_batch(8);
   parallel::backward(loss_of(model), batch.x, batch.y);
   auto expected = gradients(model);
   constexpr int times = 5;
