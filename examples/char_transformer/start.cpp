@@ -116,13 +116,13 @@ bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
 }
 
 void check_same(const Communicator& world, const Properties& properties) {
-  for (const auto& [name, here] : properties) {
-    const std::string first = text_of(world, 0, here);
+  for (const auto& property : properties) {  // Clang 14's lambdas capture no bindings
+    const std::string first = text_of(world, 0, property.second);
     together(world, [&] {
-      if (here != first)
+      if (property.second != first)
         throw RankError(
-            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}", name,
-                        here, first));
+            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}",
+                        property.first, property.second, first));
     });
   }
 }
