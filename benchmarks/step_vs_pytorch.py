@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Time and memory of one training step, beside PyTorch doing the same step, in turn on the same machine.
 
-  benchmarks/step_vs_pytorch.py --data TEXT [--preset P] [--batch-size B] [--steps N] [--rounds R] [--python PYTHON]...
+  benchmarks/step_vs_pytorch.py --data TEXT [--preset P] [--batch-size B] [--steps N] [--rounds R] [--python PYTHON]... [--compile]
 
 Each --python is an interpreter that has torch (the default is /usr/bin/python3); it runs scripts/pytorch/train.py once with
 one thread and once with two, of which the faster counts.  Prints, for each round, milliseconds a step (median after the
 first fifth), peak memory, and ours as a ratio of theirs; then the medians of the ratios.  --busy keeps the second core
-busy with another program meanwhile.
+busy with another program meanwhile; --compile sends their model through torch.compile.
 """
 import argparse
 import json
@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
     a.data = os.path.abspath(a.data)
     env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}  # it may name slower kernels
@@ -68,7 +69,7 @@ def main():
             ms, mb = train(a, [a.binary, "train"], 2, env)
             print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB", end="", flush=True)
             for p in pythons:
-                script = [p, str(ROOT / "scripts/pytorch/train.py")]
+                script = [p, str(ROOT / "scripts/pytorch/train.py"), *(["--compile"] if a.compile else [])]
                 best, memory = min(train(a, script, threads, theirs) for threads in (1, 2))
                 ratios[p].append((ms / best, mb / memory))
                 print(f"   PyTorch {versions[p]} {best:.2f} ms {memory:.0f} MiB, ratio {ms / best:.2f}", end="", flush=True)

@@ -28,6 +28,8 @@ def run(a, on_step=lambda row: None):
 
     text = gpt.Text(a.data)
     training = gpt.Training(a, text)
+    if getattr(a, "compile", False):
+        training.model.loss = torch.compile(training.model.loss)
     with open(os.path.join(a.out, "metrics.jsonl"), "w", encoding="utf-8") as metrics:
         for step in range(a.max_iters):
             begin = time.perf_counter()
@@ -50,6 +52,7 @@ def main():
                                      allow_abbrev=False)
     parser.add_argument("--data", required=True, metavar="TEXT")
     parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("--compile", action="store_true", help="through torch.compile (PyTorch 2), whose sums may be in another order")
     gpt.add_recipe(parser)
     run(gpt.fill_recipe(parser.parse_args()), lambda row: print(f"step {row['step']} loss {row['loss']:.9g}"))
 
