@@ -6,5 +6,6 @@
 namespace xgrad::pages::detail {
 
 extern const std::string_view page_css, page_js;
+extern const std::string_view attention_css, attention_js, attention_why_js;
 
 }  // namespace xgrad::pages::detail

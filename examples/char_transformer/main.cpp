@@ -23,6 +23,7 @@
 #include "command_line/command_line.hpp"
 #include "evaluate.hpp"
 #include "exchange.hpp"
+#include "explain.hpp"
 #include "needs.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -73,6 +74,11 @@ struct Run {
   int operator()(const SampleOptions& options) const {
     use_threads(options.threads);
     sample(options);
+    return 0;
+  }
+  int operator()(const ExplainOptions& options) const {
+    use_threads(options.threads);
+    explain(options);
     return 0;
   }
   int operator()(const ExportOptions& options) const {

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "command_line/command_line.hpp"
 
@@ -48,6 +52,31 @@ void apply_preset(const Flags& flags, TrainOptions& options) {
       options.given.insert(flag);
   if (!flags.given("--min-lr"))
     options.recipe.min_lr = options.recipe.learning_rate / 10;
+}
+
+/// The numbers of a list as "0,2-4"; none if it is not such a list.
+std::optional<std::vector<std::size_t>> read_list(const std::string& text) {
+  constexpr std::size_t most = 1023;
+  std::vector<std::size_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto read = [&](std::size_t& n) {
+    const auto [stop, error] = std::from_chars(at, end, n);
+    at = stop;
+    return error == std::errc() && n <= most;
+  };
+  do {
+    std::size_t first = 0, last = 0;
+    if (!read(first))
+      return std::nullopt;
+    last = first;
+    if (at != end && *at == '-' && (++at, !read(last) || last < first))
+      return std::nullopt;
+    for (std::size_t n = first; n <= last; ++n)
+      if (std::ranges::find(numbers, n) == numbers.end())
+        numbers.push_back(n);
+  } while (at != end && *at++ == ',');
+  return at == end && text.back() != ',' ? std::optional(numbers) : std::nullopt;
 }
 
 void add_threads(Flags& flags, std::size_t& threads) {
@@ -118,6 +147,24 @@ Command parse_command(int argc, const char* const* argv) {
   add_seed(sample_flags, sample.seed);
   add_threads(sample_flags, sample.threads);
 
+  ExplainOptions explain;
+  std::string prompt, layers, heads;
+  Flags explain_flags =
+      line.command("explain", "write a page that shows a model's attention and its gradients");
+  explain_flags.path("--checkpoint", explain.checkpoint, "FILE|DIR",
+                     "a checkpoint.safetensors, or a run's folder: all that it keeps (needed)");
+  explain_flags.text("--prompt", prompt, "TEXT", "what the model reads [a piece of text]");
+  explain_flags.path("--data", explain.data, "FILE",
+                     "read its beginning instead [what the model was validated on]");
+  explain_flags.path("--out", explain.out, "FILE", fmt::format("where to [{}]", explain.out));
+  explain_flags.number("--length", explain.length, {2, many},
+                       "characters of the text [64, or as many as the model can]");
+  explain_flags.text("--layers", layers, "LIST", "which layers, as 0,2-4 [all]");
+  explain_flags.text("--heads", heads, "LIST", "which heads of each layer [all]");
+  explain_flags.number("--position", explain.position, {0, many},
+                       "the character that is looked at first [the last]");
+  add_threads(explain_flags, explain.threads);
+
   ExportOptions exported;
   Flags export_flags =
       line.command("export", "write a model's weights to a file that PyTorch users open");
@@ -166,6 +213,27 @@ Command parse_command(int argc, const char* const* argv) {
   if (sample_flags.given()) {
     need("--checkpoint", sample.checkpoint);
     return sample;
+  }
+  if (explain_flags.given()) {
+    need("--checkpoint", explain.checkpoint);
+    if (explain_flags.given("--prompt"))
+      explain.prompt = prompt;
+    if (explain.prompt && (!explain.data.empty() || explain.length))
+      line.refuse("--prompt is all that the model reads: leave out --data and --length, or it");
+    if (!explain.out.ends_with(".html"))
+      line.refuse(fmt::format("--out {}: a page's name ends in .html", explain.out));
+    const auto read = [&](const char* flag, const std::string& list) {
+      if (!explain_flags.given(flag))
+        return std::vector<std::size_t>();
+      const auto numbers = read_list(list);
+      if (!numbers)
+        line.refuse(fmt::format("{} '{}': a list of numbers up to 1023, as 0,2-4, is expected",
+                                flag, list));
+      return *numbers;
+    };
+    explain.layers = read("--layers", layers);
+    explain.heads = read("--heads", heads);
+    return explain;
   }
   if (export_flags.given()) {
     need("--checkpoint", exported.checkpoint);

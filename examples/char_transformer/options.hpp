@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "recipe.hpp"
 
@@ -48,6 +49,18 @@ struct SampleOptions {
   std::size_t threads = 0;
 };
 
+struct ExplainOptions {
+  std::string checkpoint;             ///< a file, or a run's folder
+  std::optional<std::string> prompt;  ///< none: a piece of text
+  std::string data;                   ///< empty: what the checkpoint was validated on
+  std::string out = "explain.html";
+  std::optional<std::size_t> length;
+  std::vector<std::size_t> layers, heads;  ///< empty: all
+  std::optional<std::size_t> position;
+  std::size_t max_bytes = 20 << 20;  ///< of the page
+  std::size_t threads = 0;
+};
+
 struct ExportOptions {
   std::string checkpoint;
   std::string out = "model.safetensors";
@@ -67,8 +80,8 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExportOptions,
-                             ImportOptions, CorpusOptions>;
+using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions,
+                             ExportOptions, ImportOptions, CorpusOptions>;
 
 /// Reads the command line.  Throws command_line::UsageError.
 Command parse_command(int argc, const char* const* argv);

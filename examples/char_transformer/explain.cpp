@@ -1,0 +1,204 @@
+#include "explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/pages/attention.hpp>
+
+#include "output.hpp"
+#include "run_dir.hpp"
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+namespace fs = std::filesystem;
+namespace data = xgrad::data;
+using xgrad::FileError;
+using xgrad::ValueError;
+
+constexpr std::size_t usual_length = 64;
+
+struct Saved {
+  std::string path;
+  std::string name;  ///< "after 300 steps (best)"
+};
+
+/// The checkpoints of a run's folder by their steps, or the one file.
+std::vector<Saved> find_checkpoints(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none))
+    return {{path, fmt::format("after {} steps", step_of(path))}};
+  std::map<std::uint64_t, Saved> by_step;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(path, none))
+    if (const std::string name = entry.path().filename().string(); is_checkpoint_name(name))
+      names.push_back(name);
+  for (const std::string& name : names) {
+    const std::string file = (fs::path(path) / name).string();
+    const std::uint64_t step = step_of(file);
+    Saved& saved =
+        by_step.try_emplace(step, Saved{file, fmt::format("after {} steps", step)}).first->second;
+    if (name == best_name)
+      saved.name += " (best)";
+    if (name == checkpoint_name)
+      saved.name += " (last)";
+  }
+  if (by_step.empty())
+    throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
+  std::vector<Saved> all;
+  for (auto& [step, saved] : by_step)
+    all.push_back(std::move(saved));
+  return all;
+}
+
+/// What the model reads, and the character that follows each; none for -100.
+struct Piece {
+  std::vector<std::int64_t> ids, targets;
+  std::string name;
+};
+
+Piece piece_of(std::vector<std::int64_t> ids, std::string name) {
+  Piece piece{{}, {ids.begin() + 1, ids.end()}, std::move(name)};
+  ids.pop_back();
+  piece.ids = std::move(ids);
+  return piece;
+}
+
+Piece read_prompt(const std::string& prompt, const data::Characters& characters,
+                  std::size_t block_size) {
+  std::vector<std::int64_t> ids;
+  try {
+    const data::Ids encoded = characters.encode(data::decode_utf8(prompt, "the text"));
+    ids.resize(encoded.size());
+    encoded.copy(0, encoded.size(), ids.data());
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("--prompt: {}", error.what()));
+  }
+  if (ids.size() < 2 || ids.size() > block_size)
+    throw ValueError(fmt::format("--prompt has {} characters; this model takes 2 to {}", ids.size(),
+                                 block_size));
+  Piece piece{ids, {ids.begin() + 1, ids.end()}, "the prompt"};
+  piece.targets.push_back(-100);  // nobody knows what follows
+  return piece;
+}
+
+/// The first characters of the file --data, or of the text that the model was validated on.
+Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, const Notes& notes,
+                 std::size_t block_size) {
+  if (options.length && (*options.length < 2 || *options.length > block_size))
+    throw ValueError(fmt::format("--length {}: this model takes 2 to {} characters",
+                                 *options.length, block_size));
+  data::Ids text;
+  std::string name = options.data;
+  if (options.data.empty()) {
+    const Source source = open_text("", checkpoint, notes, block_size);
+    text = source.ids.validation;
+    name = fmt::format("the validation text of {}", source.name);
+  } else {
+    try {
+      text = data::read_text(options.data, notes.characters).ids;
+    } catch (const ValueError& error) {
+      throw FileError(fmt::format("{}: {}", options.data, error.what()));
+    }
+  }
+  const std::size_t most = std::min(block_size, text.size() - 1);
+  const std::size_t length = options.length.value_or(std::min(usual_length, most));
+  if (length > most || length < 2)
+    throw ValueError(
+        fmt::format("{}: {} characters are too few for --length {}: each needs one that follows it",
+                    name, text.size(), std::max<std::size_t>(length, 2)));
+  std::vector<std::int64_t> ids(length + 1);
+  text.copy(0, length + 1, ids.data());
+  return piece_of(std::move(ids), fmt::format("the first {} characters of {}", length, name));
+}
+
+/// ValueError unless all of a flag's numbers are below `count`.
+void check_numbers(const char* flag, const char* what, const std::vector<std::size_t>& list,
+                   std::size_t count) {
+  for (const std::size_t n : list)
+    if (n >= count)
+      throw ValueError(fmt::format("{} {}: {} 0 to {}", flag, n, what, count - 1));
+}
+
+xgrad::Indices row(const std::vector<std::int64_t>& ids) {
+  auto array = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, ids.size()});
+  std::ranges::copy(ids, array.data());
+  return xgrad::Indices(std::move(array));
+}
+
+std::vector<std::string> characters_of(const data::Characters& characters) {
+  std::vector<std::string> list;
+  for (const char32_t c : characters.list())
+    list.push_back(data::encode_utf8({&c, 1}));
+  return list;
+}
+
+}  // namespace
+
+void explain(const ExplainOptions& options) {
+  const std::vector<Saved> checkpoints = find_checkpoints(options.checkpoint);
+  const auto too_large = [&](double bytes) {
+    return ValueError(fmt::format(
+        "the page would have {:.1f} MB, and above {:.0f} MB it is of little use: --length, "
+        "--layers and --heads make it smaller{}",
+        bytes / 1e6, static_cast<double>(options.max_bytes) / 1e6,
+        checkpoints.size() > 1 ? ", or one checkpoint instead of the folder" : ""));
+  };
+  xgrad::pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
+                                      .layers = options.layers,
+                                      .heads = options.heads,
+                                      .position = options.position,
+                                      .max_bytes = options.max_bytes};
+  std::vector<xgrad::pages::AttentionRun> runs;
+  Piece piece;
+  data::Characters characters;
+  xgrad::nn::GPTConfig config;
+  for (const Saved& saved : checkpoints) {
+    const TrainedModel trained = load_trained_model(saved.path);
+    const xgrad::nn::GPT& model = trained.model;
+    if (runs.empty()) {
+      config = model.config;
+      characters = trained.notes.characters;
+      check_numbers("--layers", "this model has layers", options.layers, config.n_layer);
+      check_numbers("--heads", "this model has heads", options.heads, config.n_head);
+      piece = options.prompt ? read_prompt(*options.prompt, characters, config.block_size)
+                             : read_piece(options, saved.path, trained.notes, config.block_size);
+      if (options.position)
+        check_numbers("--position", "this text has positions", {*options.position},
+                      piece.ids.size());
+      page.classes = characters_of(characters);
+      for (const std::int64_t id : piece.ids)
+        page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
+      for (const std::int64_t id : piece.targets)  // one that nobody knows is beyond all classes
+        page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
+    } else if (trained.notes.characters != characters || model.config.n_layer != config.n_layer ||
+               model.config.n_head != config.n_head || model.config.n_embd != config.n_embd) {
+      throw FileError(fmt::format("{}: a checkpoint of another model than {}", saved.path,
+                                  checkpoints.front().path));
+    }
+    runs.push_back(xgrad::pages::trace_attention(
+        [&] { return model.loss(row(piece.ids), row(piece.targets)); }, page));
+    runs.back().name = saved.name;
+    const std::size_t bytes = xgrad::pages::attention_page_bytes(runs.front(), checkpoints.size());
+    if (bytes > options.max_bytes)
+      throw too_large(static_cast<double>(bytes));
+  }
+  page.about = fmt::format(
+      "{} layers, {} heads each, on {}. The loss is the mean of −log p of the next character.",
+      config.n_layer, config.n_head, piece.name);
+  xgrad::pages::write_attention_html(options.out, runs, page);
+  say(fmt::format("{}: {} layers, {} heads each, {} characters, {}, {:.1f} MB\n", options.out,
+                  runs.front().layers.size(), runs.front().layers.front().heads.size(),
+                  piece.ids.size(),
+                  runs.size() == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", runs.size()),
+                  static_cast<double>(fs::file_size(options.out)) / 1e6));
+}
+
+}  // namespace char_transformer

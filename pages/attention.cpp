@@ -1,0 +1,210 @@
+#include "attention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/io/json.hpp>
+#include <xgrad/io/svg.hpp>
+
+#include "assets.hpp"
+#include "attention_parts.hpp"
+#include "page.hpp"
+
+namespace xgrad::pages {
+namespace {
+
+using io::Json;
+using io::JsonArray;
+using io::JsonObject;
+
+/// float32, little-endian, in base64: four characters for three bytes.
+std::string base64(const std::vector<double>& numbers) {
+  static constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<std::uint8_t> bytes;
+  for (const double x : numbers) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      bytes.push_back(static_cast<std::uint8_t>(bits >> shift));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t three = 0;
+    for (std::size_t b = 0; b < 3; ++b)
+      three = three << 8 | (b < n ? bytes[i + b] : 0);
+    for (std::size_t d = 0; d < 4; ++d)
+      text += d <= n ? digits[three >> (18 - 6 * d) & 63] : '=';
+  }
+  return text;
+}
+
+std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
+
+std::size_t size_of(const Tensor& x, std::int64_t d) {
+  return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
+}
+
+/// Of one head.
+Tensor head_of(const Tensor& x, std::size_t h) {
+  return select(x, 0, static_cast<std::int64_t>(h));
+}
+
+/// Whether query i sees keys 0 to i and no others, in every head.
+bool is_causal(const AttentionLayer& layer) {
+  const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
+  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
+  bool causal = T == S;
+  for (std::size_t n = 0; n < scores.size() && causal; ++n)
+    causal = is_masked(scores[n]) == (n % S > n / S % T);
+  return causal;
+}
+
+/// The elements that are not masked if `causal`, else all, with NaN where masked.
+std::string packed(const Tensor& x, const std::vector<double>& scores, bool causal) {
+  std::vector<double> kept = xgrad::detail::elements(x);
+  if (!causal) {
+    for (std::size_t n = 0; n < kept.size(); ++n)
+      if (is_masked(scores[n]))
+        kept[n] = std::numeric_limits<double>::quiet_NaN();
+    return base64(kept);
+  }
+  const std::size_t S = size_of(x, 1);
+  std::size_t count = 0;
+  for (std::size_t n = 0; n < kept.size(); ++n)
+    if (n % S <= n / S)
+      kept[count++] = kept[n];
+  kept.resize(count);
+  return base64(kept);
+}
+
+/// For each query, the sum of |x| over the keys that it sees.
+Tensor magnitudes(const Tensor& x) { return sum(abs(x), {-1}); }
+
+JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
+  const std::vector<double> scores = xgrad::detail::elements(head_of(layer.scores, h));
+  JsonObject head{{"index", layer.heads[h]},
+                  {"A", packed(head_of(layer.weights, h), scores, causal)},
+                  {"G", packed(head_of(layer.gradient, h), scores, causal)},
+                  {"without", layer.loss_without[h]},
+                  {"scoreGradient", base64(magnitudes(head_of(layer.score_gradient, h)))}};
+  if (layer.q.defined()) {
+    head.emplace_back("q", base64(head_of(layer.q, h)));
+    head.emplace_back("k", base64(head_of(layer.k, h)));
+  } else {
+    head.emplace_back("scores", packed(head_of(layer.scores, h), scores, causal));
+  }
+  if (layer.bias.defined())
+    head.emplace_back("bias", packed(head_of(layer.bias, h), scores, causal));
+  JsonArray patterns;
+  for (const HeadPattern& p : layer.patterns[h])
+    patterns.push_back(JsonArray{p.name, p.score, p.threshold});
+  head.emplace_back("patterns", std::move(patterns));
+  const HeadPattern* const label = layer.label(h);
+  head.emplace_back("label", label == nullptr ? Json(nullptr) : Json(std::string(label->name)));
+  return head;
+}
+
+JsonObject run_json(const AttentionRun& run) {
+  JsonArray layers;
+  for (const AttentionLayer& layer : run.layers) {
+    const bool causal = is_causal(layer);
+    JsonArray heads;
+    for (std::size_t h = 0; h < layer.heads.size(); ++h)
+      heads.push_back(head_json(layer, h, causal));
+    layers.push_back(JsonObject{{"name", layer.name},
+                                {"index", layer.index},
+                                {"T", size_of(layer.weights, 1)},
+                                {"S", size_of(layer.weights, 2)},
+                                {"D", size_of(layer.q, 2)},
+                                {"scale", layer.scale},
+                                {"causal", causal},
+                                {"heads", std::move(heads)}});
+  }
+  JsonObject json{{"name", run.name}, {"loss", run.loss}, {"layers", std::move(layers)}};
+  if (run.logits.defined()) {
+    const Tensor p = softmax(run.logits, -1);
+    json.emplace_back("logits", base64(run.logits));
+    json.emplace_back("classes", size_of(run.logits, 1));
+    json.emplace_back("largest", base64(amax(p, {-1})));  // the page computes them again
+  }
+  return json;
+}
+
+JsonArray texts(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
+JsonArray counts(const std::vector<std::size_t>& list) { return {list.begin(), list.end()}; }
+
+/// What two runs of one model have in common.
+std::string layout(const AttentionRun& run) {
+  std::string text;
+  for (const AttentionLayer& layer : run.layers)
+    text += fmt::format("{} {} {}; ", layer.name, fmt::join(layer.heads, ","),
+                        to_string(layer.weights.shape()));
+  return text + (run.logits.defined() ? to_string(run.logits.shape()) : "");
+}
+
+}  // namespace
+
+std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs) {
+  std::size_t numbers = static_cast<std::size_t>(run.logits.defined() ? run.logits.numel() : 0);
+  std::size_t heads = 0;
+  for (const AttentionLayer& layer : run.layers) {
+    const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
+    const std::size_t pairs = is_causal(layer) ? T * (T + 1) / 2 : T * S;
+    const std::size_t scores = layer.q.defined() ? (T + S) * size_of(layer.q, 2) : pairs;
+    heads += layer.heads.size();
+    numbers += layer.heads.size() * ((layer.bias.defined() ? 3 : 2) * pairs + scores + T);
+  }
+  const std::size_t scripts = detail::page_js.size() + detail::page_css.size() +
+                              detail::attention_js.size() + detail::attention_why_js.size() +
+                              detail::attention_css.size();
+  return runs * (numbers * 16 / 3 + 600 * heads) + scripts;
+}
+
+void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,
+                          const AttentionOptions& options) {
+  check<ValueError>(!runs.empty() && !runs.front().layers.empty(),
+                    "attention page: there is no run, or it has no layers");
+  for (const AttentionRun& run : runs)
+    if (layout(run) != layout(runs.front()))
+      fail<ValueError>("attention page: '{}' has other layers, heads or shapes than '{}'", run.name,
+                       runs.front().name);
+  if (const std::size_t bytes = attention_page_bytes(runs.front(), runs.size());
+      bytes > options.max_bytes)
+    fail<PageTooLarge>(
+        "attention page: it would have {:.1f} MB, above max_bytes ({:.1f} MB): fewer tokens, "
+        "layers, heads or runs make it smaller",
+        static_cast<double>(bytes) / 1e6, static_cast<double>(options.max_bytes) / 1e6);
+  const AttentionLayer& first = runs.front().layers.front();
+  JsonArray all;
+  for (const AttentionRun& run : runs)
+    all.push_back(run_json(run));
+  const std::size_t position = options.position.value_or(size_of(first.weights, 1) - 1);
+  save(path,
+       {.title = options.title,
+        .body = fmt::format(
+            "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
+            "by a script that it contains, and your browser runs none.</noscript>",
+            io::escaped(options.about)),
+        .data = JsonObject{{"tokens", texts(options.tokens)},
+                           {"keys", texts(options.keys)},
+                           {"classes", texts(options.classes)},
+                           {"targets", counts(options.targets)},
+                           {"position", position},
+                           {"runs", std::move(all)}},
+        .scripts = {detail::attention_js, detail::attention_why_js},
+        .styles = {detail::attention_css}});
+}
+
+void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
+                          const AttentionOptions& options) {
+  write_attention_html(path, std::vector<AttentionRun>{trace_attention(loss, options)}, options);
+}
+
+}  // namespace xgrad::pages

@@ -1,0 +1,104 @@
+#pragma once
+// A page about the attention of any model: which position looks at which, what the loss wants
+// changed, what each head does, and why each weight is what it is.
+//
+//   pages::write_attention_html("attention.html", [&] { return model.loss(x, y); },
+//                               {.tokens = {"T", "o", " ", "b", "e"}});
+//
+// The function runs once, under a Trace.  Found is every softmax over the last dimension whose
+// result is the left operand of a matmul (or of einsum's), dropout between them or not:
+// scaled_dot_product_attention, causal_self_attention and what is written out.  (Fused ops run as
+// the ops that they fuse, with the same numbers up to rounding.)
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::pages {
+
+struct AttentionOptions {
+  std::string title = "Attention";
+  std::string about = {};                 ///< a line below the title
+  std::vector<std::string> tokens = {};   ///< one for each query; numbers unless given
+  std::vector<std::string> keys = {};     ///< one for each key, where keys are others than queries
+  std::vector<std::string> classes = {};  ///< names of what the logits are of
+  std::vector<std::size_t> targets = {};  ///< the class that each position should predict
+  std::size_t item = 0;                   ///< of the batch
+  bool heads_first = false;               ///< weights (X, T, S) are of X heads, not of X items
+  std::vector<std::size_t> layers = {};   ///< which attentions, in the order they ran; empty: all
+  std::vector<std::size_t> heads = {};    ///< which heads of each; empty: all
+  std::optional<std::size_t> position = {};  ///< the query that is looked at first; the last
+  std::size_t max_bytes = 20 << 20;          ///< of the page
+};
+
+/// How much of a head's attention follows a pattern: (w - u) / (1 - u), where w is the weight that
+/// goes where the pattern says and u that of attention spread evenly over what a query may see,
+/// each a mean over the queries for which the pattern says something and leaves something out.  1:
+/// all weight; 0: no more than chance.  Of "spread evenly" it is the mean entropy of a query's
+/// weights over the largest possible.
+struct HeadPattern {
+  const char* name;
+  double score;
+  double threshold;  ///< from which on the pattern names the head: 0.5, evenly 0.95
+};
+
+/// One attention.  T queries, S keys, H heads; Tensors are float64 and of one item of the batch.
+struct AttentionLayer {
+  std::string name;                     ///< its Scope, as "h.0.attn"; "attention" outside of any
+  std::size_t index = 0;                ///< its place among all that ran
+  std::vector<std::size_t> heads = {};  ///< which of its heads these are
+  Tensor weights = {};                  ///< A (H, T, S), before dropout
+  Tensor gradient = {};                 ///< dL/dA (H, T, S)
+  Tensor scores = {};                   ///< (H, T, S), what softmax is of; -inf where masked
+  Tensor score_gradient = {};           ///< dL/dscores (H, T, S)
+  Tensor q = {}, k = {};  ///< (H, T, D), (H, S, D): scores are q kᵀ * scale + bias; undefined
+                          ///< where that is not what they are
+  double scale = 1;
+  Tensor bias = {};                                     ///< (H, T, S) or undefined
+  std::vector<double> loss_without = {};                ///< the loss with the output of head h zero
+  std::vector<std::vector<HeadPattern>> patterns = {};  ///< of head h, the best fit first
+
+  /// The pattern that names head h; null for "no clear pattern".
+  const HeadPattern* label(std::size_t h) const;
+};
+
+struct AttentionRun {
+  std::string name;  ///< "after 300 steps"; for a page of several runs
+  double loss = 0;
+  std::vector<AttentionLayer> layers = {};
+  Tensor logits = {};  ///< (T, V) of the last log_softmax or cross_entropy, or undefined
+};
+
+/// Runs `loss`, which returns a Tensor of one element that has a graph, and finds its attentions.
+/// loss_without is exact: all ops that ran after the head run again, for each head; only what was
+/// read out of Tensors on the way (item(), array()) stays.  ValueError if there is no attention,
+/// the loss is not finite, or an item, layer, head, position does not exist or a list is of another
+/// length; GraphError if the loss has no graph.
+AttentionRun trace_attention(const std::function<Tensor()>& loss,
+                             const AttentionOptions& options = {});
+
+/// How a head's weights (T, S) follow each pattern that can be told, the best fit first; NaN where
+/// masked.  `same`: for queries that are keys, a number for each token, equal for equal ones.
+std::vector<HeadPattern> head_patterns(const Tensor& weights, const std::vector<std::size_t>& same);
+
+/// How large a page of `runs` such runs would be.
+std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs = 1);
+
+/// A page that became larger than max_bytes, which is said before it is written.
+struct PageTooLarge : ValueError {
+  using ValueError::ValueError;
+};
+
+/// Writes the page; with several runs (of one model at several times), with a slider over them.
+/// FileError, ValueError as of save(); PageTooLarge; ValueError if runs have other layers or shapes
+/// than the first.
+void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,
+                          const AttentionOptions& options = {});
+void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
+                          const AttentionOptions& options = {});
+
+}  // namespace xgrad::pages

@@ -1,0 +1,137 @@
+// What a head does, as far as numbers tell.
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <xgrad/autograd/ops.hpp>
+
+#include "attention_parts.hpp"
+
+namespace xgrad::pages {
+namespace {
+
+/// Weights (T, S) by query and key; NaN where masked.
+struct Weights {
+  std::size_t queries, keys;
+  std::vector<double> values;
+
+  double operator()(std::size_t i, std::size_t j) const { return values[i * keys + j]; }
+  bool sees(std::size_t i, std::size_t j) const { return !std::isnan((*this)(i, j)); }
+};
+
+constexpr std::size_t fewest_queries = 4;
+constexpr double named_from = 0.5, even_from = 0.95;
+
+/// `follows(i, j)`: whether the pattern says that query i looks at key j.
+template <class F>
+void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Weights& weights,
+                 const F& follows) {
+  double weight = 0, chance = 0;
+  std::size_t queries = 0;
+  for (std::size_t i = 0; i < weights.queries; ++i) {
+    double there = 0, seen = 0, wanted = 0;
+    for (std::size_t j = 0; j < weights.keys; ++j) {
+      if (!weights.sees(i, j))
+        continue;
+      ++seen;
+      if (follows(i, j)) {
+        ++wanted;
+        there += weights(i, j);
+      }
+    }
+    if (wanted == 0 || wanted == seen)
+      continue;
+    ++queries;
+    weight += there;
+    chance += wanted / seen;
+  }
+  if (queries < fewest_queries)
+    return;
+  const auto n = static_cast<double>(queries);
+  patterns.push_back({name, (weight / n - chance / n) / (1 - chance / n), named_from});
+}
+
+void add_evenness(std::vector<HeadPattern>& patterns, const Weights& weights) {
+  double total = 0;
+  std::size_t queries = 0;
+  for (std::size_t i = 0; i < weights.queries; ++i) {
+    double entropy = 0, seen = 0;
+    for (std::size_t j = 0; j < weights.keys; ++j)
+      if (weights.sees(i, j)) {
+        ++seen;
+        if (const double a = weights(i, j); a > 0)
+          entropy -= a * std::log(a);
+      }
+    if (seen < 2)
+      continue;
+    ++queries;
+    total += entropy / std::log(seen);
+  }
+  if (queries >= fewest_queries)
+    patterns.push_back({"spread evenly", total / static_cast<double>(queries), even_from});
+}
+
+/// How far above its threshold a score is, from 0 to 1; negative below.
+double fit(const HeadPattern& p) { return (p.score - p.threshold) / (1 - p.threshold); }
+
+}  // namespace
+
+std::vector<HeadPattern> head_patterns(const Tensor& weights,
+                                       const std::vector<std::size_t>& same) {
+  const Weights a{static_cast<std::size_t>(weights.size(0)),
+                  static_cast<std::size_t>(weights.size(1)), xgrad::detail::elements(weights)};
+  std::vector<HeadPattern> patterns;
+  add_pattern(patterns, "first position", a, [](std::size_t, std::size_t j) { return j == 0; });
+  if (a.queries == a.keys) {
+    add_pattern(patterns, "itself", a, [](std::size_t i, std::size_t j) { return i == j; });
+    add_pattern(patterns, "previous position", a,
+                [](std::size_t i, std::size_t j) { return j + 1 == i; });
+    add_pattern(patterns, "next position", a,
+                [](std::size_t i, std::size_t j) { return j == i + 1; });
+    add_pattern(patterns, "two back", a, [](std::size_t i, std::size_t j) { return j + 2 == i; });
+    if (same.size() == a.queries) {
+      add_pattern(patterns, "same token elsewhere", a,
+                  [&](std::size_t i, std::size_t j) { return i != j && same[i] == same[j]; });
+      add_pattern(patterns, "after the same token", a, [&](std::size_t i, std::size_t j) {
+        return j > 0 && j != i && j - 1 != i && same[j - 1] == same[i];
+      });
+    }
+  }
+  add_evenness(patterns, a);
+  std::ranges::sort(patterns, std::ranges::greater(), fit);
+  return patterns;
+}
+
+const HeadPattern* AttentionLayer::label(std::size_t h) const {
+  const std::vector<HeadPattern>& all = patterns.at(h);
+  return !all.empty() && all.front().score >= all.front().threshold ? &all.front() : nullptr;
+}
+
+void keep_heads(AttentionLayer& layer) {
+  for (Tensor* const x : {&layer.weights, &layer.gradient, &layer.scores, &layer.score_gradient,
+                          &layer.q, &layer.k, &layer.bias}) {
+    if (!x->defined())
+      continue;
+    std::vector<Tensor> kept;
+    for (const std::size_t h : layer.heads)
+      kept.push_back(select(*x, 0, static_cast<std::int64_t>(h)));
+    *x = stack(kept);
+  }
+}
+
+void add_patterns(AttentionLayer& layer, const std::vector<std::string>& tokens) {
+  std::vector<std::size_t> same;
+  std::map<std::string, std::size_t> numbers;
+  for (const std::string& token : tokens)
+    same.push_back(numbers.emplace(token, numbers.size()).first->second);
+  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
+  std::vector<double> weights = xgrad::detail::elements(layer.weights);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (is_masked(scores[i]))
+      weights[i] = std::numeric_limits<double>::quiet_NaN();
+  const Tensor seen = reshape(Tensor(std::move(weights)), layer.weights.shape());
+  for (std::size_t h = 0; h < layer.heads.size(); ++h)
+    layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h)), same));
+}
+
+}  // namespace xgrad::pages
