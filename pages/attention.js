@@ -71,7 +71,8 @@ const rangeOf = (head) => {
 const rangeNow = (head) => (view.shared ? Math.max(...runNow().layers.flatMap((l) => l.heads.map(rangeOf))) : rangeOf(head)) || 1;
 function colour(x, range) {
   if (Number.isNaN(x)) return palette().masked;
-  return view.mode === "A" ? between(palette().weight, x / range) : between(palette().signed, 0.5 + x / range / 2);
+  const part = Math.sqrt(Math.abs(x) / range); // of small weights among many keys nothing could be seen
+  return view.mode === "A" ? between(palette().weight, part) : between(palette().signed, 0.5 + (Math.sign(x) * part) / 2);
 }
 const css = ([r, g, b]) => `rgb(${r}, ${g}, ${b})`;
 function paint(canvas, head, layer) {
@@ -203,12 +204,15 @@ function drawBig() {
 }
 function drawLegend() {
   const range = rangeNow(headNow()), low = view.mode === "A" ? 0 : -range;
-  const stops = Array.from({ length: 9 }, (_, n) => css(colour(low + ((range - low) * n) / 8, range))).join(", ");
+  // Even steps of colour, which are the square root of what they stand for.
+  const stops = Array.from({ length: 17 }, (_, n) => (view.mode === "A" ? n / 16 : n / 8 - 1)).map((t) => css(colour(Math.sign(t) * t * t * range, range)));
   const said = view.mode === "A" ? "share of the query's attention"
     : view.mode === "G" ? "blue: more weight here would lower the loss; red: raise it"
-      : "dL/dA weighed by A: what there is to gain or lose where the head does look";
+      : "dL/dA times A: what counts where the head does look";
+  const middle = view.mode === "A" ? range / 4 : 0;
   legend.replaceChildren(
-    make("span", { class: "number" }, number(low)), make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` }), make("span", { class: "number" }, number(range)),
+    make("span", { class: "scale" }, make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops.join(", ")})` }),
+      make("span", { class: "ends number" }, [low, middle, range].map((x) => make("span", {}, number(x))))),
     make("span", { class: "soft" }, said), make("span", { class: "swatch", style: `background: ${css(palette().masked)}` }), make("span", { class: "soft" }, "masked"));
 }
 function drawStrip() {

@@ -66,6 +66,7 @@ std::vector<Found> find_attentions(const Events& events) {
     }
   }
   // Weights that are multiplied more than once are one attention.
+  std::ranges::stable_sort(found, {}, &Found::softmax);
   const auto same = std::ranges::unique(found, {}, &Found::softmax);
   found.erase(same.begin(), same.end());
   return found;

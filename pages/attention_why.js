@@ -31,7 +31,7 @@ function productTable(head, layer, i, j) {
   const most = Math.abs(rows[0][3]) || 1;
   const table = make("table", { class: "number" }, make("thead", {}, make("tr", {}, ["d", "q", "k", "q × k", ""].map((name) => make("th", { scope: "col" }, name)))),
     make("tbody", {}, rows.map(([d, q, k, product]) => make("tr", {}, [d, number(q), number(k), number(product)].map((x) => make("td", {}, String(x))),
-      make("td", {}, make("i", { class: product >= 0 ? "bar up" : "bar down", style: `width: ${(5 * Math.abs(product)) / most}rem` }))))));
+      make("td", {}, make("i", { class: product >= 0 ? "bar plus" : "bar minus", style: `width: ${(5 * Math.abs(product)) / most}rem` }))))));
   return [dot, table];
 }
 function drawWhy() {
@@ -63,7 +63,7 @@ function drawWhy() {
   const effect = (x) => (x === 0 ? "would not change the loss" : x < 0 ? "would lower the loss" : "would raise the loss");
   const words = make("table", {}, make("tbody", {},
     [["dL/dA", gradient, `a little more of this weight alone ${effect(gradient)}`],
-      ["Σ A·dL/dA over the keys", mean, "what this query gets now; softmax gives to one key only what it takes from others"],
+      ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only what differs from the mean counts"],
       ["dL/dscore = A (dL/dA − Σ)", score, `a higher score ${effect(score)}`]].map(([name, x, said]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, number(x)), make("td", { class: "soft" }, said)))));
   why.replaceChildren(title, make("div", { class: "columns2" },
@@ -110,7 +110,7 @@ const bars = make("div", { class: "bars" }), nextTitle = make("h2", {});
 const shownBars = 12;
 function slider(name, label, attributes, format) {
   const value = make("output", { class: "number" }, format(settings[name]));
-  return make("label", {}, make("span", {}, label, " ", value), make("input", { type: "range", name, value: settings[name], ...attributes, oninput: (event) => {
+  return make("label", {}, make("span", {}, label, " ", value), make("input", { type: "range", name, ...attributes, value: settings[name], oninput: (event) => {
     settings[name] = Number(event.target.value);
     value.textContent = format(settings[name]);
     drawNext();
@@ -146,7 +146,7 @@ function drawNext() {
 // ---- the controls ----
 
 function buildControls() {
-  const buttons = Object.entries(modes).map(([mode, { name, title }]) => make("button", { type: "button", "data-mode": mode, title, "aria-pressed": mode === view.mode, onclick: () => {
+  const buttons = Object.entries(modes).map(([mode, { name, title }]) => make("button", { type: "button", "data-mode": mode, title, "aria-pressed": String(mode === view.mode), onclick: () => {
     view.mode = mode;
     for (const button of buttons) button.setAttribute("aria-pressed", button.dataset.mode === mode);
     drawAll();
@@ -174,7 +174,7 @@ const help = () => make("details", {}, make("summary", {}, "Keys, labels and num
 const patternTable = make("div", { class: "scroll" });
 function drawPatterns() {
   patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score, threshold]) =>
-    make("tr", { class: score >= threshold ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(3)), make("td", {}, `label from ${threshold} on`))))));
+    make("tr", { class: score >= threshold ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2)), make("td", {}, `label from ${threshold} on`))))));
 }
 
 // ---- the page's check of itself ----
@@ -216,6 +216,11 @@ document.getElementById("attention").append(buildControls(), strip,
   why, next, help());
 document.body.append(tip);
 view.column = Math.max(0, view.row - 1);
+// First the head that the loss needs most.
+const needed = (l, h) => runNow().layers[l].heads[h].without;
+runNow().layers.forEach((layer, l) => layer.heads.forEach((head, h) => {
+  if (head.without > needed(view.layer, view.head)) [view.layer, view.head] = [l, h];
+}));
 darkness.addEventListener("change", drawAll);
-drawAll();
+select(view.layer, view.head, false);
 checkAll();

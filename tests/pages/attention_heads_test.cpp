@@ -1,0 +1,157 @@
+// Labels of heads, and the file.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/pages/attention.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
+#include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+// Causal weights (T, T): query i looks at what `key` says with weight w, and evenly at the rest.
+template <class F>
+Tensor looks_at(std::size_t T, double w, const F& key) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < T; ++i)
+    for (std::size_t j = 0; j < T; ++j) {
+      const double rest = i == 0 ? 1 : (1 - w) / static_cast<double>(i);
+      values.push_back(j > i ? not_a_number : i > 0 && std::cmp_equal(j, key(i)) ? w : rest);
+    }
+  return reshape(Tensor(std::move(values)), {static_cast<Size>(T), static_cast<Size>(T)});
+}
+
+std::map<std::string, double> scores(const Tensor& weights,
+                                     const std::vector<std::size_t>& same = {}) {
+  std::map<std::string, double> result;
+  for (const auto& p : pages::head_patterns(weights, same))
+    result[p.name] = p.score;
+  return result;
+}
+
+std::string best(const Tensor& weights, const std::vector<std::size_t>& same = {}) {
+  const auto patterns = pages::head_patterns(weights, same);
+  return patterns.empty() || patterns[0].score < patterns[0].threshold ? "no clear pattern"
+                                                                       : patterns[0].name;
+}
+
+}  // namespace
+
+TEST_CASE("labels of heads: a pattern that is there scores 1, chance scores 0", "[pages]") {
+  const Tensor previous = looks_at(12, 1, [](std::size_t i) { return i - 1; });
+  CHECK(scores(previous).at("previous position") == Approx(1));
+  CHECK(scores(previous).at("itself") < 0);
+  CHECK(best(previous) == "previous position");
+  CHECK(best(looks_at(12, 1, [](std::size_t i) { return i; })) == "itself");
+  CHECK(best(looks_at(12, 1, [](std::size_t) { return 0; })) == "first position");
+  CHECK(best(looks_at(12, 1, [](std::size_t i) { return i < 2 ? 0 : i - 2; })) == "two back");
+
+  // Query i has i + 1 keys: w = 1 / (i + 1) is even, and says nothing of any one of them.
+  std::vector<double> even;
+  for (std::size_t i = 0; i < 12; ++i)
+    for (std::size_t j = 0; j < 12; ++j)
+      even.push_back(j > i ? not_a_number : 1 / static_cast<double>(i + 1));
+  const Tensor spread = reshape(Tensor(std::move(even)), {12, 12});
+  for (const auto& [name, score] : scores(spread, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2})) {
+    INFO(name);
+    CHECK(score == Approx(name == "spread evenly" ? 1 : 0).margin(1e-12));
+  }
+  CHECK(best(spread) == "spread evenly");
+}
+
+TEST_CASE("labels of heads: no more is said than the numbers hold", "[pages]") {
+  const auto previous = [](std::size_t i) { return i - 1; };
+  CHECK(best(looks_at(12, 0.75, previous)) == "previous position");
+  CHECK(best(looks_at(12, 0.4, previous)) == "no clear pattern");
+  CHECK(best(looks_at(4, 1, previous)) == "no clear pattern");  // three queries have a choice
+  CHECK(pages::head_patterns(looks_at(1, 1, previous), {0}).empty());
+  CHECK(best(looks_at(12, 1, [](std::size_t i) { return i * 7 % (i + 1); })) == "no clear pattern");
+
+  // abcabcabc: the same letter before, and what came after it.
+  const std::vector<std::size_t> same{0, 1, 2, 0, 1, 2, 0, 1, 2};
+  CHECK(best(looks_at(9, 1, [](std::size_t i) { return i < 3 ? 0 : i - 3; }), same) ==
+        "same token elsewhere");
+  CHECK(best(looks_at(9, 1, [](std::size_t i) { return i < 3 ? 0 : i - 2; }), same) == "two back");
+  const std::vector<std::size_t> text{0, 1, 2, 3, 0, 4, 1, 5, 2, 6};  // 4 -> 1, 6 -> 2, 8 -> 3
+  const auto after = [](std::size_t i) { return i == 4 ? 1 : i == 6 ? 2 : i == 8 ? 3 : 0; };
+  CHECK(scores(looks_at(10, 1, after), text).count("after the same token") == 0);  // three times
+  const std::vector<std::size_t> longer{0, 1, 2, 3, 0, 4, 1, 5, 2, 6, 3, 7};
+  const auto after_longer = [&](std::size_t i) {
+    return i == 4 ? 1 : i == 6 ? 2 : i == 8 ? 3 : i == 10 ? 4 : 0;
+  };
+  CHECK(scores(looks_at(12, 1, after_longer), longer).at("after the same token") == Approx(1));
+
+  // Keys that are not the queries.
+  const Tensor across = softmax(normal({5, 8}, 1), -1);
+  CHECK(scores(across).size() == 2);
+}
+
+TEST_CASE("attention page: what is in the file", "[pages]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "page.html";
+  const Tensor q = normal({5, 4}, 1).requires_grad_(), v = normal({5, 3}, 2);
+  const auto loss = [&] { return sum(scaled_dot_product_attention(q, q, v, {.is_causal = true})); };
+  const std::vector<std::string> tokens{"</script>", "\"", "\xff", "e\u0301", "\u05d0"};
+  pages::AttentionOptions options{.title = "<b>", .tokens = tokens};
+  pages::write_attention_html(path, loss, options);
+  const std::string html = read_bytes(path);
+  const auto has = [&](const char* text) { return html.find(text) != std::string::npos; };
+  CHECK_FALSE(has("<b>"));
+  CHECK(has("\\u003c/script>"));
+  CHECK(has("<noscript>"));
+  // A size that is known before: scripts and numbers are most of it.
+  const auto run = pages::trace_attention(loss, options);
+  CHECK(pages::attention_page_bytes(run) > html.size() * 3 / 4);
+  CHECK(pages::attention_page_bytes(run) < html.size() * 5 / 4);
+  const std::size_t more = pages::attention_page_bytes(run, 2) - pages::attention_page_bytes(run);
+  CHECK(more > 4 * (3 * 15 + 40) * 4 / 3);  // A, dL/dA, q and k
+  CHECK(pages::attention_page_bytes(run, 100) == pages::attention_page_bytes(run) + 99 * more);
+
+  const auto refused = [&](const std::vector<pages::AttentionRun>& runs, const char* why) {
+    CHECK_THAT(message_of<ValueError>([&] { pages::write_attention_html(path, runs, options); }),
+               ContainsSubstring(why));
+    CHECK(read_bytes(path) == html);
+  };
+  refused({}, "there is no run");
+  pages::AttentionRun other = run;
+  other.name = "other";
+  other.layers[0].heads = {1};
+  refused({run, other}, "'other' has other layers, heads or shapes than ''");
+  options.max_bytes = 1000;
+  refused({run}, "above max_bytes (0.0 MB): fewer tokens, layers, heads or runs");
+  CHECK_THROWS_AS(pages::write_attention_html(path, {run}, options), pages::PageTooLarge);
+  options.max_bytes = 1 << 20;
+  CHECK_THROWS_AS(pages::write_attention_html(folder / "page.txt", {run}, options), ValueError);
+}
+
+// For tests/pages/attention.py: a model of one's own, with keys that are not the queries, a bias, a
+// key that nobody sees and a query that sees none; and scores that are not q kᵀ.
+TEST_CASE("attention page: writes own.html", "[.attention-page]") {
+  const Tensor q = normal({2, 2, 5, 3}, 1).requires_grad_(), k = normal({2, 2, 7, 3}, 2),
+               v = normal({2, 2, 7, 4}, 3), w = normal({2, 2, 5, 4}, 4);
+  Tensor bias = normal({5, 7}, 5).clone();
+  for (std::size_t i = 0; i < 7; ++i)
+    set_element(bias, 2 * 7 + i, -inf);
+  for (std::size_t i = 0; i < 5; ++i)
+    set_element(bias, i * 7 + 4, -inf);
+  pages::write_attention_html(
+      "own.html",
+      [&] {
+        const Tensor a = scaled_dot_product_attention(q, k, v, bias);
+        const Scope scope("squares");
+        const Tensor scores = matmul(q, transpose(k, -2, -1));
+        return sum((a + matmul(softmax(scores * scores, -1), v)) * w);
+      },
+      {.title = "A model of one's own",
+       .about = "<script>throw new Error('read as HTML')</script>",
+       .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
+       .item = 1,
+       .position = 1});
+}
