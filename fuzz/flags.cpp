@@ -42,6 +42,7 @@ std::vector<std::string> seeds() {
       "train\n--dropout\nnan\n--beta1=inf\n--grad-clip=-0\n--block-size=0x10",
       "eval\n--checkpoint\nc\n--data=d",
       "sample\n--checkpoint=c\n--prompt=\n--tokens=10\n--temperature\n0\n--top-k\n1",
+      "explain\n--checkpoint=c\n--layers\n0,2-3\n--heads=1-\n--position\n0",
       "export\n--checkpoint\nc\n--out\n/dev/null",
       "import\n--state\ns\n--n-head\n4\n--data\nd",
       "corpus",

@@ -47,6 +47,8 @@ std::string base64(const std::vector<double>& numbers) {
 
 std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
 
+constexpr std::size_t base64_bytes = 6;  // 16 / 3 of a float32
+
 std::size_t size_of(const Tensor& x, std::int64_t d) {
   return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
 }
@@ -151,20 +153,26 @@ std::string layout(const AttentionRun& run) {
 
 }  // namespace
 
+std::size_t attention_head_bytes(std::size_t queries, std::size_t keys, std::size_t width,
+                                 bool causal) {
+  const std::size_t pairs = causal ? queries * (queries + 1) / 2 : queries * keys;
+  return (2 * pairs + (queries + keys) * width + queries) * base64_bytes + 600;
+}
+
 std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs) {
-  std::size_t numbers = static_cast<std::size_t>(run.logits.defined() ? run.logits.numel() : 0);
-  std::size_t heads = 0;
+  std::size_t bytes = 0;
+  if (run.logits.defined())
+    bytes += static_cast<std::size_t>(run.logits.numel()) * base64_bytes;
   for (const AttentionLayer& layer : run.layers) {
     const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
-    const std::size_t pairs = is_causal(layer) ? T * (T + 1) / 2 : T * S;
-    const std::size_t scores = layer.q.defined() ? (T + S) * size_of(layer.q, 2) : pairs;
-    heads += layer.heads.size();
-    numbers += layer.heads.size() * ((layer.bias.defined() ? 3 : 2) * pairs + scores + T);
+    const bool causal = is_causal(layer);
+    const std::size_t more = (layer.bias.defined() ? 1 : 0) + (layer.q.defined() ? 0 : 1);
+    bytes += layer.heads.size() * (attention_head_bytes(T, S, size_of(layer.q, 2), causal) +
+                                   more * (causal ? T * (T + 1) / 2 : T * S) * base64_bytes);
   }
-  const std::size_t scripts = detail::page_js.size() + detail::page_css.size() +
-                              detail::attention_js.size() + detail::attention_why_js.size() +
-                              detail::attention_css.size();
-  return runs * (numbers * 16 / 3 + 600 * heads) + scripts;
+  return runs * bytes + detail::page_js.size() + detail::page_css.size() +
+         detail::attention_js.size() + detail::attention_why_js.size() +
+         detail::attention_css.size();
 }
 
 void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,

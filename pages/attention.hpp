@@ -87,6 +87,9 @@ std::vector<HeadPattern> head_patterns(const Tensor& weights, const std::vector<
 
 /// How large a page of `runs` such runs would be.
 std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs = 1);
+/// What a head of so many queries and keys takes of it, q and k being `width` wide.
+std::size_t attention_head_bytes(std::size_t queries, std::size_t keys, std::size_t width,
+                                 bool causal);
 
 /// A page that became larger than max_bytes, which is said before it is written.
 struct PageTooLarge : ValueError {

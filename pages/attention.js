@@ -46,7 +46,7 @@ const queryToken = (i) => (data.tokens.length > i ? visible(data.tokens[i]) : St
 const keyToken = (j, layer = layerNow()) => (isSelf(layer) ? queryToken(j) : data.keys.length > j ? visible(data.keys[j]) : String(j));
 // Text that reads from right to left stays where it is put.
 const word = (text) => make("bdi", { class: "token" }, text);
-const placed = (text, place) => [word(text), ` (${place})`];
+const placed = (text, place) => (text === String(place) ? [word(text)] : [word(text), ` (${place})`]);
 
 const sees = (head, layer, i, j) => !Number.isNaN(head.maps.A[i * layer.S + j]);
 const layerTitle = (layer) => `layer ${layer.index}`;
@@ -213,7 +213,7 @@ function drawLegend() {
   legend.replaceChildren(
     make("span", { class: "scale" }, make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops.join(", ")})` }),
       make("span", { class: "ends number" }, [low, middle, range].map((x) => make("span", {}, number(x))))),
-    make("span", { class: "soft" }, said), make("span", { class: "swatch", style: `background: ${css(palette().masked)}` }), make("span", { class: "soft" }, "masked"));
+    make("span", { class: "soft" }, said), make("span", { class: "soft" }, make("span", { class: "swatch", style: `background: ${css(palette().masked)}` }), " masked"));
 }
 function drawStrip() {
   const layer = layerNow(), head = headNow(), range = rangeNow(head), n = view.row * layer.S;

@@ -36,7 +36,7 @@ function productTable(head, layer, i, j) {
 }
 function drawWhy() {
   const layer = layerNow(), head = headNow(), { row: i, column: j } = view, n = i * layer.S + j;
-  const title = make("h2", {}, "Why this weight: ", word(queryToken(i)), ` (${i}) looks at `, word(keyToken(j)), ` (${j})`);
+  const title = make("h2", {}, "Why this weight: ", ...placed(queryToken(i), i), " looks at ", ...placed(keyToken(j), j));
   if (!sees(head, layer, i, j)) {
     why.replaceChildren(title, make("p", {}, `Masked: query ${i} does not see key ${j}${layer.causal ? ", which comes after it" : ""}. The score is −∞, the weight 0, and no gradient passes.`));
     return;
@@ -66,7 +66,7 @@ function drawWhy() {
       ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only what differs from the mean counts"],
       ["dL/dscore = A (dL/dA − Σ)", score, `a higher score ${effect(score)}`]].map(([name, x, said]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, number(x)), make("td", { class: "soft" }, said)))));
-  why.replaceChildren(title, make("div", { class: "columns2" },
+  why.replaceChildren(title, make("div", { class: products === null ? "" : "columns2" },
     products === null ? null : make("div", {}, make("h3", {}, "q and k, largest product first"), products),
     make("div", {}, make("h3", {}, "From score to weight"), make("div", { class: "scroll" }, make("table", { class: "steps" }, make("tbody", {}, steps))), make("h3", {}, "What the loss wants"), make("div", { class: "scroll" }, words))));
 }
@@ -133,7 +133,7 @@ function drawNext() {
   const target = data.targets.length > view.row ? data.targets[view.row] : -1;
   const order = Array.from(p.keys()).sort((a, b) => p[b] - p[a] || plain[b] - plain[a] || a - b), shown = order.slice(0, shownBars);
   if (target >= 0 && target < V && !shown.includes(target)) shown[shown.length - 1] = target;
-  nextTitle.replaceChildren("What comes after ", word(queryToken(view.row)), ` (${view.row})`);
+  nextTitle.replaceChildren("What comes after ", ...placed(queryToken(view.row), view.row));
   const left = p.filter((x) => x > 0).length;
   bars.replaceChildren(...shown.map((c) => make("div", { class: `choice${p[c] === 0 ? " cut" : ""}`, "data-class": c },
     make("bdi", { class: "token" }, className(c)),
@@ -174,7 +174,7 @@ const help = () => make("details", {}, make("summary", {}, "Keys, labels and num
 const patternTable = make("div", { class: "scroll" });
 function drawPatterns() {
   patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score, threshold]) =>
-    make("tr", { class: score >= threshold ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2)), make("td", {}, `label from ${threshold} on`))))));
+    make("tr", { class: score >= threshold ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2).replace(/^-(0\.00)$/, "$1")), make("td", {}, `label from ${threshold} on`))))));
 }
 
 // ---- the page's check of itself ----

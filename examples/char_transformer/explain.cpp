@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
@@ -127,6 +128,26 @@ void check_numbers(const char* flag, const char* what, const std::vector<std::si
       throw ValueError(fmt::format("{} {}: {} 0 to {}", flag, n, what, count - 1));
 }
 
+/// ValueError for a page that would be too large, before anything is computed.
+void check_size(const ExplainOptions& options, const xgrad::nn::GPTConfig& config,
+                std::size_t length, std::size_t checkpoints) {
+  const auto chosen = [](const std::vector<std::size_t>& list, std::size_t all) {
+    return list.empty() ? all : list.size();
+  };
+  const std::size_t heads =
+      checkpoints * chosen(options.layers, config.n_layer) * chosen(options.heads, config.n_head);
+  const double megabytes = static_cast<double>(heads) *
+                           static_cast<double>(xgrad::pages::attention_head_bytes(
+                               length, length, config.n_embd / config.n_head, true)) /
+                           1e6;
+  if (megabytes > options.max_mb)
+    throw ValueError(fmt::format(
+        "the page would have {:.3g} MB, and above {:.3g} MB it is of little use: --length, "
+        "--layers and --heads make it smaller{}; --max-mb allows it",
+        megabytes, options.max_mb,
+        checkpoints > 1 ? ", and one checkpoint instead of the folder" : ""));
+}
+
 xgrad::Indices row(const std::vector<std::int64_t>& ids) {
   auto array = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, ids.size()});
   std::ranges::copy(ids, array.data());
@@ -144,18 +165,11 @@ std::vector<std::string> characters_of(const data::Characters& characters) {
 
 void explain(const ExplainOptions& options) {
   const std::vector<Saved> checkpoints = find_checkpoints(options.checkpoint);
-  const auto too_large = [&](double bytes) {
-    return ValueError(fmt::format(
-        "the page would have {:.1f} MB, and above {:.0f} MB it is of little use: --length, "
-        "--layers and --heads make it smaller{}",
-        bytes / 1e6, static_cast<double>(options.max_bytes) / 1e6,
-        checkpoints.size() > 1 ? ", or one checkpoint instead of the folder" : ""));
-  };
   xgrad::pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                       .layers = options.layers,
                                       .heads = options.heads,
                                       .position = options.position,
-                                      .max_bytes = options.max_bytes};
+                                      .max_bytes = std::numeric_limits<std::size_t>::max()};
   std::vector<xgrad::pages::AttentionRun> runs;
   Piece piece;
   data::Characters characters;
@@ -170,6 +184,7 @@ void explain(const ExplainOptions& options) {
       check_numbers("--heads", "this model has heads", options.heads, config.n_head);
       piece = options.prompt ? read_prompt(*options.prompt, characters, config.block_size)
                              : read_piece(options, saved.path, trained.notes, config.block_size);
+      check_size(options, config, piece.ids.size(), checkpoints.size());
       if (options.position)
         check_numbers("--position", "this text has positions", {*options.position},
                       piece.ids.size());
@@ -186,9 +201,6 @@ void explain(const ExplainOptions& options) {
     runs.push_back(xgrad::pages::trace_attention(
         [&] { return model.loss(row(piece.ids), row(piece.targets)); }, page));
     runs.back().name = saved.name;
-    const std::size_t bytes = xgrad::pages::attention_page_bytes(runs.front(), checkpoints.size());
-    if (bytes > options.max_bytes)
-      throw too_large(static_cast<double>(bytes));
   }
   page.about = fmt::format(
       "{} layers, {} heads each, on {}. The loss is the mean of −log p of the next character.",

@@ -57,7 +57,7 @@ struct ExplainOptions {
   std::optional<std::size_t> length;
   std::vector<std::size_t> layers, heads;  ///< empty: all
   std::optional<std::size_t> position;
-  std::size_t max_bytes = 20 << 20;  ///< of the page
+  double max_mb = 20;  ///< of the page
   std::size_t threads = 0;
 };
 

@@ -111,7 +111,8 @@ TEST_CASE("attention page: what is in the file", "[pages]") {
   CHECK(pages::attention_page_bytes(run) > html.size() * 3 / 4);
   CHECK(pages::attention_page_bytes(run) < html.size() * 5 / 4);
   const std::size_t more = pages::attention_page_bytes(run, 2) - pages::attention_page_bytes(run);
-  CHECK(more > 4 * (3 * 15 + 40) * 4 / 3);  // A, dL/dA, q and k
+  CHECK(more > 4 * (2 * 15 + 40 + 5) * 4 / 3);  // A, dL/dA, q and k, a number for each query
+  CHECK(more == pages::attention_head_bytes(5, 5, 4, true));
   CHECK(pages::attention_page_bytes(run, 100) == pages::attention_page_bytes(run) + 99 * more);
 
   const auto refused = [&](const std::vector<pages::AttentionRun>& runs, const char* why) {
@@ -141,17 +142,16 @@ TEST_CASE("attention page: writes own.html", "[.attention-page]") {
     set_element(bias, 2 * 7 + i, -inf);
   for (std::size_t i = 0; i < 5; ++i)
     set_element(bias, i * 7 + 4, -inf);
-  pages::write_attention_html(
-      "own.html",
-      [&] {
-        const Tensor a = scaled_dot_product_attention(q, k, v, bias);
-        const Scope scope("squares");
-        const Tensor scores = matmul(q, transpose(k, -2, -1));
-        return sum((a + matmul(softmax(scores * scores, -1), v)) * w);
-      },
-      {.title = "A model of one's own",
-       .about = "<script>throw new Error('read as HTML')</script>",
-       .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
-       .item = 1,
-       .position = 1});
+  pages::write_attention_html("own.html",
+                              [&] {
+                                const Tensor a = scaled_dot_product_attention(q, k, v, bias);
+                                const Scope scope("squares");
+                                const Tensor scores = matmul(q, transpose(k, -2, -1));
+                                return sum((a + matmul(softmax(scores * scores, -1), v)) * w);
+                              },
+                              {.title = "A model of one's own",
+                               .about = "<script>throw new Error('read as HTML')</script>",
+                               .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
+                               .item = 1,
+                               .position = 1});
 }

@@ -1,0 +1,132 @@
+// char_transformer explain: what it reads, what it refuses, and what it writes.
+
+#include <filesystem>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+Result explain(const TemporaryFolder& folder, const Arguments& more) {
+  Arguments all{"explain"};
+  all.insert(all.end(), more.begin(), more.end());
+  Result result = run(folder, all);
+  INFO(result.out << result.err);
+  REQUIRE(result.code == 0);
+  return result;
+}
+
+/// What the page's scripts read.
+Json page_data(const std::string& path) {
+  const std::string html = read_bytes(path), begin = "id=\"data\">";
+  const std::size_t at = html.find(begin) + begin.size();
+  return Json::parse(html.substr(at, html.find("</script>", at) - at));
+}
+
+std::string text_of(const Json& page) {
+  std::string text;
+  for (const std::string token : page["tokens"])
+    text += token;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
+  const TrainedFolder folder;
+  const Result usual = explain(folder, {"--checkpoint", folder.checkpoint});
+  CHECK_THAT(usual.out,
+             StartsWith("explain.html: 1 layers, 2 heads each, 8 characters, 1 checkpoint"));
+  const Json page = page_data(folder / "explain.html");
+  const std::string text = tiny_text();
+  const std::size_t validation = text.size() * 9 / 10;
+  CHECK(text_of(page) == text.substr(validation, 8));
+  CHECK(page["position"] == 7);
+  REQUIRE(page["runs"].size() == 1);
+  const Json& run = page["runs"][0];
+  CHECK(run["name"] == "after 40 steps");
+  CHECK(run["layers"][0]["name"] == "h.0.attn");
+  CHECK(run["layers"][0]["heads"].size() == 2);
+  CHECK(run["layers"][0]["D"] == 8);
+  const std::vector<std::string> classes = page["classes"];
+  for (std::size_t i = 0; i < 8; ++i)
+    CHECK(classes.at(page["targets"][i]) == text.substr(validation + i + 1, 1));
+
+  write_bytes(folder / "other", "the dog\nthe cat\n");
+  explain(folder, {"--checkpoint", "run", "--data", "other", "--length", "3", "--out", "a.html"});
+  CHECK(text_of(page_data(folder / "a.html")) == "the");
+  explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", "cat\n", "--heads", "1",
+                   "--position", "2", "--out", "b.html"});
+  const Json prompt = page_data(folder / "b.html");
+  CHECK(text_of(prompt) == "cat\n");
+  CHECK(prompt["position"] == 2);
+  CHECK(prompt["targets"][3] == classes.size());  // nobody knows what follows
+  REQUIRE(prompt["runs"][0]["layers"][0]["heads"].size() == 1);
+  CHECK(prompt["runs"][0]["layers"][0]["heads"][0]["index"] == 1);
+}
+
+TEST_CASE("explain: the checkpoints of a run by their steps") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--keep", "2"}));
+  const Result result = explain(folder, {"--checkpoint", "run"});
+  const Json page = page_data(folder / "explain.html");
+  REQUIRE(page["runs"].size() >= 2);
+  std::vector<std::string> names;
+  std::vector<double> losses;
+  for (const Json& one : page["runs"]) {
+    names.push_back(one["name"]);
+    losses.push_back(one["loss"]);
+  }
+  CHECK_THAT(names.back(), StartsWith("after 40 steps"));
+  CHECK_THAT(names.back(), ContainsSubstring("(last)"));
+  CHECK_THAT(names.front() + names[1], ContainsSubstring("after 30 steps"));
+  CHECK(losses.front() != losses.back());
+  CHECK_THAT(result.out, ContainsSubstring(std::to_string(names.size()) + " checkpoints"));
+}
+
+TEST_CASE("explain: what does not exist is named, with what does") {
+  const TrainedFolder folder;
+  const auto refused = [&](const Arguments& more, int code,
+                           const std::vector<std::string>& fragments) {
+    Arguments all{"explain", "--checkpoint", folder.checkpoint};
+    all.insert(all.end(), more.begin(), more.end());
+    check_refused(folder, all, code, fragments);
+  };
+  check_refused(folder, {"explain"}, 2, {"explain: --checkpoint FILE is needed"});
+  check_refused(folder, {"explain", "--checkpoint", "none"}, 1, {"none: ", "No such file"});
+  check_refused(folder, {"explain", "--checkpoint", "."}, 1, {".: the folder holds no checkpoint"});
+  check_refused(folder, {"explain", "--checkpoint", "text"}, 1, {"text: "});
+  refused({"--prompt", "zebra!"}, 1, {"--prompt: ", "'z'", "'!'"});
+  refused({"--prompt", ""}, 1, {"--prompt has 0 characters; this model takes 2 to 8"});
+  refused({"--prompt", "t"}, 1, {"--prompt has 1 characters; this model takes 2 to 8"});
+  refused({"--prompt", "the cat s"}, 1, {"--prompt has 9 characters; this model takes 2 to 8"});
+  refused({"--prompt", "\xff"}, 1, {"--prompt: ", "UTF-8"});
+  refused({"--prompt", "the", "--length", "3"}, 2, {"leave out --data and --length"});
+  refused({"--length", "9"}, 1, {"--length 9: this model takes 2 to 8 characters"});
+  refused({"--length", "1"}, 2, {"--length", "from 2"});
+  refused({"--layers", "1"}, 1, {"--layers 1: this model has layers 0 to 0"});
+  refused({"--heads", "0,2-3"}, 1, {"--heads 2: this model has heads 0 to 1"});
+  refused({"--position", "8"}, 1, {"--position 8: this text has positions 0 to 7"});
+  for (const char* const list :
+       {"", "a", "1-", "2-1", "0,", ",0", "0 1", "1024", "-1", "0-9999999"})
+    refused({"--heads", list}, 2, {"--heads '", "a list of numbers up to 1023, as 0,2-4"});
+  refused({"--out", "page.txt"}, 2, {"--out page.txt: a page's name ends in .html"});
+  refused({"--out", "none/page.html"}, 1, {"none/page.html"});
+  refused({"--data", "none"}, 1, {"none: no such file"});
+  write_bytes(folder / "short", "th");
+  refused({"--data", "short"}, 1, {"short: 2 characters are too few for --length 2"});
+  write_bytes(folder / "unknown", "the zebra");
+  refused({"--data", "unknown"}, 1, {"unknown: ", "'z'"});
+  CHECK_FALSE(std::filesystem::exists(folder / "explain.html"));
+  CHECK_FALSE(std::filesystem::exists(folder / "page.txt"));
+}
+
+TEST_CASE("explain: a page that is too large is not written") {
+  const TrainedFolder folder;
+  const Arguments arguments{"explain", "--checkpoint", folder.checkpoint, "--max-mb", "0.003"};
+  check_refused(folder, arguments, 1,
+                {"the page would have 0.0", "MB, and above 0.003 MB",
+                 "--length, --layers and --heads", "--max-mb allows it"});
+  CHECK_FALSE(std::filesystem::exists(folder / "explain.html"));
+  explain(folder, {"--checkpoint", folder.checkpoint, "--max-mb", "0.003", "--length", "4",
+                   "--heads", "0"});
+}
