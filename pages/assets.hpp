@@ -5,6 +5,6 @@
 
 namespace xgrad::pages::detail {
 
-extern const std::string_view page_css, page_js;
+extern const std::string_view page_css, page_js, chart_css, chart_js;
 
 }  // namespace xgrad::pages::detail

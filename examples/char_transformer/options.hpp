@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "recipe.hpp"
 
@@ -60,6 +61,15 @@ struct ImportOptions {
   std::optional<std::size_t> n_head;  ///< none: what the file says
 };
 
+struct ReportOptions {
+  std::vector<std::string> runs;
+};
+
+struct CompareOptions {
+  std::vector<std::string> runs;
+  std::string out;  ///< a page; empty: none
+};
+
 struct CorpusOptions {};
 
 /// A request for help: the text to print.
@@ -68,7 +78,7 @@ struct Help {
 };
 
 using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExportOptions,
-                             ImportOptions, CorpusOptions>;
+                             ImportOptions, ReportOptions, CompareOptions, CorpusOptions>;
 
 /// Reads the command line.  Throws command_line::UsageError.
 Command parse_command(int argc, const char* const* argv);
