@@ -137,7 +137,7 @@ struct Drawing {
     for (std::size_t k = 0; k < texts.size(); ++k) {
       const bool dark = std::isfinite(map.values[k]) && map.place(map.values[k]) < 0.6;
       svg.text(middle(k % map.columns), middle(k / map.columns), texts[k], "middle",
-               dark ? "fill='#fff'" : "");
+               dark ? "fill='#fff'" : "fill='#222'");
     }
     svg.add("</g>\n");
   }
@@ -171,7 +171,7 @@ struct Drawing {
                {map.high, fmt::format("{:.3g}", map.high)}};
     for (const Tick& mark : marks) {
       const double y = (1 - map.place(mark.value)) * length;
-      svg.add("<path stroke='#222' d='M{:g} {:.1f}h4'/>\n", x + thickness, y);
+      svg.add("<path stroke='#222' class='axis' d='M{:g} {:.1f}h4'/>\n", x + thickness, y);
       svg.text(x + thickness + 8, y, mark.text);
     }
     if (const auto n =

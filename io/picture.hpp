@@ -1,5 +1,5 @@
 #pragma once
-// Pictures of results, as SVG text: heat maps and line charts; and heat maps as plain text.
+// Pictures of results: heat maps and line charts, as SVG and as plain text.
 //
 //     io::save_svg("map.svg", io::heat_map(weights, {.title = "head 0"}));
 
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
+#include <xgrad/io/series.hpp>
 
 namespace xgrad::io {
 
@@ -37,25 +38,25 @@ std::string heat_map(const Tensor& values, const HeatMapOptions& options = {});
 /// not finite; the last line explains the scale.
 std::string heat_map_text(const Tensor& values, const HeatMapOptions& options = {});
 
-/// A line of a chart.
-struct Series {
-  std::string name;
-  std::vector<double> xs, ys;             ///< equally many
-  double thickness = 2;                   ///< in pixels
-  bool dots = false;                      ///< a dot at each point
-  std::optional<std::size_t> color = {};  ///< in the palette; the series' own place unless given
-};
-
 struct LineChartOptions {
   std::string title = {}, x_label = {}, y_label = {};
   std::optional<double> y_low = {}, y_high = {};  ///< ends of the axis; what is outside is cut off
   bool log_y = false;  ///< the vertical axis is logarithmic; values must be positive
   std::size_t width = 720, height = 360;  ///< of the plot, in pixels
+  std::size_t left = 0;                   ///< pixels, at least, left of it: so charts line up
 };
 
-/// A line per series, axes and a legend.  A y that is not finite interrupts its line; a cross at
+/// A line per series, axes and a legend, in which series without a name are left out.  Of many
+/// points thinned() keeps those that show.  A y that is not finite interrupts its line; a cross at
 /// the top shows where, and the legend how many.  ValueError if there is no finite point, xs and ys
 /// of a series are not equally many, or a value has no logarithm.
 std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options = {});
+/// The same for a terminal, in so many characters without the labels of the axes: a line is the
+/// letter of its series, a, b, c and so on, and where several meet, the last.  `width`, `height`
+/// and `x_label` of the options do not count.
+std::string line_chart_text(const std::vector<Series>& series, const LineChartOptions& options = {},
+                            std::size_t columns = 60, std::size_t rows = 12);
+/// The letter of a series there: a to z, A to Z, and # for all others.
+char letter(std::size_t series);
 
 }  // namespace xgrad::io

@@ -87,8 +87,9 @@ std::string Svg::str() const {
   return fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' width='{2:g}' height='{3:g}' "
       "viewBox='{0:g} {1:g} {2:g} {3:g}' style='max-width:100%;height:auto' "
-      "font-family='system-ui,sans-serif' font-size='{4:g}' fill='#222'>\n"
-      "<rect x='{0:g}' y='{1:g}' width='{2:g}' height='{3:g}' fill='#fff'/>\n{5}</svg>\n",
+      "font-family='system-ui,sans-serif' font-size='{4:g}' fill='#222' class='picture'>\n"
+      "<rect class='paper' x='{0:g}' y='{1:g}' width='{2:g}' height='{3:g}' "
+      "fill='#fff'/>\n{5}</svg>\n",
       left_ - margin, top_ - margin, width, height, font_size, body_);
 }
 

@@ -1,9 +1,12 @@
 #pragma once
-// Pictures as SVG text.  They have no style sheets and no names, so that several can stand in one
-// HTML page, and a white background of their own, so that they can be read on a dark one.
+// Pictures as SVG text.  They have no style sheets and no ids, so that several can stand in one
+// HTML page, and a white background of their own, so that they can be read anywhere.  Classes say
+// what is background, ink, grid and which series: a page's style sheet (pages/page.css) gives these
+// its own colours, light or dark.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -31,6 +34,8 @@ class Svg {
   double right() const { return right_; }
   double bottom() const { return bottom_; }
 
+  /// Leaves room on the left side.
+  void include_left(double left) { left_ = std::min(left_, left); }
   /// Adds markup as it stands; attributes are in single quotes.
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {

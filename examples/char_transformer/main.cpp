@@ -27,6 +27,7 @@
 #include "needs.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "report.hpp"
 #include "sample.hpp"
 #include "start.hpp"
 #include "train.hpp"
@@ -87,6 +88,14 @@ struct Run {
   }
   int operator()(const ImportOptions& options) const {
     import_model(options);
+    return 0;
+  }
+  int operator()(const ReportOptions& options) const {
+    report(options);
+    return 0;
+  }
+  int operator()(const CompareOptions& options) const {
+    compare(options);
     return 0;
   }
   int operator()(const CorpusOptions&) const {

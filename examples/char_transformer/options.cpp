@@ -185,6 +185,15 @@ Command parse_command(int argc, const char* const* argv) {
   import_flags.number("--n-head", imported.n_head, {1, 1024},
                       "attention heads of a block [the file's metadata]");
 
+  ReportOptions report;
+  Flags report_flags = line.command("report", "write DIR/report.html: what a run has left");
+  report_flags.paths("runs", report.runs, "the folder of each run");
+
+  CompareOptions compare;
+  Flags compare_flags = line.command("compare", "lay runs over each other: a table and a chart");
+  compare_flags.paths("runs", compare.runs, "the folder of each run, or its metrics.jsonl");
+  compare_flags.path("--out", compare.out, "FILE", "also write a page, FILE.html, with all curves");
+
   line.command("corpus",
                "print the scenes that are trained on "
                "without --data");
@@ -245,6 +254,10 @@ Command parse_command(int argc, const char* const* argv) {
     need("--state", imported.state);
     return imported;
   }
+  if (report_flags.given())
+    return report;
+  if (compare_flags.given())
+    return compare;
   return CorpusOptions();
 }
 

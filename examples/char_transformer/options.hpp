@@ -73,6 +73,15 @@ struct ImportOptions {
   std::optional<std::size_t> n_head;  ///< none: what the file says
 };
 
+struct ReportOptions {
+  std::vector<std::string> runs;
+};
+
+struct CompareOptions {
+  std::vector<std::string> runs;
+  std::string out;  ///< a page; empty: none
+};
+
 struct CorpusOptions {};
 
 /// A request for help: the text to print.
@@ -80,8 +89,9 @@ struct Help {
   std::string text;
 };
 
-using Command = std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions,
-                             ExportOptions, ImportOptions, CorpusOptions>;
+using Command =
+    std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions, ExportOptions,
+                 ImportOptions, ReportOptions, CompareOptions, CorpusOptions>;
 
 /// Reads the command line.  Throws command_line::UsageError.
 Command parse_command(int argc, const char* const* argv);

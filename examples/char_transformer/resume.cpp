@@ -70,7 +70,8 @@ std::optional<std::string> latest_unfinished() {
   return std::nullopt;
 }
 
-/// For a POSIX shell.
+}  // namespace
+
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -83,8 +84,6 @@ std::string quoted(const std::string& word) {
     text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
-
-}  // namespace
 
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
   return steps > 0 && (steps == recipe.max_iters || steps % recipe.eval_interval == 0);

@@ -35,6 +35,8 @@ ResumePoint read_resume_point(const std::string& checkpoint, const TrainOptions&
 TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes& notes,
                            TrainOptions options);
 
+/// A word of a command line for a POSIX shell.
+std::string quoted(const std::string& word);
 /// A command line for a shell that goes on with a run.
 std::string resume_command(const TrainOptions& options, const std::string& folder);
 

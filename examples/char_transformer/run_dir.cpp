@@ -73,7 +73,8 @@ void remove_temporaries(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     std::smatch match;
     if (std::regex_match(name, match, pattern) &&
-        (is_checkpoint_name(match[1]) || match[1] == "config.json" || match[1] == "trace.json"))
+        (is_checkpoint_name(match[1]) || match[1] == "config.json" || match[1] == "trace.json" ||
+         match[1] == "environment.json" || match[1] == "report.html"))
       fs::remove(entry.path(), none);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The folder of a run: config.json, metrics.jsonl, checkpoint.safetensors, best.safetensors,
-// checkpoint-00000250.safetensors and so on, and while it runs a lock.
+// checkpoint-00000250.safetensors and so on, and while it runs a lock; of report.hpp
+// environment.json and report.html.
 
 #include <cstdint>
 #include <optional>

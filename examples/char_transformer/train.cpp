@@ -18,6 +18,7 @@
 #include "evaluate.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "report.hpp"
 #include "resume.hpp"
 #include "sample.hpp"
 #include "saves.hpp"
@@ -67,6 +68,7 @@ class Run {
   bool stopped();
   bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
   void save_missing_best();
+  void write_report();
   void make_steps();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
@@ -161,8 +163,10 @@ void Run::open_folder() {
   if (std::exchange(folder_open_, true))
     return;
   together(ranks_.world(), [this] {
-    if (writes_)
+    if (writes_) {
       run_dir_.open(format_folder_notes(options_, source_.characters.size()), first_);
+      write_environment(run_dir_.path(), ranks_.size());
+    }
   });
   progress_.line(fmt::format("Run:   {}", run_dir_.path()));
 }
@@ -236,6 +240,11 @@ void Run::save_missing_best() {
   saves_.save_best();
 }
 
+void Run::write_report() {
+  if (const std::string why = report_of(run_dir_.path(), options_); !why.empty())
+    progress_.warn(fmt::format("no report: {}", why));
+}
+
 void Run::make_steps() {
   const StopSignals signals;
   signals_ = &signals;
@@ -270,6 +279,7 @@ void Run::make_steps() {
     if (writes_) {
       saves_.save(steps_, ended());
       run_dir_.unlock();  // what follows may be ended by a signal
+      write_report();
     }
   }
 }

@@ -29,8 +29,9 @@ TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--save-interval", "8", "--keep", "3"}));
   CHECK(names_in(folder / "run") ==
-        std::set<std::string>{"config.json", "metrics.jsonl", "checkpoint.safetensors",
-                              "best.safetensors", kept(24), kept(32), kept(40)});
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "report.html",
+                              "checkpoint.safetensors", "best.safetensors", kept(24), kept(32),
+                              kept(40)});
   for (const int step : {24, 32, 40})
     CHECK(xgrad::io::load_checkpoint(folder / ("run/" + kept(step))).step ==
           static_cast<std::uint64_t>(step));
@@ -38,9 +39,9 @@ TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
   run_well(folder, tiny_train({"--out", "plain"}));
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
          read_bytes(folder / "plain/checkpoint.safetensors")));
-  CHECK(names_in(folder / "plain") == std::set<std::string>{"config.json", "metrics.jsonl",
-                                                            "checkpoint.safetensors",
-                                                            "best.safetensors"});
+  CHECK(names_in(folder / "plain") ==
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "report.html",
+                              "checkpoint.safetensors", "best.safetensors"});
 }
 
 TEST_CASE("char_transformer: the best model, and an end without improvement", "[saves]") {

@@ -1,0 +1,111 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
+#include <xgrad/pages/page.hpp>
+
+#include "output.hpp"
+#include "resume.hpp"
+#include "run_dir.hpp"
+#include "runs/compare.hpp"
+#include "runs/report.hpp"
+
+namespace char_transformer {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(__clang__)
+constexpr const char* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "GCC " __VERSION__;
+#else
+constexpr const char* compiler = "unknown";
+#endif
+
+/// How to go on with what is in the folder.
+std::vector<runs::Hint> hints(const std::string& folder, const TrainOptions& options) {
+  std::error_code none;
+  const auto in_folder = [&](const char* name) { return folder + "/" + name; };
+  const bool saved = fs::exists(in_folder(checkpoint_name), none);
+  const bool best = fs::exists(in_folder(best_name), none);
+  std::vector<runs::Hint> all;
+  if (saved)
+    all.push_back({"Go on training (--max-iters N makes a finished run longer):",
+                   resume_command(options, folder)});
+  if (saved || best)
+    all.push_back(
+        {best ? "Let the model of the lowest validation loss write:" : "Let the model write:",
+         fmt::format("{} sample --checkpoint {}", quoted(options.program),
+                     quoted(in_folder(best ? best_name : checkpoint_name)))});
+  all.push_back({"Lay it over other runs:", fmt::format("{} compare {} OTHER --out compare.html",
+                                                        quoted(options.program), quoted(folder))});
+  return all;
+}
+
+/// The path of the page that was written.
+std::string write_page(const runs::Run& run, const TrainOptions& options) {
+  const std::string path = (fs::path(run.folder) / "report.html").string();
+  xgrad::pages::save(path, runs::report_page(run, hints(run.folder, options)));
+  return path;
+}
+
+std::size_t terminal_width() {
+  struct winsize size {};
+  const bool known = ::isatty(STDOUT_FILENO) == 1 &&
+                     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? std::max<std::size_t>(size.ws_col, 40) : 80;
+}
+
+}  // namespace
+
+void report(const ReportOptions& options) {
+  for (const std::string& path : options.runs)
+    say(fmt::format("{}\n", write_page(runs::read_run(path), {})));
+}
+
+void compare(const CompareOptions& options) {
+  const std::vector<runs::Run> all = runs::read_runs(options.runs);
+  if (!options.out.empty())
+    xgrad::pages::save(options.out, runs::compare_page(all));
+  say(runs::compare_text(all, terminal_width()));
+  if (!options.out.empty())
+    say(fmt::format("\nThe page is {}.\n", options.out));
+}
+
+std::string report_of(const std::string& folder, const TrainOptions& options) {
+  try {
+    write_page(runs::read_run(folder), options);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+void write_environment(const std::string& folder, std::size_t ranks) {
+  utsname system{};
+  ::uname(&system);
+  const xgrad::io::JsonObject environment{
+      {"compiler", compiler},
+      {"instructions", xgrad::simd_name()},
+      {"threads", std::uint64_t{xgrad::num_threads()}},
+      {"ranks", std::uint64_t{ranks}},
+      {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
+  xgrad::io::AtomicFile file(folder + "/environment.json");
+  file.write(xgrad::io::format_json(environment, xgrad::io::InvalidUtf8::replaced, 2) + "\n");
+  file.commit();
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,159 @@
+#include "curves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace runs {
+namespace {
+
+using xgrad::io::Series;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double highest(const Series& series) {
+  double most = -infinity;
+  for (const double y : series.ys)
+    if (std::isfinite(y))
+      most = std::max(most, y);
+  return most;
+}
+
+/// A series of each run that has it, and as `weight` says its smoothed form before it.
+Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
+                 const std::function<Series(const Run&)>& series_of) {
+  Curves curves{.lines = {}, .options = {.x_label = "step"}};
+  std::vector<Series> faint;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Series series = series_of(runs[i]);
+    if (series.xs.empty())
+      continue;
+    series.color = i;
+    series.name = runs[i].name;
+    // Curves that agree cover each other: the first is thick, so that it shows under the others.
+    series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
+    if (weight > 0 && raw == Raw::faint) {
+      faint.push_back(series);
+      faint.back().thickness = 1;
+      faint.back().opacity = 0.35;
+      faint.back().name = "";
+    }
+    curves.lines.push_back(weight > 0 ? xgrad::io::smoothed(series, weight) : series);
+  }
+  curves.lines.insert(curves.lines.begin(), faint.begin(), faint.end());
+  return curves;
+}
+
+/// Ends the chart there, if something goes beyond.
+void cut_off(Curves& curves, const std::vector<Run>& runs, double limit) {
+  std::vector<double> most(runs.size(), -infinity);
+  for (const Series& line : curves.lines)
+    most[*line.color] = std::max(most[*line.color], highest(line));
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (most[i] > limit && limit > 0) {
+      curves.options.y_high = limit;
+      curves.cut += fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ",
+                                runs[i].name, most[i]);
+    }
+}
+
+/// Far above nearly all: five times what 99 of 100 are below.
+double usual_limit(const Curves& curves) {
+  std::vector<double> all;
+  for (const Series& line : curves.lines)
+    std::ranges::copy_if(line.ys, std::back_inserter(all),
+                         [](double y) { return std::isfinite(y); });
+  if (all.empty())
+    return infinity;
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>(all.size() * 99 / 100);
+  std::nth_element(all.begin(), at, all.end());
+  const double most = *std::max_element(at, all.end());
+  return most > 5 * *at ? 1.5 * *at : infinity;
+}
+
+/// Losses far above those that runs begin with are of runs that diverged.
+double highest_sane(const std::vector<Run>& runs) {
+  std::vector<double> firsts;
+  for (const Run& run : runs) {
+    const auto first =
+        std::ranges::find_if(run.metrics.loss.ys, [](double loss) { return std::isfinite(loss); });
+    if (first != run.metrics.loss.ys.end() && *first > 0)
+      firsts.push_back(*first);
+  }
+  if (firsts.empty())
+    return infinity;
+  const double lowest = std::ranges::min(firsts);
+  double limit = 0;
+  for (const double first : firsts)
+    if (first <= 10 * lowest)
+      limit = std::max(limit, 1.5 * first);
+  return limit;
+}
+
+}  // namespace
+
+bool Curves::empty() const {
+  return std::ranges::all_of(lines, [](const Series& line) {
+    return std::ranges::none_of(line.ys, [](double y) { return std::isfinite(y); });
+  });
+}
+
+Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw) {
+  Curves curves = curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.loss; });
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Series validation = runs[i].metrics.validation;
+    if (validation.xs.empty())
+      continue;
+    validation.name = runs[i].name + ", validation";
+    validation.color = i;
+    validation.dots = true;
+    validation.thickness = 1.5;
+    curves.lines.push_back(std::move(validation));
+  }
+  curves.options.y_label = "loss";
+  cut_off(curves, runs, highest_sane(runs));
+  return curves;
+}
+
+Curves lr_curves(const std::vector<Run>& runs) {
+  Curves curves = curves_of(runs, 0, Raw::hidden, [](const Run& run) { return run.metrics.lr; });
+  curves.options.y_label = "learning rate";
+  return curves;
+}
+
+Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw) {
+  Curves curves =
+      curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.grad_norm; });
+  curves.options.y_label = "gradient norm";
+  cut_off(curves, runs, usual_limit(curves));
+  return curves;
+}
+
+Curves speed_curves(const std::vector<Run>& runs, double weight, Raw raw) {
+  const bool known =
+      std::ranges::all_of(runs, [](const Run& run) { return tokens_per_step(run).has_value(); });
+  Curves curves = curves_of(runs, weight, raw, [&](const Run& run) {
+    Series speed = run.metrics.ms;
+    const double in_step = known ? *tokens_per_step(run) : 1;
+    for (double& y : speed.ys)
+      y = y > 0 ? 1000 * in_step / y : std::numeric_limits<double>::quiet_NaN();
+    return speed;
+  });
+  curves.options.y_label = known ? "tokens/s" : "steps/s";
+  cut_off(curves, runs, usual_limit(curves));
+  return curves;
+}
+
+double usual_weight(const std::vector<Run>& runs) {
+  std::size_t longest = 0;
+  for (const Run& run : runs)
+    longest = std::max(longest, run.metrics.loss.ys.size());
+  return longest <= 100 ? 0 : 1 - 50.0 / static_cast<double>(longest);
+}
+
+}  // namespace runs

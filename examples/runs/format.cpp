@@ -1,0 +1,47 @@
+#include "format.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/io/svg.hpp>
+
+namespace runs {
+
+std::string format_count(double n) {
+  if (!(std::abs(n) < 1e15) || n != std::floor(n))
+    return fmt::format("{:.4g}", n);
+  std::string text = fmt::format("{:.0f}", n);
+  const std::size_t first = n < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3; at -= 3)
+    text.insert(at - 3, 1, ',');
+  return text;
+}
+
+std::string format_time(double seconds) {
+  if (!(seconds < 1e15))
+    return fmt::format("{:.4g} s", seconds);
+  const auto s = static_cast<unsigned long>(seconds + 0.5);
+  if (s < 60)
+    return fmt::format("{:.3g} s", seconds);
+  if (s < 3600)
+    return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+std::string format_number(const std::optional<double>& x) {
+  return x ? fmt::format("{:.5g}", *x) : "-";
+}
+
+std::string format_value(const xgrad::io::Json& value) {
+  const auto* const text = value.as<std::string>();
+  return text != nullptr ? xgrad::printable(*text)
+                         : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced);
+}
+
+std::string table_row(std::string_view name, std::string_view value) {
+  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", xgrad::io::escaped(name),
+                     xgrad::io::escaped(value));
+}
+
+}  // namespace runs

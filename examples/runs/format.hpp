@@ -1,0 +1,24 @@
+#pragma once
+// Numbers of runs for people.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <xgrad/io/json.hpp>
+
+namespace runs {
+
+/// "1,115,394"; what is no whole number, or too large for one, with four digits.
+std::string format_count(double n);
+/// "42 s", "3 min 20 s", "2 h 05 min".
+std::string format_time(double seconds);
+/// With five digits, or "-" for none.
+std::string format_number(const std::optional<double>& x);
+/// A text as it is, printable; all else as JSON.
+std::string format_value(const xgrad::io::Json& value);
+
+/// Rows of an HTML table.
+std::string table_row(std::string_view name, std::string_view value);
+
+}  // namespace runs

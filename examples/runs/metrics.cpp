@@ -1,0 +1,53 @@
+#include "metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <xgrad/autograd/error.hpp>
+
+#include "json_lines.hpp"
+
+namespace runs {
+namespace {
+
+/// Many times what is needed.  A file that is no metrics file may be one line of gigabytes.
+constexpr std::size_t longest_row = 65536;
+
+std::optional<double> value_of(const xgrad::io::Json& row, const char* key) {
+  const xgrad::io::Json* const value = row.find(key);
+  if (value == nullptr)
+    return std::nullopt;
+  if (value->as<std::nullptr_t>() != nullptr)
+    return std::numeric_limits<double>::quiet_NaN();
+  return value->number();
+}
+
+}  // namespace
+
+Metrics read_metrics(const std::string& path) {
+  Metrics metrics;
+  for_each_line(path, longest_row, [&](std::size_t number, const xgrad::io::Json& row) {
+    const auto step = row.number("step");
+    const auto add = [&](xgrad::io::Series& series, const char* key) {
+      const auto value = value_of(row, key);
+      if (!step || !value)
+        return false;
+      series.xs.push_back(*step);
+      series.ys.push_back(*value);
+      return true;
+    };
+    if (!add(metrics.loss, "loss"))
+      throw xgrad::FileError(fmt::format(
+          "{}: line {} is not a JSON object with the numbers \"step\" and \"loss\"", path, number));
+    add(metrics.validation, "val_loss");
+    add(metrics.lr, "lr");
+    add(metrics.grad_norm, "grad_norm");
+    add(metrics.ms, "ms");
+  });
+  if (metrics.loss.xs.empty())
+    throw xgrad::FileError(fmt::format("{}: it has no lines", path));
+  return metrics;
+}
+
+}  // namespace runs

@@ -1,0 +1,18 @@
+#pragma once
+// metrics.jsonl: a JSON object for each step, with "step", "loss" and maybe others.  Any program
+// may have written it.
+
+#include <string>
+#include <xgrad/io/series.hpp>
+
+namespace runs {
+
+/// Over steps, which count from 0.  What rows do not have is left out; null is NaN.
+struct Metrics {
+  xgrad::io::Series loss, validation, lr, grad_norm, ms;
+};
+
+/// Throws FileError for what is not a metrics file, naming the line.
+Metrics read_metrics(const std::string& path);
+
+}  // namespace runs

@@ -1,0 +1,317 @@
+// What runs have left, read and summed up: whatever is in their folders.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/io/picture.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/pages/page.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/temporary_folder.hpp"
+#include "runs/compare.hpp"
+#include "runs/curves.hpp"
+#include "runs/format.hpp"
+#include "runs/report.hpp"
+#include "runs/run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunsFolder : TemporaryFolder {
+  /// Writes a run's metrics and configuration; its path.
+  std::string run(const std::string& name, const std::string& metrics,
+                  const std::string& config = "") const {
+    fs::create_directories(*this / name);
+    write_bytes(*this / (name + "/metrics.jsonl"), metrics);
+    if (!config.empty())
+      write_bytes(*this / (name + "/config.json"), config);
+    return *this / name;
+  }
+};
+
+std::string rows(int steps, double first, double last) {
+  std::string text;
+  for (int i = 0; i < steps; ++i)
+    text += "{\"step\": " + std::to_string(i) +
+            ", \"loss\": " + std::to_string(first + (last - first) * i / (steps - 1)) +
+            ", \"ms\": 10, \"lr\": 0.001, \"grad_norm\": 1}\n";
+  return text;
+}
+
+std::string page_of(const runs::Run& run) {
+  return xgrad::pages::to_html(runs::report_page(run, {}));
+}
+
+const std::vector<std::string> values_in(const std::vector<runs::Row>& table,
+                                         const std::string& name) {
+  const auto row = std::ranges::find(table, name, &runs::Row::name);
+  return row == table.end() ? std::vector<std::string>{} : row->values;
+}
+
+}  // namespace
+
+TEST_CASE("runs: metrics of any program", "[runs]") {
+  const RunsFolder folder;
+  const auto read = [&](const std::string& text) {
+    return runs::read_metrics(folder.run("run", text) + "/metrics.jsonl");
+  };
+  const runs::Metrics plain = read("{\"step\": 0, \"loss\": 2}\n{\"step\": 5, \"loss\": 1.5}");
+  CHECK(plain.loss.xs == std::vector<double>{0, 5});
+  CHECK(plain.loss.ys == std::vector<double>{2, 1.5});
+  CHECK(plain.validation.xs.empty());
+  // Python writes what JSON does not have.
+  const runs::Metrics python = read(
+      "{\"step\": 0, \"loss\": NaN, \"val_loss\": Infinity}\n{\"step\": 1, \"loss\": -Infinity}\n"
+      "{\"step\": 2, \"loss\": null}\n{\"step\": 3, \"loss\": 1, \"x\": \"NaN\"}\n");
+  REQUIRE(python.loss.ys.size() == 4);
+  CHECK((std::isnan(python.loss.ys[0]) && std::isnan(python.loss.ys[1]) &&
+         std::isnan(python.loss.ys[2]) && python.loss.ys[3] == 1));
+  CHECK(python.validation.ys.size() == 1);
+  // A last line that is being written is left out, and only that.
+  CHECK(read("{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"lo").loss.xs.size() == 1);
+  const auto refused = [&](const std::string& text, const std::string& why) {
+    CHECK_THROWS_WITH(read(text), ContainsSubstring(why));
+  };
+  refused("", "it has no lines");
+  refused("\n", "line 1 is not a JSON object with the numbers \"step\" and \"loss\"");
+  refused("{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"lo\n", "line 2 is not");
+  refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
+  refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");
+  refused("[1]\n", "line 1 is not");
+  refused("{\"step\": 0, \"loss\": 2" + std::string(70'000, ' ') + "}\n", "line 1 is not");
+  refused(std::string(3 << 20, 'x'), "line 1 is not");
+  refused("\x1b[2J\xff\n", "line 1 is not");
+  CHECK_THROWS_WITH(runs::read_run(folder / "none"), ContainsSubstring("none"));
+}
+
+TEST_CASE("runs: a folder with anything in it", "[runs]") {
+  const RunsFolder folder;
+  const std::string hostile = "</script>'\"&<b>\x1b[31m\xff";
+  const std::string path = folder.run("<b>\x1b[31m'&\n\xff", rows(120, 4, 2), "{\"a\": [1, 2]}");
+  write_bytes(
+      path + "/samples.jsonl",
+      "{\"step\": 0, \"text\": \"</script>'&\\u0000 \\u001b[31m\"}\nnothing\n{\"step\": 5}\n"
+      "{\"step\": 9, \"text\": \"gr\xC3\xBC\xC3\x9F\"}\n");
+  write_bytes(path + "/checkpoint.safetensors", hostile);
+  write_bytes(path + "/environment.json", "[]");
+  const runs::Run run = runs::read_run(path);
+  CHECK(run.name == "<b>\\x1b[31m'&\\n\\xff");
+  CHECK(run.samples.size() == 2);
+  CHECK(run.unread_samples == 2);
+  CHECK_FALSE(run.parameters);
+  const std::string page = page_of(run);
+  CHECK(page.find("<b>\\x1b") == std::string::npos);
+  CHECK(page.find('\x1b') == std::string::npos);
+  CHECK_THAT(page, ContainsSubstring("<pre>gr\xC3\xBC\xC3\x9F</pre>") &&
+                       ContainsSubstring("Some of samples.jsonl could not be read") &&
+                       ContainsSubstring("&#60;/script&#62;&#39;&#38;") &&
+                       ContainsSubstring("<td>[1,2]</td>"));
+  // Without anything but metrics, and these of one step that is not finite.
+  for (const std::string metrics :
+       {"{\"step\": 0, \"loss\": NaN}\n", "{\"step\": 0, \"loss\": 3}\n",
+        "{\"step\": 1e308, \"loss\": -1e308}\n"}) {
+    const runs::Run one = runs::read_run(folder.run("one", metrics));
+    CHECK_THAT(page_of(one), ContainsSubstring("Training loss"));
+    CHECK_THAT(runs::compare_text({one}), StartsWith("a  one\n"));
+  }
+  // Configurations that are none.
+  for (const std::string config :
+       {"{", "[]", "\xff", "{\"max_iters\": \"many\", \"batch_size\": {}}"}) {
+    const runs::Run one = runs::read_run(folder.run("two", rows(3, 2, 1), config));
+    CHECK_FALSE(runs::summarise(one).planned);
+    CHECK_FALSE(runs::tokens_per_step(one));
+    CHECK_THAT(page_of(one), ContainsSubstring("Time of a step"));
+  }
+}
+
+TEST_CASE("runs: samples are shown from the first to the last, not all", "[runs]") {
+  const RunsFolder folder;
+  const std::string path = folder.run("run", rows(3, 2, 1));
+  std::string samples;
+  for (int i = 0; i < 500; ++i)
+    samples +=
+        "{\"step\": " + std::to_string(i) + ", \"text\": \"sample<" + std::to_string(i) + ">\"}\n";
+  samples += "{\"step\": 500, \"text\": \"" + std::string(900'000, 'x') + "\"}\n";
+  write_bytes(path + "/samples.jsonl", samples);
+  const std::string page = page_of(runs::read_run(path));
+  CHECK(page.size() < 120'000);
+  CHECK_THAT(page, ContainsSubstring("40 of 501 samples") &&
+                       ContainsSubstring("sample&#60;0&#62;") && ContainsSubstring("and so on") &&
+                       ContainsSubstring("<b>500 steps</b>"));
+}
+
+TEST_CASE("runs: names that differ", "[runs]") {
+  const RunsFolder folder;
+  const std::string text = rows(2, 2, 1);
+  const auto names = [&](const std::vector<std::string>& paths) {
+    std::vector<std::string> all;
+    for (const runs::Run& run : runs::read_runs(paths))
+      all.push_back(run.name);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  const std::string a = folder.run("x/1/run", text), b = folder.run("y/1/run", text),
+                    c = folder.run("y/2/run", text), d = folder.run("other", text);
+  CHECK(names({a, d}) == Names{"run", "other"});
+  CHECK(names({a, b, d}) == Names{"x/1/run", "y/1/run", "other"});
+  CHECK(names({b, c}) == Names{"1/run", "2/run"});
+  CHECK(names({d + "/", d + "/metrics.jsonl", folder / "x/../other"}).size() == 3);
+  const Names same = names({d, d, d});
+  CHECK(std::set<std::string>(same.begin(), same.end()).size() == 3);
+  CHECK_THAT(same[2], EndsWith("other (3)"));
+}
+
+TEST_CASE("runs: what the numbers come to", "[runs]") {
+  const RunsFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i)
+    text += "{\"step\": " + std::to_string(i) + ", \"loss\": " +
+            (i == 195  ? "NaN"
+             : i < 190 ? "3"
+                       : "2") +
+            ", \"ms\": " + (i == 0 ? "5000" : "25") +
+            (i % 50 == 49 ? ", \"val_loss\": " + std::to_string(i == 99 ? 1.5 : 1.75) : "") + "}\n";
+  const runs::Run run = runs::read_run(
+      folder.run("run", text, "{\"batch_size\": 4, \"block_size\": 10, \"max_iters\": 300}"));
+  const runs::Summary s = runs::summarise(run);
+  CHECK(s.steps == 200);
+  CHECK(s.planned == 300);
+  CHECK(s.best == 1.5);
+  CHECK(s.best_after == 100);
+  CHECK(s.validation == 1.75);
+  CHECK(s.loss == Approx(2.1));  // 9 of 2 and 1 of 3
+  CHECK(s.loss_of == 10);
+  CHECK(s.not_finite == 1);
+  CHECK(s.ms == 25);
+  CHECK(s.tokens_per_second == 1600);
+  CHECK(*s.seconds == Approx((5000 + 199 * 25) / 1000.0));
+
+  using xgrad::Tensor;
+  xgrad::io::TensorFile file;
+  for (const char* const name : {"a.weight", "optimizer.exp_avg.a.weight"})
+    file.tensors.emplace(name, Tensor(std::vector<float>{1, 2, 3, 4}).reshape({2, 2}));
+  xgrad::io::save_safetensors(run.folder + "/checkpoint.safetensors", file);
+  CHECK(runs::read_run(run.path).parameters == 4);
+}
+
+TEST_CASE("runs: a run that diverged does not flatten the others", "[runs]") {
+  const RunsFolder folder;
+  const auto limit = [&](const std::vector<std::string>& metrics) {
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < metrics.size(); ++i)
+      paths.push_back(folder.run("run" + std::to_string(i), metrics[i]));
+    return runs::loss_curves(runs::read_runs(paths), 0, runs::Raw::hidden);
+  };
+  const runs::Curves one = limit({rows(50, 4, 2), rows(50, 4.2, 1e9)});
+  CHECK(*one.options.y_high == Approx(6.3));
+  CHECK(one.cut == "run1 up to 1e+09");
+  CHECK(*limit({rows(50, 4, 2), rows(50, 1e9, 1e9)}).options.y_high ==
+        Approx(6));  // from its start
+  CHECK_FALSE(limit({rows(50, 4, 2), rows(50, 5.5, 2)}).options.y_high);
+  CHECK_FALSE(limit({rows(50, -4, -2), rows(50, -1, 5)}).options.y_high);
+
+  // A spike in the norm of a gradient is cut off, and what many have is not.
+  std::string spike;
+  for (int i = 0; i < 300; ++i)
+    spike += "{\"step\": " + std::to_string(i) +
+             ", \"loss\": 1, \"grad_norm\": " + (i == 150 ? "1000" : "2") + "}\n";
+  const auto norms = [&](const std::string& text) {
+    return runs::grad_norm_curves({runs::read_run(folder.run("s", text))}, 0, runs::Raw::hidden);
+  };
+  CHECK(*norms(spike).options.y_high == 3);
+  CHECK_FALSE(norms(rows(300, 2, 1)).options.y_high);
+}
+
+TEST_CASE("runs: smoothed beside what is smoothed, in a run's colour", "[runs]") {
+  const RunsFolder folder;
+  const std::vector<runs::Run> two = runs::read_runs(
+      {folder.run("a", rows(300, 4, 2)),
+       folder.run("b", rows(50, 4, 2) + "{\"step\": 50, \"loss\": 2, \"val_loss\": 3}\n")});
+  const runs::Curves curves = runs::loss_curves(two, 0.9, runs::Raw::faint);
+  REQUIRE(curves.lines.size() == 5);
+  const auto is = [&](std::size_t i, const std::string& name, std::size_t color, bool faint) {
+    const auto& line = curves.lines[i];
+    return line.name == name && line.color == color && (line.opacity < 1) == faint;
+  };
+  CHECK((is(0, "", 0, true) && is(1, "", 1, true) && is(2, "a", 0, false) && is(3, "b", 1, false) &&
+         is(4, "b, validation", 1, false)));
+  CHECK(curves.lines[4].dots);
+  CHECK(curves.lines[2].ys[1] > curves.lines[0].ys[1]);
+  CHECK(runs::loss_curves(two, 0.9, runs::Raw::hidden).lines.size() == 3);
+  CHECK(runs::loss_curves(two, 0, runs::Raw::faint).lines.size() == 3);
+  CHECK(runs::usual_weight(two) == Approx(1 - 50.0 / 300));
+  CHECK(runs::usual_weight({two[1]}) == 0);
+}
+
+TEST_CASE("runs: compared in a table", "[runs]") {
+  const RunsFolder folder;
+  const std::string validation = "{\"step\": 60, \"loss\": 2, \"val_loss\": ";
+  const std::vector<runs::Run> three =
+      runs::read_runs({folder.run("a", rows(60, 4, 2) + validation + "2.5}\n",
+                                  R"({"n_layer": 4, "lr": 0.1, "max_iters": 61})"),
+                       folder.run("b", rows(60, 4, 2) + validation + "2.25}\n",
+                                  R"({"n_layer": 6, "lr": 0.1, "max_iters": 90})"),
+                       folder.run("c", rows(20, 4, 2))});
+  const auto table = runs::comparison(three);
+  using Values = std::vector<std::string>;
+  CHECK(values_in(table, "steps") == Values{"61", "61 of 90", "20"});
+  CHECK(values_in(table, "best validation loss") == Values{"2.5", "2.25 *", "-"});
+  CHECK(values_in(table, "n_layer") == Values{"4", "6", "-"});
+  CHECK(values_in(table, "ms/step") == Values{"10", "10", "10"});
+  CHECK(values_in(table, "tokens/s").empty());  // nobody knows
+  CHECK(values_in(table, "losses not finite").empty());
+  const auto alike = runs::comparison({three[0], three[1]});
+  CHECK(values_in(alike, "lr").empty());
+
+  const std::string text = runs::compare_text(three);
+  CHECK_THAT(text, StartsWith("a  a\nb  b\nc  c\n") && ContainsSubstring("best validation loss") &&
+                       ContainsSubstring("Training loss"));
+  std::size_t widest = 0, begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    widest = std::max(widest, end - begin);
+  CHECK(widest <= 80);
+  // As many at a time as there is room for.
+  const std::vector<runs::Run> many(60, three[1]);
+  const std::string wide = runs::compare_text(many, 60);
+  begin = 0;
+  for (std::size_t end = 0; (end = wide.find('\n', begin)) != std::string::npos; begin = end + 1)
+    CHECK(end - begin <= 60);
+  CHECK_THAT(wide, ContainsSubstring("\n60  b\n"));
+
+  const std::string page = xgrad::pages::to_html(runs::compare_page(three));
+  CHECK_THAT(page, ContainsSubstring("<th scope=\"col\">b</th>") && ContainsSubstring("2.25 *"));
+}
+
+TEST_CASE("runs: losses of other texts do not compare", "[runs]") {
+  const RunsFolder folder;
+  const auto text = [&](const std::string& b) {
+    return runs::compare_text(
+        runs::read_runs({folder.run("a", rows(9, 4, 2), R"({"vocab_size": 65, "data": "x"})"),
+                         folder.run("b", rows(9, 4, 2), b)}));
+  };
+  const std::string says = "trained on different texts";
+  CHECK_THAT(text(R"({"vocab_size": 64, "data": "x"})"), ContainsSubstring(says));
+  CHECK_THAT(text(R"({"vocab_size": 65, "data": null})"), ContainsSubstring(says));
+  CHECK(text(R"({"vocab_size": 65, "data": "x"})").find(says) == std::string::npos);
+  CHECK(text("{}").find(says) == std::string::npos);
+}
+
+TEST_CASE("runs: numbers for people", "[runs]") {
+  CHECK(runs::format_count(1115394) == "1,115,394");
+  CHECK(runs::format_count(-1000) == "-1,000");
+  CHECK(runs::format_count(999) == "999");
+  CHECK(runs::format_count(1.5) == "1.5");
+  CHECK(runs::format_count(1e300) == "1e+300");
+  CHECK(runs::format_count(std::nan("")) == "nan");
+  CHECK(runs::format_time(1.52) == "1.52 s");
+  CHECK(runs::format_time(200) == "3 min 20 s");
+  CHECK(runs::format_time(7500) == "2 h 05 min");
+  CHECK(runs::format_time(1e300) == "1e+300 s");
+  CHECK(runs::format_number(std::nullopt) == "-");
+}
