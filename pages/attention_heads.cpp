@@ -1,8 +1,10 @@
 // What a head does, as far as numbers tell.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 #include "attention_parts.hpp"

@@ -1,19 +1,49 @@
 #pragma once
 // What the sources of the attention page share.
 
-#include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/tensor.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 #include "attention.hpp"
 
 namespace xgrad::pages {
 
+inline constexpr const char* attention_page = "attention page";  // in messages
+using Events = std::vector<Trace::Event>;
+
+inline bool is_product(const Trace::Event& e) { return e.op == "matmul" || e.op == "einsum"; }
 /// Whether a score keeps its key unseen: -inf, or as people write it, -1e9.
 inline bool is_masked(double score) { return score < -1e8; }
 
+/// Takes the heads (H, T, S) of one item, in float64, out of weights (..., T, S) and what goes with
+/// them.
+class AttentionHeads {
+ public:
+  /// ValueError if there is no such item.
+  AttentionHeads(const std::string& name, const Shape& weights, const AttentionOptions& options);
+  std::size_t heads() const { return heads_; }
+  std::size_t items() const { return items_; }
+  const Shape& shape() const { return shape_; }
+
+  /// Of matrices (..., M, N) whose leading dimensions are, or broadcast to, those of the weights;
+  /// undefined if they do not.
+  Tensor of(const Tensor& x) const;
+  /// Of what broadcasts to the weights.
+  Tensor like_weights(const Tensor& x) const { return broadcast(x, shape_); }
+
+ private:
+  Tensor broadcast(const Tensor& x, const Shape& full) const;
+
+  Shape shape_;
+  std::size_t item_, heads_ = 1, items_ = 1;
+};
+
+/// Fills q, k, scale and bias, if scores computed from them are those that this softmax had.
+void explain_scores(const Events& events, std::size_t softmax, const AttentionHeads& heads,
+                    AttentionLayer& layer);
 /// Drops the heads that are not among layer.heads.
 void keep_heads(AttentionLayer& layer);
 /// Fills layer.patterns; `tokens` are empty where nobody knows them.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -17,11 +18,6 @@
 
 namespace xgrad::pages {
 namespace {
-
-using Events = std::vector<Trace::Event>;
-constexpr const char* attention_page = "attention page";
-
-bool is_product(const Trace::Event& e) { return e.op == "matmul" || e.op == "einsum"; }
 
 /// A softmax and the product with the values that comes of it.
 struct Found {
@@ -93,158 +89,6 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Found>
   return names;
 }
 
-/// The heads (H, T, S) of one item, in float64.
-class Heads {
- public:
-  Heads(const std::string& name, const Shape& weights, const AttentionOptions& options)
-      : shape_(weights), item_(options.item) {
-    const std::size_t rank = shape_.size();
-    heads_ = rank > 3 || (rank == 3 && options.heads_first) ? shape_[rank - 3] : 1;
-    items_ = numel(shape_) / (heads_ * shape_[rank - 2] * shape_[rank - 1]);
-    check<ValueError>(item_ < items_,
-                      "{}: item {} does not exist: the batch of {} has items 0 to {}",
-                      attention_page, item_, name, items_ - 1);
-  }
-  std::size_t heads() const { return heads_; }
-  std::size_t items() const { return items_; }
-  const Shape& shape() const { return shape_; }
-
-  /// Of matrices (..., M, N) whose leading dimensions are, or broadcast to, those of the weights;
-  /// undefined if they do not.
-  Tensor of(const Tensor& x) const {
-    if (x.dim() < 2)
-      return {};
-    Shape full = shape_;
-    full[full.size() - 2] = static_cast<std::size_t>(x.size(-2));
-    full[full.size() - 1] = static_cast<std::size_t>(x.size(-1));
-    return broadcast(x, full);
-  }
-  /// Of what broadcasts to the weights.
-  Tensor like_weights(const Tensor& x) const { return broadcast(x, shape_); }
-
- private:
-  Tensor broadcast(const Tensor& x, const Shape& full) const {
-    const Shape& own = x.shape();
-    Tensor y = x.detach();
-    if (numel(own) != numel(full)) {
-      if (own.size() > full.size())
-        return {};
-      for (std::size_t d = 1; d <= own.size(); ++d)
-        if (own[own.size() - d] != 1 && own[own.size() - d] != full[full.size() - d])
-          return {};
-      y = expand(y, full);
-    }
-    const auto rows = static_cast<Size>(full[full.size() - 2]),
-               columns = static_cast<Size>(full[full.size() - 1]);
-    y = reshape(y, {static_cast<Size>(items_), static_cast<Size>(heads_), rows, columns});
-    return select(y, 0, static_cast<std::int64_t>(item_)).to(DType::float64);
-  }
-
-  Shape shape_;
-  std::size_t item_, heads_ = 1, items_ = 1;
-};
-
-// ---- what scores are made of ----
-
-/// scores = q kᵀ * scale + bias, but for elements that were replaced.
-struct Scores {
-  std::size_t product;
-  double scale = 1;
-  Tensor bias = {};  ///< (H, T, S) or undefined
-};
-
-std::optional<double> number_in(const Tensor& x) {
-  return x.defined() && x.numel() == 1 ? std::optional(x.item()) : std::nullopt;
-}
-
-/// Follows the scores back to the product that they are made of.
-std::optional<Scores> product_behind(const Events& events, std::optional<std::size_t> at,
-                                     const Heads& heads, int depth = 0) {
-  if (!at || depth > 16)
-    return std::nullopt;
-  const Trace::Event& e = events[*at];
-  if (is_product(e))
-    return Scores{*at};
-  const auto behind = [&](std::size_t n) {
-    return product_behind(events, e.made_by[n], heads, depth + 1);
-  };
-  const auto scaled = [](Scores s, double c) {
-    s.scale *= c;
-    s.bias = s.bias.defined() ? s.bias * c : s.bias;
-    return s;
-  };
-  if (e.op == "mul" || e.op == "div")
-    for (const std::size_t n : {0, 1}) {
-      const auto c = number_in(e.inputs[1 - n]);
-      if (!c || (e.op == "div" && n == 1))
-        continue;
-      if (const auto found = behind(n))
-        return scaled(*found, e.op == "mul" ? *c : 1 / *c);
-    }
-  if (e.op == "add" || e.op == "sub")
-    for (const std::size_t n : {0, 1}) {
-      auto found = behind(n);
-      if (!found)
-        continue;
-      if (e.op == "sub" && n == 1)
-        found = scaled(*found, -1);
-      const Tensor other = heads.like_weights(e.inputs[1 - n]);
-      if (!other.defined())
-        return std::nullopt;
-      const Tensor added = e.op == "sub" && n == 0 ? -other : other;
-      found->bias = found->bias.defined() ? found->bias + added : added;
-      return found;
-    }
-  if (e.op == "masked_fill" || e.op == "where" || e.op == "reshape" || e.op == "expand")
-    for (std::size_t n = e.inputs.size(); n-- > 0;)
-      if (const auto found = behind(n))
-        return found;
-  return std::nullopt;
-}
-
-/// Fills q, k, scale and bias, if scores computed from them are those that were there.
-void explain_scores(const Events& events, const Found& f, const Heads& heads,
-                    AttentionLayer& layer) {
-  const auto scores = product_behind(events, events[f.softmax].made_by[0], heads);
-  if (!scores)
-    return;
-  const Trace::Event& product = events[scores->product];
-  Tensor left = product.inputs[0];
-  double scale = scores->scale;
-  if (product.made_by[0]) {  // (q * scale) kᵀ
-    const Trace::Event& e = events[*product.made_by[0]];
-    const auto c = e.op == "mul" || e.op == "div" ? number_in(e.inputs[1]) : std::nullopt;
-    if (c && *c != 0 && e.inputs[0].shape() == left.shape()) {
-      left = e.inputs[0];
-      scale *= e.op == "mul" ? *c : 1 / *c;
-    }
-  }
-  const Tensor q = heads.of(left), right = heads.of(product.inputs[1]);
-  if (!q.defined() || !right.defined())
-    return;
-  const std::vector<double> there = xgrad::detail::elements(layer.scores);
-  for (const Tensor& k : {transpose(right, -2, -1), right}) {  // einsum transposes by itself
-    if (k.size(-2) != layer.scores.size(-1) || k.size(-1) != q.size(-1) ||
-        q.size(-2) != layer.scores.size(-2))
-      continue;
-    Tensor mine = matmul(q, transpose(k, -2, -1)) * scale;
-    if (scores->bias.defined())
-      mine = mine + scores->bias;
-    const std::vector<double> computed = xgrad::detail::elements(mine);
-    bool same = true;
-    for (std::size_t i = 0; i < there.size() && same; ++i)
-      same = is_masked(there[i]) ||
-             std::abs(computed[i] - there[i]) <= 1e-4 * (1 + std::abs(there[i]));
-    if (same) {
-      layer.q = q;
-      layer.k = k;
-      layer.scale = scale;
-      layer.bias = scores->bias;
-      return;
-    }
-  }
-}
-
 // ---- the loss without a head ----
 
 /// The last event's output where event `from` has another output.
@@ -276,7 +120,7 @@ Tensor without_head(const Tensor& output, std::size_t head, std::size_t heads) {
 // ---- the logits ----
 
 /// Those of the item, if the last log_softmax has as many rows as there are positions.
-Tensor find_logits(const Events& events, const Heads& heads) {
+Tensor find_logits(const Events& events, const AttentionHeads& heads) {
   const auto is_last = [](const Trace::Event& e) {
     return e.op == "log_softmax" || e.op == "cross_entropy";
   };
@@ -349,7 +193,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   for (std::size_t n = 0; n < chosen.size(); ++n) {
     const Found& at = found[chosen[n]];
     const Tensor& weights = events[at.softmax].output;
-    const Heads heads(names[chosen[n]], weights.shape(), options);
+    const AttentionHeads heads(names[chosen[n]], weights.shape(), options);
     const auto T = static_cast<std::size_t>(weights.size(-2)),
                S = static_cast<std::size_t>(weights.size(-1));
     check_list("tokens", options.tokens.size(), T, names[chosen[n]]);
@@ -367,7 +211,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
                          .gradient = gradient(2 * n),
                          .scores = heads.of(events[at.softmax].inputs[0]),
                          .score_gradient = gradient(2 * n + 1)};
-    explain_scores(events, at, heads, layer);
+    explain_scores(events, at.softmax, heads, layer);
     layer.heads = options.heads;
     if (layer.heads.empty())
       for (std::size_t h = 0; h < heads.heads(); ++h)
