@@ -112,7 +112,8 @@ const cellText = (head, layer, i, j) => [...placed(queryToken(i), i), " looks at
 
 // ---- the grid of heads ----
 
-const signed = (x) => (x >= 0 ? "+" : "−") + number(Math.abs(x));
+const signed = (x) => (Number.isNaN(x) ? "not finite" : (x >= 0 ? "+" : "−") + number(Math.abs(x)));
+const changeWithout = (head) => (head.without === null ? NaN : head.without - runNow().loss); // JSON has no infinity
 const grid = make("div", { class: "heads", role: "group", "aria-label": "All heads: arrow keys move, Enter enlarges" });
 const cells = []; // by layer, then head
 function buildGrid() {
@@ -142,10 +143,10 @@ function moveInGrid(event, l, h) {
   cells[layer][head].focus();
 }
 function drawGrid() {
-  const run = runNow(), losses = run.layers.flatMap((layer) => layer.heads.map((head) => Math.abs(head.without - run.loss)));
+  const run = runNow(), losses = run.layers.flatMap((layer) => layer.heads.map((head) => Math.abs(changeWithout(head)) || 0));
   const most = Math.max(...losses);
   cells.forEach((row, l) => row.forEach((cell, h) => {
-    const layer = run.layers[l], head = layer.heads[h], difference = head.without - run.loss;
+    const layer = run.layers[l], head = layer.heads[h], difference = changeWithout(head);
     paint(cell.querySelector("canvas"), head, layer);
     cell.setAttribute("aria-pressed", l === view.layer && h === view.head);
     const what = head.pattern ? `${head.pattern[0]} ${head.pattern[1].toFixed(2)}` : "no clear pattern";

@@ -63,8 +63,8 @@ std::vector<Found> find_attentions(const Events& events) {
   }
   // Weights that are multiplied more than once are one attention.
   std::ranges::stable_sort(found, {}, &Found::softmax);
-  const auto same = std::ranges::unique(found, {}, &Found::softmax);
-  found.erase(same.begin(), same.end());
+  const auto is_same = [](const Found& a, const Found& b) { return a.softmax == b.softmax; };
+  found.erase(std::unique(found.begin(), found.end(), is_same), found.end());
   return found;
 }
 
