@@ -56,7 +56,7 @@ struct Chart {
   void draw(std::size_t i, const std::string& strokes, const std::string& dots,
             const std::string& more = "", double least = 0) {
     const double thickness = std::max(series[i].thickness, least);
-    svg.add("<path {} stroke-width='{:g}'{} d='{}'/>\n", look(i), thickness, more, strokes);
+    svg.add("<path {} stroke-width='{:g}' d='{}'{}/>\n", look(i), thickness, strokes, more);
     if (!dots.empty())
       svg.add("<path {} stroke-width='{:g}' d='{}'/>\n", look(i), 3 * thickness, dots);
   }

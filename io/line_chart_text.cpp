@@ -66,7 +66,7 @@ std::string line_chart_text(const std::vector<Series>& series, const LineChartOp
 
   std::vector<std::string> labels(rows);
   std::size_t widest = 0;
-  for (const Tick& tick : axes.y.marks(3))
+  for (const Tick& tick : axes.y.marks(2))
     if (const auto i = TextPlot::nearest(axes.y.place(tick.value), rows)) {
       labels[*i] = tick.text;
       widest = std::max(widest, tick.text.size());

@@ -104,13 +104,16 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
     deepest = std::max(deepest, static_cast<std::size_t>(
                                     std::distance(places.back().begin(), places.back().end())));
   }
-  const auto shared = [&](const std::string& name) {
-    return std::ranges::count(runs, name, &Run::name) > 1;
+  const auto shared = [&](std::size_t i) {  // with another folder
+    for (std::size_t k = 0; k < runs.size(); ++k)
+      if (runs[k].name == runs[i].name && places[k] != places[i])
+        return true;
+    return false;
   };
   for (std::size_t parts = 2; parts <= deepest; ++parts) {
     std::vector<std::size_t> clashing;
     for (std::size_t i = 0; i < runs.size(); ++i)
-      if (shared(runs[i].name))
+      if (shared(i))
         clashing.push_back(i);
     for (const std::size_t i : clashing)
       runs[i].name = tail_of(places[i], parts);

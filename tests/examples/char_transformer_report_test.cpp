@@ -44,10 +44,10 @@ TEST_CASE("char_transformer: a report that cannot be written costs nothing else"
   fs::create_directories(folder / "run/report.html/in the way");
   const Result result = run(folder, tiny_train({"--out", "run"}));
   CHECK(result.code == 0);
-  CHECK_THAT(result.err, ContainsSubstring("no report: run/report.html: cannot be written"));
+  CHECK_THAT(result.err, ContainsSubstring("no report: run/report.html: renaming failed"));
   CHECK(read_bytes(folder / "run/checkpoint.safetensors") ==
         read_bytes(folder / "good/checkpoint.safetensors"));
-  check_refused(folder, {"report", "run"}, 1, {"run/report.html: cannot be written"});
+  check_refused(folder, {"report", "run"}, 1, {"run/report.html: renaming failed"});
 }
 
 TEST_CASE("char_transformer: runs are compared", "[report]") {

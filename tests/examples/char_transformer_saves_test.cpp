@@ -183,7 +183,8 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
                   "the model could not be saved and is lost"});
   CHECK_THAT(fresh.out, ContainsSubstring("step 39/40"));
   CHECK(metrics_of(folder / "none").size() == 40);
-  CHECK(names_in(folder / "none") == std::set<std::string>{"config.json", "metrics.jsonl"});
+  CHECK(names_in(folder / "none") ==
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl"});
 
   run_well(folder, tiny_train({"--out", "run"}));
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");

@@ -33,7 +33,7 @@ shows(losses.svg a "a, validation" step loss 2.4)
 plot(0 "two.svg: 3 runs; beyond the picture: b up to 1e\\+09\n" a b/metrics.jsonl other/a --out two.svg --title "A title")
 shows(two.svg b other/a "other/a, validation" "A title" 3.6)
 plot(0 "twice.svg: 2 runs" a a/ --out twice.svg)
-shows(twice.svg "plot_losses/a" "plot_losses/a \\(2\\)")
+shows(twice.svg a "a \\(2\\)")
 # Smoothed beside what is smoothed; Python's NaN; a last line that is still being written.
 plot(0 "smooth.svg: 1 run\n" live --smooth 0.5 --out smooth.svg)
 shows(smooth.svg "live \\(1 not finite\\)")

@@ -86,10 +86,10 @@ TEST_CASE("series: a chart of characters", "[series]") {
                             {.title = "T", .y_low = 0, .y_high = 4}, 11, 5) ==
         "T\n"
         "4 +bbbbbbbbbbb\n"
-        "  |      aaa\n"
-        "2 +    aa\n"
-        "  | aaa\n"
-        "0 +a\n"
+        "  |       aa\n"
+        "2 +    aaa\n"
+        "  |  aa\n"
+        "0 +aa\n"
         "  ++---------+\n"
         "   0        10\n");
   // A gap is not drawn over; what is beyond the chart neither.

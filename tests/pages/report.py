@@ -134,7 +134,7 @@ def look_at_comparison(path, rows):
             assert len(set(heads)) == 3 and heads[1].startswith("one/") and heads[2].startswith("two/"), heads
             assert page.driver.title == "3 runs beside each other"
             shoot(page, f"compare-{name}.png")
-            hover(page, 0, 0.9)
+            hover(page, 0, 0.5)
             for head in heads:
                 assert head in caption(page, 0), caption(page, 0)
             hover(page, 1, 0.25)
