@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
@@ -38,6 +39,9 @@ struct Range {
     return above && below;
   }
 };
+
+/// "--block-size" as "block_size", as configuration files have it.
+std::string key_of(std::string_view flag);
 
 /// Adds flags to a command.  Each says what is wrong with a value itself: the name, the value, the
 /// rule.  Of a flag that is given twice the last one counts, so that scripts can be overridden.

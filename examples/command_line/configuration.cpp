@@ -11,6 +11,7 @@
 #include <system_error>
 #include <xgrad/autograd/error.hpp>
 
+#include "command_line.hpp"
 #include "table.hpp"
 
 namespace command_line {
@@ -21,13 +22,6 @@ using xgrad::io::JsonObject;
 
 /// No configuration is as large.
 constexpr std::size_t most_bytes = 1 << 20;
-
-/// "--n-layer" or "n-layer" as "n_layer".
-std::string key_of(const std::string& name) {
-  std::string key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-  std::ranges::replace(key, '-', '_');
-  return key;
-}
 
 std::string read_file(const std::string& path) {
   std::error_code error;
@@ -98,6 +92,12 @@ void read_value(Row& row, const std::string& path, const std::string& key, const
 }
 
 }  // namespace
+
+std::string key_of(std::string_view flag) {
+  std::string key(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
 
 std::string format_configuration(const Table& table) {
   JsonObject object;
