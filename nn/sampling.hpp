@@ -30,11 +30,11 @@ struct GenerateOptions {
 ///   2. top_k:  the k largest stay, and what equals the last of them (Fan et al., 2018)
 ///   3. top_p:  of the largest as many as it takes for a sum of top_p or more; of equal ones the
 ///      lower ids first (Holtzman et al., 2020)
-///   4. min_p:  those with p >= min_p * max p (Nguyen et al., 2024)
+///   4. min_p:  those with `p >= min_p * max p` (Nguyen et al., 2024)
 ///
 /// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
-/// ValueError unless 0 <= T < infinity, top_k >= 1, 0 < top_p <= 1, 0 <= min_p <= 1 and all logits
-/// are finite; ShapeError without a dimension, or if V is 0.
+/// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
+/// min_p from 0 to 1, and all logits finite; ShapeError without a dimension, or if V is 0.
 Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
 
 /// The errors of next_token_probabilities() that are the options', before there are logits.

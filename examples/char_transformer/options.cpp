@@ -237,10 +237,10 @@ Command parse_command(int argc, const char* const* argv) {
     const bool from_file = train.resume || !train.init_from.empty();
     if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
       line.refuse(*wrong);
-    if (line.prints_configuration())
+    if (line.prints_configuration()) {
       train = resolved(train);
-    if (line.prints_configuration())
       return Help{line.configuration()};
+    }
     train.configuration_file = line.configuration_file();
     return train;
   }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <xgrad/autograd/error.hpp>
 
 #include "command_line.hpp"
@@ -104,7 +105,11 @@ std::string format_configuration(const Table& table) {
   for (const Row& row : table.rows) {
     if (!row.write)
       continue;
-    object.emplace_back(key_of(long_name(row)), row.write());
+    Json value = row.write();
+    const auto* const text = value.as<std::string>();
+    if (text != nullptr && text->empty() && !row.given && !row.in_file)
+      value = nullptr;  // as if it were given, it could mean something else
+    object.emplace_back(key_of(long_name(row)), std::move(value));
     try {
       xgrad::io::format_json(object.back().second);
     } catch (const xgrad::ValueError&) {

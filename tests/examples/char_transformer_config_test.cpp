@@ -34,6 +34,9 @@ TEST_CASE("char_transformer: --config reads what --print-config prints", "[confi
            {"eval", "--checkpoint", "x", "--data", "y"},
            {"sample", "--prompt", "\t\"\\\x1b", "--top-k", "3", "--top-p", "0.1", "--min-p", "1e-9",
             "--interactive", "--stop", "</script>"},
+           {"sample", "--prompt", ""},
+           {"explain"},
+           {"explain", "--layers", "0,2-4", "--max-mb", "2.5"},
            {"export", "--out", "-"},
            {"import", "--n-head", "4"}}) {
     CAPTURE(arguments);
