@@ -37,6 +37,7 @@
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
 #include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/sampling.hpp>
 #include <xgrad/nn/self_attention.hpp>
 #include <xgrad/nn/sequential.hpp>
 #include <xgrad/nn/transformer_block.hpp>

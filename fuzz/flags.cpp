@@ -1,29 +1,56 @@
-// The command line of char_transformer: words with line ends between them.
+// The command line of char_transformer: words with line ends between them, and after a zero byte,
+// if there is one, what stands in the file of --config.
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
+#include <xgrad/autograd/error.hpp>
 
 #include "char_transformer/options.hpp"
 #include "command_line/command_line.hpp"
+#include "files.hpp"
 #include "target.hpp"
 
 namespace fuzz {
 namespace {
 
-void run(std::string_view bytes) {
-  std::vector<std::string> words = {"char_transformer", ""};
-  for (const char c : bytes) {
-    if (c == '\n')
-      words.emplace_back();
-    else if (c != '\0')  // which no argument can hold
-      words.back() += c;
-  }
+char_transformer::Command parse(const std::vector<std::string>& words) {
   std::vector<const char*> argv;
   for (const std::string& word : words)
     argv.push_back(word.c_str());
+  return char_transformer::parse_command(static_cast<int>(argv.size()), argv.data());
+}
+
+/// What --print-config prints is what --config reads.
+void check_round_trip(const std::string& name, const char_transformer::Command& printed) {
+  const auto* const text = std::get_if<char_transformer::Help>(&printed);
+  if (text == nullptr || !text->text.starts_with("{"))
+    return;
+  const char_transformer::Command again =
+      parse({"char_transformer", name, "--config", file_with(text->text), "--print-config"});
+  demand(std::get<char_transformer::Help>(again).text == text->text, "a configuration changes");
+}
+
+void run(std::string_view bytes) {
+  std::vector<std::string> words = {"char_transformer", ""};
+  const std::size_t end = std::min(bytes.find('\0'), bytes.size());
+  for (const char c : bytes.substr(0, end)) {
+    if (c == '\n')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  if (end < bytes.size()) {
+    words.push_back("--config");
+    words.push_back(file_with(bytes.substr(end + 1)));
+  }
   refused<command_line::UsageError>([&] {
-    const char_transformer::Command command =
-        char_transformer::parse_command(static_cast<int>(argv.size()), argv.data());
+    char_transformer::Command command;
+    // The run that --resume --print-config looks for is a file.
+    if (refused<xgrad::FileError>([&] { command = parse(words); }))
+      return;
+    if (std::ranges::count(words, "--print-config") > 0)
+      check_round_trip(words[1], command);
     if (const auto* const train = std::get_if<char_transformer::TrainOptions>(&command)) {
       const char_transformer::Recipe& r = train->recipe;
       demand(r.n_head > 0 && r.n_embd % r.n_head == 0 && r.block_size > 0 && r.batch_size > 0,
@@ -35,7 +62,18 @@ void run(std::string_view bytes) {
 }
 
 std::vector<std::string> seeds() {
+  using namespace std::string_literals;
   return {
+      "train\n--n-layer\n2\0{\"n_layer\":3,\"n-head\":2,\"preset\":\"baby\",\"data\":null}"s,
+      "train\n--print-config\0{\"dropout\":1e-3,\"bias\":true,\"resume\":\"auto\",\"keep\":0}"s,
+      "train\n--print-config\0{\"learning_rate\":1e-300,\"n_head\":-1,\"seed\":[1],\"x\":{}}"s,
+      "train\n--print-config\0{\"data\":\"\\u0000\\ud800\",\"vocab_size\":-1}"s,
+      "sample\n--print-config\n--stop\n\xff\0{\"top_p\":1,\"min-p\":-0.0,\"prompt\":\"\"}"s,
+      "sample\n--interactive\n--file=-\n--show-probs\n--top-p\n1e-9\n--min-p=0\n--stop=x",
+      "completion\nbash",
+      "completion\nzsh\nfish",
+      "man",
+      "train\n--init-from=x\n--print-config",
       "train\n--preset\nbaby\n--data\na.txt\n--out=b\n--n-layer\n2\n--n-head=2\n--n-embd=8",
       "train\n--dropout=1e-3\n--learning-rate\n1e1\n--bias\n--seed=0\n--threads\n2",
       "train\n--bias=false\n--bias\nTrue\n--profile\n--max-iters\n0\n--warmup-iters=99999999999",

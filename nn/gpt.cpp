@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <span>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -115,36 +115,11 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
 
 namespace {
 
-// Logits to the weights of a draw, in place: softmax(logits / temperature), zero except for the k
-// largest.
-void weigh(std::vector<float>& row, const GenerateOptions& options) {
-  const auto temperature = static_cast<float>(options.temperature);
-  for (float& v : row)
-    v /= temperature;
-  if (options.top_k.has_value() && *options.top_k < row.size()) {
-    std::vector<float> sorted = row;
-    const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(*options.top_k - 1);
-    std::ranges::nth_element(sorted, at, std::greater<>());
-    for (float& v : row)
-      if (v < *at)
-        v = -std::numeric_limits<float>::infinity();
-  }
-  const float largest = std::ranges::max(row);
-  float sum = 0;
-  for (float& v : row)
-    sum += v = std::exp(v - largest);
-  for (float& v : row)
-    v /= sum;
-}
-
-std::int64_t next_token(std::vector<float> row, Generator& generator,
+std::int64_t next_token(std::span<const float> probabilities, Generator& generator,
                         const GenerateOptions& options) {
-  if (!std::ranges::all_of(row, [](float v) { return std::isfinite(v); }))
-    throw ValueError("generate: the model's logits are not finite");
   if (options.temperature == 0)
-    return std::ranges::max_element(row) - row.begin();
-  weigh(row, options);
-  return static_cast<std::int64_t>(multinomial(row, generator));
+    return std::ranges::max_element(probabilities) - probabilities.begin();
+  return static_cast<std::int64_t>(multinomial(probabilities, generator));
 }
 
 // The last `length` columns of rows of tokens.
@@ -163,9 +138,7 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
   check<ShapeError>(idx.dim() == 2 && idx.size(1) > 0,
                     "generate: idx is {}; it must be (B, T) with at least one token to start from",
                     to_string(idx.shape()));
-  check<ValueError>(options.temperature >= 0 && std::isfinite(options.temperature),
-                    "generate: temperature is {}; it must be 0 or above", options.temperature);
-  check<ValueError>(options.top_k != 0u, "generate: top_k is 0, which leaves no token");
+  check_sampling(options);
   GPT model = *this;  // shares the weights; the training flags are its own
   eval(model);
   const NoGrad no_grad;
@@ -185,13 +158,20 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
     const std::size_t held = caches.empty() ? length - config.block_size : caches.front().length();
     const Indices window = last_columns(rows, length - held);
     const Tensor logits = model.last_logits(window, caches).to(DType::float32);  // (B, V)
+    if (options.on_logits)
+      options.on_logits(logits);
+    const Tensor p = next_token_probabilities(logits, options);
     for (std::size_t b = 0; b < B; ++b) {
-      const float* const row = logits.data<float>() + b * config.vocab_size;
-      tokens[b] = next_token({row, row + config.vocab_size}, generator, options);
+      const float* const row = p.data<float>() + b * config.vocab_size;
+      tokens[b] = next_token({row, config.vocab_size}, generator, options);
       rows[b].push_back(tokens[b]);
     }
     if (options.on_token)
       options.on_token(tokens);
+    if (options.stop && options.stop()) {
+      ++length;
+      break;
+    }
   }
   return last_columns(rows, length);
 }

@@ -14,6 +14,7 @@
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>
+#include <xgrad/nn/sampling.hpp>
 #include <xgrad/nn/transformer_block.hpp>
 
 namespace xgrad {
@@ -30,13 +31,6 @@ struct GPTConfig {
   std::size_t n_embd = 768;
   double dropout = 0;
   bool bias = true;  ///< in the Linears of the blocks and in the LayerNorms
-};
-
-struct GenerateOptions {
-  double temperature = 1;                 ///< 0 takes the likeliest token, without a draw
-  std::optional<std::size_t> top_k = {};  ///< draws among the k likeliest only
-  /// Called after each step with the new token of each sequence.
-  std::function<void(std::span<const std::int64_t>)> on_token = {};
 };
 
 /// wte + wpe, dropout, n_layer blocks, ln_f, and lm_head, whose weight is that of wte.
@@ -65,7 +59,8 @@ struct GPT {
   /// The mean of -log p(target): idx and targets (B, T) -> ().  A target of -100 does not count.
   Tensor loss(const Indices& idx, const Indices& targets) const;
 
-  /// Appends max_new_tokens to each sequence: idx (B, T) -> (B, T + max_new_tokens).  The model
+  /// Appends max_new_tokens to each sequence, or fewer if `options.stop` ends it: idx (B, T) ->
+  /// (B, T + max_new_tokens), drawn with next_token_probabilities(logits, options).  The model
   /// sees the last block_size tokens; as long as that is all of them, each new one costs one
   /// position (KeyValueCache), from then on all of the window, for every token moves.  Dropout is
   /// off, whatever the training flag says, and all draws come from `generator`: a run that samples

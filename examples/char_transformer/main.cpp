@@ -59,7 +59,7 @@ struct Run {
   const World& world;
 
   int operator()(const Help& help) const {
-    fmt::print("{}", help.text);
+    say(help.text);
     return 0;
   }
   int operator()(const TrainOptions& options) const {
@@ -74,8 +74,7 @@ struct Run {
   }
   int operator()(const SampleOptions& options) const {
     use_threads(options.threads);
-    sample(options);
-    return 0;
+    return sample(options);
   }
   int operator()(const ExplainOptions& options) const {
     use_threads(options.threads);
@@ -124,12 +123,28 @@ int failed(const xgrad::parallel::Launched& launched, const std::string& why) {
   return 1;
 }
 
+/// Each rank has read the file of --config, which may be another on another machine.
+void check_same_configuration(const xgrad::parallel::Communicator& world, const Command& command) {
+  const auto* const train = std::get_if<TrainOptions>(&command);
+  const std::string here = train != nullptr ? train->configuration_file : "";
+  const std::string first = xgrad::parallel::text_of(world, 0, here);
+  together(world, [&] {
+    if (here != first)
+      throw xgrad::parallel::RankError(fmt::format(
+          "the ranks do not begin with the same: the file of --config is {} here, rank 0's is {}",
+          xgrad::printable_name(here), xgrad::printable_name(first)));
+  });
+}
+
 int run(int argc, char** argv, const World& world) {
   const xgrad::parallel::Launched launched = xgrad::parallel::launched();
   Command command;
   try {
-    command = parse_command(argc, argv);
-    if (launched.size > 1 && !std::holds_alternative<TrainOptions>(command))
+    together(*world, [&] { command = parse_command(argc, argv); });
+    if (launched.size > 1)
+      check_same_configuration(*world, command);
+    if (launched.size > 1 && !std::holds_alternative<TrainOptions>(command) &&
+        !std::holds_alternative<Help>(command))
       throw command_line::UsageError(
           "char_transformer: of the commands, only train works on several processes");
     return flushed(std::visit(Run{world}, command));

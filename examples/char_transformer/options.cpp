@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "command_line/command_line.hpp"
+#include "manual.hpp"
+#include "resume.hpp"
 
 namespace char_transformer {
 namespace {
@@ -126,6 +128,7 @@ Command parse_command(int argc, const char* const* argv) {
                      "steps between saves [each evaluation]");
   train_flags.number("--keep", train.keep, {0, many}, "keep the last N saves, too [0]");
   add_recipe(train_flags, train.recipe);
+  train_flags.passed_over("vocab_size");  // in config.json: the text decides it
 
   EvalOptions eval;
   Flags eval_flags = line.command("eval", "print a model's loss over a whole validation split");
@@ -136,14 +139,27 @@ Command parse_command(int argc, const char* const* argv) {
   SampleOptions sample;
   Flags sample_flags = line.command("sample", "let a model write");
   sample_flags.path("--checkpoint", sample.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  sample_flags.group("What it continues, and how far");
   sample_flags.text("--prompt", sample.prompt, "TEXT", "what it continues [a newline]");
+  sample_flags.path("--file", sample.file, "FILE", "a file with the prompt; -: standard input");
+  sample_flags.boolean("--interactive", sample.interactive,
+                       "each line of standard input is a prompt, until its end (Ctrl-D)");
   sample_flags.number("--tokens", sample.tokens, {0, many},
-                      fmt::format("characters that it adds [{}]", sample.tokens));
+                      fmt::format("characters that it adds, at most [{}]", sample.tokens));
+  sample_flags.text("--stop", sample.stop, "TEXT", "end where it has written this");
+  sample_flags.group("How it draws, in this order");
   sample_flags.number(
       "--temperature", sample.temperature, {0, 100},
       fmt::format("0: always the likeliest; higher: wilder [{}]", sample.temperature));
   sample_flags.number("--top-k", sample.top_k, {1, many},
                       "draw among the k likeliest characters [all]");
+  sample_flags.number("--top-p", sample.top_p, {0, 1, true, false},
+                      "draw among the likeliest that have this probability together [1: all]");
+  sample_flags.number("--min-p", sample.min_p, {0, 1},
+                      "draw among those at least this many times as likely as the likeliest [0]");
+  sample_flags.group("Flags");
+  sample_flags.boolean("--show-probs", sample.show_probs,
+                       "a table of the characters: probability, rank, what else could have been");
   add_seed(sample_flags, sample.seed);
   add_threads(sample_flags, sample.threads);
 
@@ -198,8 +214,18 @@ Command parse_command(int argc, const char* const* argv) {
                "print the scenes that are trained on "
                "without --data");
 
+  std::string shell;
+  Flags completion_flags =
+      line.command("completion", "print what makes a shell complete this program's command lines");
+  completion_flags.argument("SHELL", shell, {"bash", "zsh", "fish"}, "bash, zsh or fish");
+  Flags man_flags = line.command("man", "print the manual page, for man -l");
+
   if (const auto help = line.parse(argc, argv))
     return Help{*help};
+  if (completion_flags.given())
+    return Help{line.completion(shell)};
+  if (man_flags.given())
+    return Help{line.man_page(manual())};
 
   if (train_flags.given()) {
     apply_preset(train_flags, train);
@@ -211,8 +237,15 @@ Command parse_command(int argc, const char* const* argv) {
     const bool from_file = train.resume || !train.init_from.empty();
     if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
       line.refuse(*wrong);
+    if (line.prints_configuration()) {
+      train = resolved(train);
+      return Help{line.configuration()};
+    }
+    train.configuration_file = line.configuration_file();
     return train;
   }
+  if (line.prints_configuration())
+    return Help{line.configuration()};
   const auto need = [&line](const char* flag, const std::string& value) {
     if (value.empty())
       line.refuse(fmt::format("{} FILE is needed", flag));
@@ -223,6 +256,10 @@ Command parse_command(int argc, const char* const* argv) {
   }
   if (sample_flags.given()) {
     need("--checkpoint", sample.checkpoint);
+    if (!sample.file.empty() && !sample.prompt.empty())
+      line.refuse("--prompt and --file are both prompts: leave one of them out");
+    if (sample.interactive && (!sample.file.empty() || !sample.prompt.empty()))
+      line.refuse("--interactive reads prompts from standard input: leave --prompt and --file out");
     return sample;
   }
   if (explain_flags.given()) {

@@ -27,7 +27,8 @@ struct TrainOptions {
   std::string init_from;                     ///< a checkpoint; empty: random weights
   std::optional<std::size_t> save_interval;  ///< none: at each evaluation
   std::optional<std::size_t> keep;           ///< none: 0, or what the run had
-  std::set<std::string> given;               ///< the flags that the command line has
+  std::set<std::string> given;               ///< the flags that the command line or --config has
+  std::string configuration_file;            ///< what stands in the file of --config
 
   /// Whether --resume names what to go on with, and not just whatever there is.
   bool resumes_by_name() const { return resume && !resume->empty() && *resume != "auto"; }
@@ -42,9 +43,14 @@ struct EvalOptions {
 struct SampleOptions {
   std::string checkpoint;
   std::string prompt;  ///< empty: a newline, or else the first character
+  std::string file;    ///< with the prompt; "-": standard input
+  bool interactive = false;
   std::size_t tokens = 500;
+  std::string stop;  ///< the text that ends it; empty: none does
   double temperature = 0.8;
   std::optional<std::size_t> top_k;
+  double top_p = 1, min_p = 0;
+  bool show_probs = false;
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
 };
@@ -84,7 +90,7 @@ struct CompareOptions {
 
 struct CorpusOptions {};
 
-/// A request for help: the text to print.
+/// A request for help, the configuration, a man page or completion: the text to print.
 struct Help {
   std::string text;
 };
@@ -93,7 +99,9 @@ using Command =
     std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions, ExportOptions,
                  ImportOptions, ReportOptions, CompareOptions, CorpusOptions>;
 
-/// Reads the command line.  Throws command_line::UsageError.
+/// Reads the command line, and the file of --config.  Throws command_line::UsageError; for `train
+/// --resume --print-config`, which shows the run's configuration, also what read_resume_point()
+/// throws.
 Command parse_command(int argc, const char* const* argv);
 
 }  // namespace char_transformer

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <type_traits>
 #include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 namespace {
 
+using command_line::key_of;
 using xgrad::io::Json;
 using xgrad::io::JsonObject;
 
@@ -75,12 +75,6 @@ const std::vector<FieldGroup>& recipe_fields() {
              {0, many},
              "evaluations without improvement that end the run; 0: none do"}}}};
   return groups;
-}
-
-std::string key_of(std::string_view flag) {
-  std::string key(flag.substr(flag.find_first_not_of('-')));
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
 }
 
 JsonObject to_json(const Recipe& recipe) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 #include <xgrad/io/json.hpp>
@@ -77,9 +76,6 @@ void for_each_field(F&& f) {
     for (const auto& field : group.fields)
       std::visit(f, field);
 }
-
-/// "--block-size" as "block_size".
-std::string key_of(std::string_view flag);
 
 /// A recipe under its keys, in the order of the fields.
 xgrad::io::JsonObject to_json(const Recipe& recipe);

@@ -189,6 +189,16 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
   return options;
 }
 
+TrainOptions resolved(TrainOptions options) {
+  if (options.resume)
+    if (const auto checkpoint = checkpoint_to_resume(options))
+      return read_resume_point(*checkpoint, options).options;
+  if (options.init_from.empty())
+    return options;
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.init_from);
+  return with_sizes_of(checkpoint, read_notes(checkpoint), std::move(options));
+}
+
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";

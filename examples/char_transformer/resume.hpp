@@ -37,6 +37,11 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
 
 /// A word of a command line for a POSIX shell.
 std::string quoted(const std::string& word);
+
+/// The options with which `train` would begin or go on: of a run that goes on its own, of weights
+/// that it begins with their sizes.  FileError as above.
+TrainOptions resolved(TrainOptions options);
+
 /// A command line for a shell that goes on with a run.
 std::string resume_command(const TrainOptions& options, const std::string& folder);
 

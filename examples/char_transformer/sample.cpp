@@ -1,54 +1,131 @@
 #include "sample.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <deque>
+#include <iostream>
 #include <string>
+#include <utility>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/text.hpp>
 
 #include "output.hpp"
+#include "probabilities.hpp"
+#include "prompt.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
 namespace {
 
-xgrad::data::Ids encode_prompt(const std::string& prompt,
-                               const xgrad::data::Characters& characters) {
-  if (!prompt.empty()) {
+using xgrad::data::Characters;
+using xgrad::data::Ids;
+
+/// Whether a text has just been written, of which the characters come one by one.
+class StopText {
+ public:
+  explicit StopText(const Ids& ids) : ids_(ids) {}
+
+  void add(std::int64_t id) {
+    last_.push_back(id);
+    if (last_.size() > ids_.size())
+      last_.pop_front();
+  }
+  bool complete() const {
+    if (ids_.size() == 0 || last_.size() < ids_.size())
+      return false;
+    for (std::size_t i = 0; i < ids_.size(); ++i)
+      if (std::cmp_not_equal(ids_[i], last_[i]))
+        return false;
+    return true;
+  }
+
+ private:
+  Ids ids_;
+  std::deque<std::int64_t> last_;
+};
+
+void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
+           const SampleOptions& options, xgrad::Generator& generator) {
+  auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
+  prompt.copy(0, prompt.size(), ids.data());
+  StopText stop(encode_stop(options.stop, characters));
+  std::string text = characters.decode(prompt);
+  xgrad::nn::GenerateOptions drawing{.temperature = options.temperature,
+                                     .top_k = options.top_k,
+                                     .top_p = options.top_p,
+                                     .min_p = options.min_p};
+  const xgrad::nn::GenerateOptions filters = drawing;
+  xgrad::Tensor logits;
+  drawing.on_logits = [&](const xgrad::Tensor& x) { logits = x; };
+  drawing.on_token = [&](std::span<const std::int64_t> token) {
+    stop.add(token[0]);
+    const std::string character = characters.decode(Ids(token));
+    if (options.show_probs) {
+      print_probabilities(logits, token[0], filters, characters);
+      text += character;
+    } else {
+      say(character);
+    }
+  };
+  drawing.stop = [&] { return stop.complete() || output_error() != 0; };
+  if (options.show_probs)
+    print_probabilities_head();
+  else
+    say(text);
+  model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator, drawing);
+  say(options.show_probs ? "\n" + text + "\n" : "\n");
+}
+
+/// Each line of standard input is a prompt; whether all of them could be.
+bool converse(const TrainedModel& trained, const SampleOptions& options) {
+  const Characters& characters = trained.notes.characters;
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  encode_stop(options.stop, characters);  // what is wrong with it is no prompt's fault
+  xgrad::Generator generator(options.seed);
+  bool well = true;
+  while (output_error() == 0) {
+    if (terminal)
+      say("> ");
+    std::string line;
+    if (!std::getline(std::cin, line))
+      break;
+    if (line.ends_with('\r'))
+      line.pop_back();
     try {
-      return characters.encode(xgrad::data::decode_utf8(prompt, "the text"));
+      write(trained.model, characters, encode_prompt(line, characters, "the prompt"), options,
+            generator);
     } catch (const xgrad::ValueError& error) {
-      throw xgrad::ValueError(fmt::format("--prompt: {}", error.what()));
+      warn(error.what());
+      well = terminal;
     }
   }
-  if (characters.contains(U'\n'))
-    return characters.encode(U"\n");
-  return {0};
+  if (terminal)
+    say("\n");
+  return well;
 }
 
 }  // namespace
 
-void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& characters,
+void print_sample(const xgrad::nn::GPT& model, const Characters& characters,
                   const SampleOptions& options) {
-  const xgrad::data::Ids prompt = encode_prompt(options.prompt, characters);
-  auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
-  prompt.copy(0, prompt.size(), ids.data());
-  say(characters.decode(prompt));
-
+  const bool from_file = !options.file.empty();
+  const Ids prompt = encode_prompt(from_file ? read_prompt(options.file) : options.prompt,
+                                   characters, from_file ? options.file : "--prompt");
+  if (prompt.size() > model.config.block_size)
+    warn(fmt::format("the prompt has {} characters, of which the model sees the last {}",
+                     prompt.size(), model.config.block_size));
   xgrad::Generator generator(options.seed);
-  model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator,
-                 {.temperature = options.temperature,
-                  .top_k = options.top_k,
-                  .on_token = [&](std::span<const std::int64_t> token) {
-                    say(characters.decode(xgrad::data::Ids(token)));
-                  }});
-  say("\n");
+  write(model, characters, prompt, options, generator);
 }
 
-void sample(const SampleOptions& options) {
+int sample(const SampleOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
+  if (options.interactive)
+    return converse(trained, options) ? 0 : 1;
   print_sample(trained.model, trained.notes.characters, options);
+  return 0;
 }
 
 }  // namespace char_transformer

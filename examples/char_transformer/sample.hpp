@@ -8,12 +8,14 @@
 
 namespace char_transformer {
 
-/// Prints prompt and continuation as they come, and a newline.  Draws from a generator of its own.
-/// Throws ValueError naming each character of the prompt that the model does not know.
+/// Prints prompt and continuation as they come, character by character, and a newline; with
+/// `show_probs` the table of the characters, and then the text.  Draws from a generator of its own.
+/// Ends early after the text of `stop`, and where nobody reads any more.  Throws ValueError naming
+/// each character of prompt and stop that the model does not know, and those that it does.
 void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& characters,
                   const SampleOptions& options);
 
-/// The command `sample`.
-void sample(const SampleOptions& options);
+/// The command `sample`; the exit code: 1 if a line that is not typed on a terminal was refused.
+int sample(const SampleOptions& options);
 
 }  // namespace char_transformer

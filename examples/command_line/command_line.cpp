@@ -5,98 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <concepts>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "table.hpp"
+
 namespace command_line {
 namespace {
-
-[[noreturn]] void refuse(const std::string& flag, const std::string& rule,
-                         const std::string& given) {
-  throw CLI::ValidationError(flag, fmt::format("'{}' is not {}", given, rule));
-}
-
-template <class T>
-std::string to_string(const Range<T>& range) {
-  const char* const kind = std::integral<T> ? "a whole number" : "a number";
-  if (!range.open_low && !range.open_high)
-    return fmt::format("{} from {} to {}", kind, range.low, range.high);
-  return fmt::format("{} {} {} and {} {}", kind, range.open_low ? "above" : "at least", range.low,
-                     range.open_high ? "below" : "at most", range.high);
-}
-
-// Reads a number from the start of a text; returns where it ends.
-template <class T>
-const char* parse(const char* from, const char* end, T& value) {
-#ifndef __cpp_lib_to_chars  // libc++'s reads no floating-point numbers; strtod() takes more
-  if constexpr (std::is_floating_point_v<T>) {
-    const std::string_view text(from, end);
-    if (text.find_first_not_of("0123456789.eE+-") != text.npos || text.starts_with('+'))
-      return from;
-    char* stop = nullptr;
-    value = std::strtod(from, &stop);
-    return stop;
-  } else
-#endif
-  {
-    const auto [stop, error] = std::from_chars(from, end, value);
-    return error == std::errc() ? stop : from;
-  }
-}
-
-// CLI11's own conversion would take 010 for eight and 0x10 for sixteen.
-template <class T>
-T read_number(const std::string& flag, const Range<T>& range, const std::string& given) {
-  T value{};
-  const char* const end = given.data() + given.size();
-  const char* const stop = parse(given.data(), end, value);
-  if (given.empty() || stop != end || !range.contains(value))
-    refuse(flag, to_string(range), given);
-  return value;
-}
-
-/// The number of letters to insert, remove, change or swap with their neighbour that make b of a.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // distance[i][j] is that of the first i letters of a and the first j of b.
-  std::vector<std::vector<std::size_t>> distance(a.size() + 1,
-                                                 std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        distance[i][j] = i + j;
-        continue;
-      }
-      const std::size_t change = distance[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      distance[i][j] = std::min({change, distance[i - 1][j] + 1, distance[i][j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        distance[i][j] = std::min(distance[i][j], distance[i - 2][j - 2] + 1);
-    }
-  }
-  return distance[a.size()][b.size()];
-}
-
-/// No name is as long as half of this, so nothing longer is near one.
-constexpr std::size_t longest_near = 100;
-
-/// "; did you mean NAME?" with the name that is nearest to what was written, if it is near: some of
-/// the name's letters may be missing, or a third of those written be wrong.
-std::string suggestion(std::string_view written, const std::vector<std::string>& names) {
-  if (written.size() > longest_near)
-    return "";
-  const std::string_view letters =
-      written.substr(std::min(written.find_first_not_of('-'), written.size()));
-  const auto wrong = [&](const std::string& name) {
-    const bool part = letters.size() > 2 && name.find(letters) != std::string::npos;
-    return part ? 0 : edit_distance(written, name);
-  };
-  const std::string& name = *std::ranges::min_element(names, {}, wrong);
-  return wrong(name) <= std::max<std::size_t>(1, letters.size() / 3)
-             ? fmt::format("; did you mean {}?", name)
-             : "";
-}
 
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
@@ -121,78 +36,37 @@ Flags& Flags::group(std::string name) {
   return *this;
 }
 
-CLI::Option* Flags::add(const std::string& flag, const char* type, const std::string& help,
-                        const std::function<void(const std::string&)>& read) {
-  return app_.add_option_function<std::string>(flag, read, help)
-      ->type_name(type)
+void Flags::add(Row row) {
+  row.group = group_;
+  table_.rows.push_back(std::move(row));
+  const Row& added = table_.rows.back();
+  app_.add_option_function<std::string>(
+          added.flag,
+          [&table = table_, i = table_.rows.size() - 1](const std::string& given) {
+            table.rows[i].read(given);
+            table.rows[i].given = given;
+          },
+          added.help)
+      ->type_name(added.type)
       ->group(group_)
-      ->take_last();
-}
-
-void Flags::path(const std::string& flag, std::string& target, const char* type,
-                 const std::string& help) {
-  add(flag, type, help, [&target, flag](const std::string& given) {
-    if (given.empty())
-      refuse(flag, "a path", given);
-    target = given;
-  });
-}
-
-void Flags::text(const std::string& flag, std::string& target, const char* type,
-                 const std::string& help) {
-  add(flag, type, help, [&target](const std::string& given) { target = given; });
-}
-
-void Flags::optional_text(const std::string& flag, std::optional<std::string>& target,
-                          const char* type, const std::string& help) {
-  add(flag, type, help, [&target](const std::string& given) { target = given; })->expected(0, 1);
-}
-
-void Flags::choice(const std::string& flag, std::string& target,
-                   const std::vector<std::string>& choices, const std::string& help) {
-  add(flag, "NAME", help, [&target, flag, choices](const std::string& given) {
-    if (std::find(choices.begin(), choices.end(), given) == choices.end())
-      refuse(flag, fmt::format("one of {}", fmt::join(choices, ", ")), given);
-    target = given;
-  });
-}
-
-void Flags::boolean(const std::string& flag, bool& target, const std::string& help) {
-  add(flag, "BOOL", help, [&target, flag](const std::string& given) {
-    const bool yes = given.empty() || given == "true" || given == "True";
-    if (!yes && given != "false" && given != "False")
-      refuse(flag, "true or false", given);
-    target = yes;
-  })->expected(0, 1);
-}
-
-void Flags::number(const std::string& flag, std::size_t& target, Range<std::size_t> range,
-                   const std::string& help) {
-  add(flag, "N", help, [&target, flag, range](const std::string& given) {
-    target = read_number(flag, range, given);
-  });
-}
-
-void Flags::number(const std::string& flag, double& target, Range<double> range,
-                   const std::string& help) {
-  add(flag, "X", help, [&target, flag, range](const std::string& given) {
-    target = read_number(flag, range, given);
-  });
-}
-
-void Flags::number(const std::string& flag, std::optional<std::size_t>& target,
-                   Range<std::size_t> range, const std::string& help) {
-  add(flag, "N", help, [&target, flag, range](const std::string& given) {
-    target = read_number(flag, range, given);
-  });
+      ->expected(added.optional_value ? 0 : 1, 1)
+      ->take_last()
+      ->required(added.required);
 }
 
 void Flags::paths(const std::string& name, std::vector<std::string>& targets,
                   const std::string& help) {
+  table_.rows.push_back(
+      {.flag = name, .type = "FILE", .help = help, .completes = Completes::files});
   app_.add_option(name, targets, help)->required()->type_name("FILE");
 }
 
-bool Flags::given(const std::string& flag) const { return app_.count(flag) > 0; }
+void Flags::passed_over(const std::string& key) { table_.other_keys.push_back(key); }
+
+bool Flags::given(const std::string& flag) const {
+  const auto row = std::ranges::find(table_.rows, flag, long_name);
+  return row != table_.rows.end() && (row->given || row->in_file);
+}
 bool Flags::given() const { return app_.parsed(); }
 
 CommandLine::CommandLine(const std::string& name, const std::string& description,
@@ -201,18 +75,34 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
   app_->get_formatter()->column_width(38);
   app_->footer(footer);
   app_->set_version_flag("--version", name + " " XGRAD_VERSION, "Print the version and exit");
+  tables_.push_back(std::make_unique<Table>(Table{.name = name, .description = description}));
 }
 
 CommandLine::~CommandLine() = default;
 
+Flags CommandLine::flags() { return {*app_, *tables_.front()}; }
+
 Flags CommandLine::command(const std::string& name, const std::string& description) {
   app_->require_subcommand(1);
-  return Flags(*app_->add_subcommand(name, description));
+  tables_.push_back(std::make_unique<Table>(Table{.name = name, .description = description}));
+  return {*app_->add_subcommand(name, description), *tables_.back()};
+}
+
+const Table* CommandLine::chosen() const {
+  for (const auto& table : tables_)
+    for (const CLI::App* const command : app_->get_subcommands())
+      if (command->get_name() == table->name)
+        return table.get();
+  return tables_.front().get();
 }
 
 std::optional<std::string> CommandLine::parse(int argc, const char* const* argv) {
+  add_configuration();
   try {
     app_->parse(argc, argv);
+    for (const auto& table : tables_)
+      if (!table->configuration.empty())
+        read_configuration(*table);
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     return app_->help();
@@ -220,7 +110,7 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
     return app_->version() + "\n";
   } catch (const CLI::RequiredError& error) {
     std::vector<std::string> commands = commands_of(*app_);
-    if (commands.empty())
+    if (commands.empty() || !app_->get_subcommands().empty())
       refuse(error.what());
     const std::string last = commands.back();
     commands.pop_back();
@@ -230,7 +120,52 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
     refuse(message.substr(0, message.find(':')) + " needs a value");
   } catch (const CLI::ParseError& error) {
     refuse(error.what());
+  } catch (const BadValue& error) {
+    refuse(error.what());
   }
+}
+
+void CommandLine::add_configuration() {
+  for (std::size_t i = 1; i < tables_.size(); ++i) {
+    Table& table = *tables_[i];
+    if (std::ranges::none_of(table.rows, [](const Row& row) { return bool(row.write); }))
+      continue;
+    Flags flags(*app_->get_subcommand(table.name), table);
+    flags.group("Configuration");
+    flags.path("--config", table.configuration, "FILE",
+               "a JSON object with values of flags that are not given");
+    flags.boolean("--print-config", table.prints_configuration,
+                  "print the values of all flags, as --config reads them, and exit");
+    for (std::size_t row = table.rows.size() - 2; row < table.rows.size(); ++row)
+      table.rows[row].write = {};
+  }
+}
+
+bool CommandLine::prints_configuration() const { return chosen()->prints_configuration; }
+
+std::string CommandLine::configuration() const {
+  try {
+    return format_configuration(*chosen());
+  } catch (const BadValue& error) {
+    refuse(error.what());
+  }
+}
+
+const std::string& CommandLine::configuration_file() const { return chosen()->file_text; }
+
+std::string CommandLine::completion(const std::string& shell) const {
+  return completion_script(shell, *tables_.front(), commands());
+}
+
+std::string CommandLine::man_page(const std::vector<Section>& sections) const {
+  return command_line::man_page(*tables_.front(), commands(), sections);
+}
+
+std::vector<const Table*> CommandLine::commands() const {
+  std::vector<const Table*> commands;
+  for (std::size_t i = 1; i < tables_.size(); ++i)
+    commands.push_back(tables_[i].get());
+  return commands;
 }
 
 // What CLI11 did not know comes first: the other complaints often follow from it.

@@ -212,3 +212,33 @@ TEST_CASE("char_transformer: a launcher that it does not know, or was not built 
     CHECK_FALSE(fs::exists(folder / "run"));
   }
 }
+
+TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]") {
+  if (no_mpi())
+    return;
+  const TinyFolder folder;
+  Arguments flags = tiny_train({"--out", folder / "run", "--config", "c.json"});
+  flags[2] = folder / "text";
+  const auto in = [&](const char* here) {
+    Arguments words = ranks(1, flags);
+    words.insert(words.end() - std::ssize(flags) - 1, {"-wdir", folder / here});
+    return words;
+  };
+  for (const char* const here : {"a", "b", "c"})
+    fs::create_directory(folder / here);
+  write_bytes(folder / "a/c.json", R"({"beta1": 0.8})");
+  write_bytes(folder / "b/c.json", R"({"beta1": 0.7})");
+  check_ranks_refused(folder, together(in("a"), in("b")),
+                      R"(the file of --config is {"beta1": 0.7} here, rank 0's is {"beta1": 0.8})");
+  check_ranks_refused(folder, together(in("a"), in("c")), "c.json: no such file");
+  check_ranks_refused(folder, together(in("c"), in("a")), "c.json: no such file");
+  CHECK_FALSE(fs::exists(folder / "run"));
+  write_bytes(folder / "b/c.json", R"({"beta1": 0.8})");
+  const Result result = run_ranks(folder, together(in("a"), in("b")));
+  INFO(result.out << result.err);
+  CHECK(result.code == 0);
+  CHECK(Json::parse(read_bytes(folder / "run/config.json")).at("beta1") == 0.8);
+  const Result printed = run_ranks(folder, ranks(2, {"train", "--print-config"}));
+  CHECK(printed.code == 0);
+  CHECK(Json::parse(printed.out).at("beta1") == 0.9);
+}

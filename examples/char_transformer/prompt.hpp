@@ -1,0 +1,26 @@
+#pragma once
+// What a model is asked to continue.
+
+#include <string>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/data/ids.hpp>
+
+namespace char_transformer {
+
+/// The text of a file, or with "-" of standard input, with "\n" for other line ends; one at the end
+/// of the text is dropped.  FileError for what cannot be read.
+std::string read_prompt(const std::string& path);
+
+/// A text as ids; with none, a newline, or the first character of a model that has no newline.
+/// ValueError, beginning with `what`, for bytes that are not UTF-8, and for characters that the
+/// model does not know, with those that it does.
+xgrad::data::Ids encode_prompt(const std::string& text, const xgrad::data::Characters& characters,
+                               const std::string& what);
+
+/// The same of a text that may end what is written; with no text, no ids.
+xgrad::data::Ids encode_stop(const std::string& text, const xgrad::data::Characters& characters);
+
+/// 'a', or for what would not show as itself '\n'.
+std::string shown(char32_t c);
+
+}  // namespace char_transformer

@@ -1,0 +1,43 @@
+#pragma once
+// The distribution that the next token of a text is drawn from.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::nn {
+
+struct GenerateOptions {
+  double temperature = 1;                 ///< logits are divided by it; 0: the likeliest, no draw
+  std::optional<std::size_t> top_k = {};  ///< draws among the k likeliest only
+  double top_p = 1;  ///< draws among the likeliest that have this much probability together
+  double min_p = 0;  ///< draws among those that are at least this many times the likeliest
+  /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
+  std::function<void(const Tensor&)> on_logits = {};
+  /// Called after each step with the new token of each sequence.
+  std::function<void(std::span<const std::int64_t>)> on_token = {};
+  /// Asked after that: true ends it.
+  std::function<bool()> stop = {};
+};
+
+/// The probabilities that `generate` draws with: logits (..., V) -> (..., V) in float32, without a
+/// graph.  In HuggingFace's order, each step on what the one before has left:
+///
+///   1. temperature T:  p = softmax(logits / T); as T goes to 0, all of it on the likeliest
+///   2. top_k:  the k largest stay, and what equals the last of them (Fan et al., 2018)
+///   3. top_p:  of the largest as many as it takes for a sum of top_p or more; of equal ones the
+///      lower ids first (Holtzman et al., 2020)
+///   4. min_p:  those with `p >= min_p * max p` (Nguyen et al., 2024)
+///
+/// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
+/// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
+/// min_p from 0 to 1, and all logits finite; ShapeError without a dimension, or if V is 0.
+Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
+
+/// The errors of next_token_probabilities() that are the options', before there are logits.
+void check_sampling(const GenerateOptions& options);
+
+}  // namespace xgrad::nn

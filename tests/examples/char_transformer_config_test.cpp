@@ -1,0 +1,174 @@
+// Configuration files of char_transformer: --config and --print-config.
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+/// What a command line says its configuration is.
+std::string printed(const TemporaryFolder& folder, Arguments arguments) {
+  arguments.push_back("--print-config");
+  const Result result = run(folder, arguments);
+  INFO(result.out << result.err);
+  REQUIRE(result.code == 0);
+  CHECK(result.err.empty());
+  return result.out;
+}
+
+Json printed_json(const TemporaryFolder& folder, const Arguments& arguments) {
+  return Json::parse(printed(folder, arguments));
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: --config reads what --print-config prints", "[config]") {
+  const TinyFolder folder;
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"train"},
+           {"train", "--preset", "baby"},
+           {"train", "--preset", "baby", "--n-layer", "2", "--bias", "--dropout=1e-3", "--out",
+            "a \"b\"\n\xC3\xA9", "--resume", "--keep", "0"},
+           {"train", "--learning-rate", "0.0123456789012345678", "--seed", "4294967295",
+            "--grad-clip", "1e9", "--max-iters", "1000000000", "--save-interval", "7"},
+           tiny_train({"--patience", "3", "--threads", "2", "--check-memory", "false"}),
+           {"eval"},
+           {"eval", "--checkpoint", "x", "--data", "y"},
+           {"sample", "--prompt", "\t\"\\\x1b", "--top-k", "3", "--top-p", "0.1", "--min-p", "1e-9",
+            "--interactive", "--stop", "</script>"},
+           {"sample", "--prompt", ""},
+           {"explain"},
+           {"explain", "--layers", "0,2-4", "--max-mb", "2.5"},
+           {"export", "--out", "-"},
+           {"import", "--n-head", "4"}}) {
+    CAPTURE(arguments);
+    const std::string text = printed(folder, arguments);
+    write_bytes(folder / "c.json", text);
+    CHECK(printed(folder, {arguments[0], "--config", "c.json"}) == text);
+    // And again as one line with '-' in the keys.
+    Json other = Json::object();
+    const Json json = Json::parse(text);
+    for (const auto& [key, value] : json.items()) {
+      std::string name = key;
+      std::replace(name.begin(), name.end(), '_', '-');
+      other[name] = value;
+    }
+    write_bytes(folder / "d.json", other.dump());
+    CHECK(printed(folder, {arguments[0], "--config=d.json"}) == text);
+  }
+}
+
+TEST_CASE("char_transformer: flags beat the file, the file beats the preset", "[config]") {
+  const TinyFolder folder;
+  const auto with = [&](const std::string& json, Arguments more) {
+    write_bytes(folder / "c.json", json);
+    more.insert(more.begin(), {"train", "--config", "c.json"});
+    return printed_json(folder, more);
+  };
+  const Json file = with(R"({"n_layer": 3, "bias": true, "data": null})", {});
+  CHECK(file.at("n_layer") == 3);
+  CHECK(file.at("bias") == true);
+  CHECK(file.at("n_head") == 4);
+  CHECK(file.at("data") == nullptr);
+  const Json flags = with(R"({"n_layer": 3, "bias": true})", {"--n-layer", "2", "--bias=false"});
+  CHECK(flags.at("n_layer") == 2);
+  CHECK(flags.at("bias") == false);
+  const Json preset = with(R"({"preset": "baby", "n-layer": 3})", {});
+  CHECK(preset.at("preset") == "baby");
+  CHECK(preset.at("n_layer") == 3);
+  CHECK(preset.at("n_embd") == 384);
+  const Json other = with(R"({"preset": "baby", "n-layer": 3})", {"--preset", "nano"});
+  CHECK(other.at("preset") == "nano");
+  CHECK(other.at("n_layer") == 3);
+  CHECK(other.at("n_embd") == 128);
+  // The learning rate falls to a tenth of what is asked for, wherever that is.
+  CHECK(with(R"({"learning_rate": 0.01})", {}).at("min_lr") == 0.001);
+  CHECK(with(R"({"learning_rate": 0.01, "min_lr": 0.002})", {}).at("min_lr") == 0.002);
+}
+
+TEST_CASE("char_transformer: a run's config.json makes the run again", "[config]") {
+  const TrainedFolder folder;
+  const std::string config = "run/config.json";
+  run_well(folder, {"train", "--config", config, "--out", "again"});
+  CHECK(read_bytes(folder / "again/checkpoint.safetensors") ==
+        read_bytes(folder / folder.checkpoint));
+  CHECK(read_bytes(folder / "again/config.json") == read_bytes(folder / config));
+  run_well(folder, {"train", "--config", config, "--out", "other", "--seed", "1"});
+  CHECK(read_bytes(folder / "other/checkpoint.safetensors") !=
+        read_bytes(folder / folder.checkpoint));
+}
+
+TEST_CASE("char_transformer: --config beside --resume and --init-from", "[config]") {
+  const TrainedFolder folder;
+  // What the file says counts as given.
+  write_bytes(folder / "same.json", R"({"n_layer": 1, "max_iters": 42, "resume": "run"})");
+  run_well(folder, {"train", "--config", "same.json"});
+  CHECK(metrics_of(folder / "run").size() == 42);
+  write_bytes(folder / "other.json", R"({"n_layer": 2, "n_embd": 16})");
+  check_refused(folder, {"train", "--resume", "run", "--config", "other.json"}, 1,
+                {"--n-layer 2 is given, but the run has 1"});
+  check_refused(folder, {"train", "--init-from", folder.checkpoint, "--config", "other.json"}, 1,
+                {"--n-layer 2 is given, but the model has 1"});
+  run_well(folder, {"train", "--resume", "run", "--config", "other.json", "--n-layer", "1",
+                    "--max-iters", "43"});
+  CHECK(metrics_of(folder / "run").size() == 43);
+
+  // In effect is what the run has.
+  const Json resumed = printed_json(folder, {"train", "--resume", "run", "--max-iters", "50"});
+  CHECK(resumed.at("n_layer") == 1);
+  CHECK(resumed.at("n_embd") == 16);
+  CHECK(resumed.at("max_iters") == 50);
+  CHECK(resumed.at("learning_rate") == 0.01);
+  CHECK(resumed.at("resume") == "run");
+  const Json begun = printed_json(folder, {"train", "--init-from", folder.checkpoint});
+  CHECK(begun.at("n_embd") == 16);
+  CHECK(begun.at("max_iters") == 2000);
+  CHECK(metrics_of(folder / "run").size() == 43);
+}
+
+TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
+  const TinyFolder folder;
+  const auto refused = [&](const std::string& json, const std::vector<std::string>& fragments) {
+    write_bytes(folder / "c.json", json);
+    std::vector<std::string> all = fragments;
+    all.push_back("char_transformer train: c.json: ");
+    check_refused(folder, {"train", "--config", "c.json"}, 2, all);
+  };
+  refused(R"({"n_layers": 3})", {"'n_layers' is no flag of train; did you mean n_layer?"});
+  refused(R"({"block-sise": 3})", {"'block-sise' is no flag of train; did you mean block_size?"});
+  refused(R"({"config": "d.json"})", {"'config' is no flag"});
+  refused(R"({"print_config": true})", {"'print_config' is no flag"});
+  refused(R"({"\u001b[2J": 3})", {"'\\x1b[2J' is no flag"});
+  refused(R"({"n_layer": 0})", {"'n_layer': 0 is not a whole number from 1 to 1024"});
+  refused(R"({"n_layer": -1})", {"'n_layer': -1 is not a whole number from 1 to 1024"});
+  refused(R"({"n_layer": 2.5})", {"'n_layer': 2.5 is not a whole number from 1 to 1024"});
+  refused(R"({"n_layer": "2"})", {"'n_layer': \"2\" is not a whole number from 1 to 1024"});
+  refused(R"({"n_layer": [2]})", {"'n_layer': [2] is not a whole number from 1 to 1024"});
+  refused(R"({"n_layer": true})", {"'n_layer': true is not a whole number"});
+  refused(R"({"dropout": 1})", {"'dropout': 1 is not a number at least 0 and below 1"});
+  refused(R"({"learning_rate": "fast"})",
+          {"'learning_rate': \"fast\" is not a number from 0 to 10"});
+  refused(R"({"bias": 1})", {"'bias': 1 is not true or false"});
+  refused(R"({"preset": "tiny"})", {"'preset': \"tiny\" is not one of nano, baby"});
+  refused(R"({"data": 3})", {"'data': 3 is not a path"});
+  refused(R"({"data": ""})", {"'data': \"\" is not a path"});
+  refused(R"({"data": "a\u0000b"})", {"'data': \"a\\u0000b\" is not a path"});
+  refused(R"({"n_layer": 2, "n-layer": 2})", {"has 'n_layer' twice"});
+  refused(R"({"n_layer": 2, "n_layer": 2})", {"has the key 'n_layer' twice"});
+  refused("[1]", {"is not a JSON object"});
+  refused("n_layer = 2", {"is not JSON (byte 1)"});
+  refused("", {"is not JSON (byte 0)"});
+  refused(std::string(2 << 20, ' '), {"is larger than 1048576 bytes"});
+  // A value that a flag replaces must do as well.
+  write_bytes(folder / "c.json", R"({"n_layer": 0})");
+  check_refused(folder, {"train", "--config", "c.json", "--n-layer", "1"}, 2, {"'n_layer': 0"});
+  check_refused(folder, {"train", "--config", "none"}, 2, {"none: no such file"});
+  check_refused(folder, {"train", "--config", "."}, 2, {".: is neither a file nor a pipe"});
+  check_refused(folder, {"train", "--config", "/dev/zero"}, 2, {"is neither a file nor a pipe"});
+  check_refused(folder, {"train", "--config", ""}, 2, {"--config: '' is not a path"});
+  write_bytes(folder / "c.json", R"({"n_layer": 2})");
+  check_refused(folder, {"eval", "--config", "c.json"}, 2, {"'n_layer' is no flag of eval"});
+  write_bytes(folder / "c.json", R"({"n_embd": 130})");
+  check_refused(folder, {"train", "--config", "c.json"}, 2, {"--n-embd 130 is not divisible"});
+  check_refused(folder, {"train", "--data", "\xFF", "--print-config"}, 2,
+                {"--data: its value is not UTF-8"});
+  CHECK_FALSE(std::filesystem::exists(folder / "runs"));
+}

@@ -1,0 +1,262 @@
+// What `char_transformer sample` reads and writes.
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <regex>
+
+#include "examples/char_transformer_run.hpp"
+#include "examples/terminal.hpp"
+
+namespace {
+
+Arguments sampling(const Arguments& more) {
+  Arguments all = {"sample", "--checkpoint", "run/checkpoint.safetensors"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// A run with this on standard input.
+Result run_with(const TemporaryFolder& folder, const std::string& input,
+                const Arguments& arguments) {
+  write_bytes(folder / ".in", input);
+  return Process(folder, arguments,
+                 [] {
+                   if (std::freopen(".in", "r", stdin) == nullptr)
+                     ::_exit(96);
+                 })
+      .wait();
+}
+
+std::string sampled(const TemporaryFolder& folder, const Arguments& more) {
+  return run_well(folder, sampling(more)).out;
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: prompts from files and standard input", "[sample]") {
+  const TrainedFolder folder;
+  const Arguments few = {"--tokens", "30", "--seed", "5"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), few.begin(), few.end());
+    return more;
+  };
+  const std::string expected = sampled(folder, with({"--prompt", "cat\nsat"}));
+  CHECK_THAT(expected, StartsWith("cat\nsat"));
+  for (const std::string text : {"cat\nsat", "cat\nsat\n",
+                                 "\xEF\xBB\xBF"
+                                 "cat\r\nsat\r\n"}) {
+    write_bytes(folder / "prompt", text);
+    CHECK(sampled(folder, with({"--file", "prompt"})) == expected);
+    CHECK(run_with(folder, text, sampling(with({"--file", "-"}))).out == expected);
+  }
+  const std::string begun = sampled(folder, few);
+  CHECK_THAT(begun, StartsWith("\n"));
+  CHECK(sampled(folder, with({"--prompt", ""})) == begun);
+  CHECK(run_with(folder, "", sampling(with({"--file", "-"}))).out == begun);
+
+  // Of a prompt that is longer than a block, the model sees the last characters.
+  std::string longer = "on mat 0,\nthe dog did not.\nthe cat";
+  const Result seen = run(folder, sampling(with({"--prompt", longer})));
+  CHECK(seen.code == 0);
+  CHECK_THAT(seen.out, StartsWith(longer));
+  CHECK_THAT(seen.err,
+             ContainsSubstring("the prompt has 34 characters, of which the model sees the last 8"));
+  CHECK(seen.out.substr(longer.size()) ==
+        sampled(folder, with({"--prompt", longer.substr(26)})).substr(8));
+
+  const auto refused = [&](const Arguments& more, int code,
+                           const std::vector<std::string>& fragments) {
+    check_refused(folder, sampling(more), code, fragments);
+  };
+  refused({"--file", "none"}, 1, {"none: no such file"});
+  refused({"--file", "."}, 1, {".: is neither a file nor a pipe"});
+  refused({"--file", "prompt", "--prompt", "x"}, 2, {"--prompt and --file are both prompts"});
+  refused({"--interactive", "--prompt", "x"}, 2, {"leave --prompt and --file out"});
+  write_bytes(folder / "prompt", "the Zo\xC3\xAB");
+  refused(
+      {"--file", "prompt"}, 1,
+      {"prompt: ", "lacks 'Z' (U+005A), 'ë' (U+00EB); it knows '\\n', ' ', ',', '.', '0' to '6'"});
+  write_bytes(folder / "prompt", "a\xFF");
+  refused({"--file", "prompt"}, 1, {"prompt: not UTF-8 at byte 1"});
+  refused({"--stop", "Z"}, 1, {"--stop: ", "lacks 'Z' (U+005A); it knows '\\n'"});
+  refused({"--top-p", "0"}, 2, {"--top-p: '0' is not a number above 0 and at most 1"});
+  refused({"--min-p", "1.1"}, 2, {"--min-p: '1.1' is not a number from 0 to 1"});
+  const Result closed =
+      Process(folder, sampling({"--file", "-"}), [] { ::close(STDIN_FILENO); }).wait();
+  CHECK(closed.code == 1);
+  CHECK_THAT(closed.err, ContainsSubstring("standard input: cannot be read"));
+}
+
+TEST_CASE("char_transformer: sampling ends at --stop", "[sample]") {
+  const TrainedFolder folder;
+  const Arguments few = {"--tokens", "400", "--prompt", "the dog"};
+  const std::string whole = sampled(folder, few);
+  const auto stopped = [&](const std::string& text) {
+    Arguments more = few;
+    more.insert(more.end(), {"--stop", text});
+    return sampled(folder, more);
+  };
+  // It does not count in the prompt.
+  for (const std::string& text : {std::string("e"), std::string("\n"), whole.substr(150, 3)}) {
+    CAPTURE(text);
+    REQUIRE(whole.find(text, 7) != std::string::npos);
+    CHECK(stopped(text) == whole.substr(0, whole.find(text, 7) + text.size()) + "\n");
+  }
+  CHECK(stopped("6666666666666666") == whole);
+  CHECK(stopped("") == whole);
+}
+
+TEST_CASE("char_transformer: filters and threads of sample", "[sample]") {
+  const TrainedFolder folder;
+  const auto sample = [&](Arguments more) {
+    more.insert(more.end(), {"--tokens", "60"});
+    return sampled(folder, more);
+  };
+  const std::string likeliest = sample({"--temperature", "0"});
+  CHECK(sample({"--top-p", "1e-9", "--seed", "1"}) == likeliest);
+  CHECK(sample({"--min-p", "1", "--seed", "2"}) == likeliest);
+  CHECK(sample({"--temperature", "1e-300"}) == likeliest);
+  CHECK(sample({"--seed", "1"}) != likeliest);
+  const Arguments all = {"--temperature", "1.2",     "--top-k", "9",      "--top-p",
+                         "0.9",           "--min-p", "0.1",     "--seed", "11"};
+  const std::string one = sample(all);
+  for (const char* const threads : {"1", "3"}) {
+    Arguments more = all;
+    more.insert(more.end(), {"--threads", threads});
+    CHECK(sample(more) == one);
+  }
+}
+
+TEST_CASE("char_transformer: a table of probabilities", "[sample]") {
+  const TrainedFolder folder;
+  const Arguments few = {"--tokens", "12", "--prompt", "the", "--top-k", "4", "--seed", "3"};
+  Arguments more = few;
+  more.push_back("--show-probs");
+  const std::string text = sampled(folder, few), table = sampled(folder, more);
+  INFO(table);
+  const std::vector<std::string> lines = lines_of(table);
+  CHECK(lines.at(0) == "  drawn   model  rank  character  instead");
+  static const std::regex row(
+      R"( ?([01]\.\d{4})  ([01]\.\d{4}) {5}[1-4]  ('[^']+'|'\\'') *((?:  '[^']+' [01]\.\d{4}){0,3}))");
+  std::string written = "the";
+  for (std::size_t i = 1; i <= 12; ++i) {
+    std::smatch match;
+    INFO(lines.at(i));
+    REQUIRE(std::regex_match(lines[i], match, row));
+    const std::string shown = match[3];
+    written += shown == "'\\n'" ? "\n" : shown.substr(1, shown.size() - 2);
+    CHECK(std::stod(match[1]) > std::stod(match[2]));  // of four, and sharper
+  }
+  CHECK(written + "\n" == text);
+  CHECK(table.ends_with("\n\n" + text));
+  CHECK(table.find('\x1b') == std::string::npos);
+
+  // On a terminal, and where that has colours or none, it is the same.
+  Terminal terminal(100);
+  Process process(folder, sampling(more), [&] {
+    terminal.take();
+    ::setenv("NO_COLOR", "1", 1);
+    ::setenv("TERM", "dumb", 1);
+  });
+  wait_until([&] {
+    terminal.bytes();
+    return process.ended();
+  });
+  CHECK(process.wait().code == 0);
+  std::string shown;
+  for (const std::string& line : terminal.rows())
+    shown += line + "\n";
+  CHECK_THAT(shown, ContainsSubstring(table));
+}
+
+TEST_CASE("char_transformer: characters come whole", "[sample]") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i)
+    text += "\xE6\xBC\xA2\xF0\x9F\x98\x80\xC3\xA9";
+  write_bytes(folder / "text", text);
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "2"}));
+  // One datagram for each write.
+  int sockets[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
+  Process process(folder, sampling({"--tokens", "20", "--prompt", "\xC3\xA9"}), [&] {
+    ::close(sockets[0]);
+    ::dup2(sockets[1], STDOUT_FILENO);
+  });
+  ::close(sockets[1]);
+  std::size_t pieces = 0, tokens = 0;
+  char some[4096];
+  for (ssize_t n = 0; (n = ::read(sockets[0], some, sizeof(some))) > 0; ++pieces) {
+    const std::string piece(some, static_cast<std::size_t>(n));
+    CAPTURE(piece);
+    tokens += xgrad::data::decode_utf8(piece, "a piece").size();  // throws if it is cut
+  }
+  ::close(sockets[0]);
+  CHECK(process.wait().code == 0);
+  CHECK(pieces == 22);
+  CHECK(tokens == 22);
+}
+
+TEST_CASE("char_transformer: a conversation", "[sample]") {
+  const TrainedFolder folder;
+  const Arguments talk = sampling({"--interactive", "--tokens", "9", "--seed", "4"});
+  const Result result = run_with(folder, "the cat\r\n\nthe cat", talk);
+  CHECK(result.code == 0);
+  const std::string first =
+      sampled(folder, {"--prompt", "the cat", "--tokens", "9", "--seed", "4"});
+  CHECK_THAT(result.out, StartsWith(first));
+  CHECK(result.out.find("> ") == std::string::npos);
+  const std::string rest = result.out.substr(first.size());
+  CHECK(rest.size() == 1 + 9 + 1 + 7 + 9 + 1);
+  CHECK(rest.substr(11, 7) == "the cat");
+  // The generator goes on: the same prompt has another answer.
+  CHECK(rest.substr(11) != first);
+  CHECK(run_with(folder, "the cat\r\n\nthe cat", talk).out == result.out);
+
+  const Result bad = run_with(folder, "Zebra\n\xFF\nthe cat\n", talk);
+  CHECK(bad.code == 1);
+  CHECK(bad.out == first);
+  check_contains(bad.err, {"the prompt: encode: the vocabulary of", "lacks 'Z' (U+005A)",
+                           "the prompt: not UTF-8 at byte 0"});
+  CHECK(run_with(folder, "", talk).out.empty());
+
+  Terminal terminal(80);
+  Process process(folder, talk, [&] { terminal.take(); });
+  const auto wait_for = [&](const std::string& text) {
+    wait_until([&] { return terminal.bytes().find(text) != std::string::npos; });
+  };
+  wait_for("> ");
+  terminal.type("Zebra\n");
+  wait_for("U+005A");
+  terminal.type("the cat\n");
+  std::string answer = "the cat\r\n" + first;  // what was typed, and what came
+  for (std::size_t at = 9; (at = answer.find('\n', at)) != std::string::npos; at += 2)
+    answer.replace(at, 1, "\r\n");
+  wait_for(answer + "> ");
+  terminal.type("\x04");
+  wait_until([&] {
+    terminal.bytes();
+    return process.ended();
+  });
+  CHECK(process.wait().code == 0);
+  CHECK(terminal.bytes().ends_with("> \r\n"));
+}
+
+TEST_CASE("char_transformer: sampling ends when nobody reads", "[sample]") {
+  const TrainedFolder folder;
+  for (const Arguments& more :
+       {Arguments{"--tokens", "1000000000"}, Arguments{"--tokens", "1000000000", "--show-probs"}}) {
+    int pipe[2];
+    REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+    Process process(folder, sampling(more), [&] {
+      ::signal(SIGPIPE, SIG_IGN);  // as under some shells and servers
+      ::dup2(pipe[1], STDOUT_FILENO);
+    });
+    ::close(pipe[1]);
+    char some[64];
+    REQUIRE(::read(pipe[0], some, sizeof(some)) > 0);
+    ::close(pipe[0]);
+    CHECK(process.wait().code == 128 + SIGPIPE);
+  }
+}
