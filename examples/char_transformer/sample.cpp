@@ -11,15 +11,13 @@
 #include "trained_model.hpp"
 
 namespace char_transformer {
-namespace {
-
-xgrad::data::Ids encode_prompt(const std::string& prompt,
+xgrad::data::Ids encode_prompt(const char* flag, const std::string& prompt,
                                const xgrad::data::Characters& characters) {
   if (!prompt.empty()) {
     try {
       return characters.encode(xgrad::data::decode_utf8(prompt, "the text"));
     } catch (const xgrad::ValueError& error) {
-      throw xgrad::ValueError(fmt::format("--prompt: {}", error.what()));
+      throw xgrad::ValueError(fmt::format("{}: {}", flag, error.what()));
     }
   }
   if (characters.contains(U'\n'))
@@ -27,11 +25,9 @@ xgrad::data::Ids encode_prompt(const std::string& prompt,
   return {0};
 }
 
-}  // namespace
-
 void print_sample(const xgrad::nn::GPT& model, const xgrad::data::Characters& characters,
                   const SampleOptions& options) {
-  const xgrad::data::Ids prompt = encode_prompt(options.prompt, characters);
+  const xgrad::data::Ids prompt = encode_prompt("--prompt", options.prompt, characters);
   auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
   prompt.copy(0, prompt.size(), ids.data());
   say(characters.decode(prompt));
