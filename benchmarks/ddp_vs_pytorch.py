@@ -60,7 +60,7 @@ def summary(a, rows):
 def ours(a, env):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        subprocess.run([*shlex.split(a.mpirun), "-n", str(a.ranks), a.binary, "train", "--data", a.data, "--out", out, "--threads",
+        subprocess.run([*shlex.split(a.mpirun), "-n", str(a.ranks), a.binary, "train", "-q", "--data", a.data, "--out", out, "--threads",
                         "1", "--max-iters", str(a.steps), "--eval-interval", str(10 * a.steps), "--eval-iters", "1"],
                        env=env, stdout=subprocess.DEVNULL, check=True)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:

@@ -109,7 +109,7 @@ def run(a, ranks, threads, flags=(), network=None):
                      f"LD_PRELOAD={a.build}/benchmarks/libxgrad_slow_network.so"]
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        subprocess.run([*launcher, f"{a.build}/examples/char_transformer", "train", "--data", a.data, "--out", out, "--threads",
+        subprocess.run([*launcher, f"{a.build}/examples/char_transformer", "train", "-q", "--data", a.data, "--out", out, "--threads",
                         str(threads), "--max-iters", str(a.steps), "--eval-interval", str(10 * a.steps), "--eval-iters", "1",
                         *flags], env=env, stdout=subprocess.DEVNULL, check=True)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:

@@ -15,11 +15,24 @@ double EmbeddedCorpus::mean_nll(std::size_t begin, std::size_t end) const {
   return sum / static_cast<double>(end - begin);
 }
 
-EmbeddedCorpus embedded_corpus(std::size_t characters, std::uint64_t seed) {
-  check<ValueError>(characters > 0, "embedded_corpus: at least one character is needed");
+namespace {
+
+EmbeddedCorpus grow(const char* name, const Grammar& grammar, std::size_t characters,
+                    std::uint64_t seed) {
+  check<ValueError>(characters > 0, "{}: at least one character is needed", name);
   Generator generator(seed);
-  Sample sample = corpus_grammar().generate(characters, [&] { return generator.random(); });
+  Sample sample = grammar.generate(characters, [&] { return generator.random(); });
   return {std::move(sample.text), std::move(sample.nll)};
+}
+
+}  // namespace
+
+EmbeddedCorpus embedded_corpus(std::size_t characters, std::uint64_t seed) {
+  return grow("embedded_corpus", corpus_grammar(), characters, seed);
+}
+
+EmbeddedCorpus names_corpus(std::size_t characters, std::uint64_t seed) {
+  return grow("names_corpus", names_grammar(), characters, seed);
 }
 
 }  // namespace xgrad::data

@@ -17,7 +17,6 @@
 #include <thread>
 #include <variant>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/parallel/communicator.hpp>
 
 #include "command_line/command_line.hpp"
@@ -29,6 +28,7 @@
 #include "output.hpp"
 #include "report.hpp"
 #include "sample.hpp"
+#include "source.hpp"
 #include "start.hpp"
 #include "train.hpp"
 #include "training.hpp"
@@ -63,6 +63,9 @@ struct Run {
     return 0;
   }
   int operator()(const TrainOptions& options) const {
+    set_verbosity(options.quiet     ? Verbosity::quiet
+                  : options.verbose ? Verbosity::verbose
+                                    : Verbosity::usual);
     const auto launched = xgrad::parallel::launched();
     use_threads(options.threads > 0 ? options.threads : share_of_processors(launched));
     return train(options, world);
@@ -97,8 +100,8 @@ struct Run {
     compare(options);
     return 0;
   }
-  int operator()(const CorpusOptions&) const {
-    say(xgrad::data::embedded_corpus().text);
+  int operator()(const CorpusOptions& options) const {
+    say(corpus_of(options.preset).text);
     return 0;
   }
 };

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "json_lines.hpp"
+
 namespace char_transformer {
 
 /// What is written down of one step.
@@ -20,43 +22,24 @@ struct StepRecord {
 
 class Metrics {
  public:
-  /// Opens the file, or makes it, for a run that has made so many steps: rows of later ones go, and
-  /// so does a last one that is half written.  Throws FileError if it cannot be written.
+  /// Of a run that has made so many steps: rows of later ones go.  Throws as JsonLines.
   Metrics(std::string path, std::uint64_t steps);
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
-  ~Metrics();
 
-  /// Adds a row.  False if it cannot be written: then it waits for the next call, and the file
-  /// holds whole rows.
+  /// Adds a row; as JsonLines::add().
   bool log(const StepRecord& record);
-  /// Why not.
-  std::string error() const;
-  std::size_t unwritten() const { return unwritten_; }
 
   /// The last row that was there when the file was opened, if it is that of this step.  Logged
   /// again, it takes its own place.
   std::optional<StepRecord> last(std::uint64_t step) const;
-  /// Forces to disk what has been written.
-  void sync() const;
   /// The time that the rows' steps took.
   double milliseconds() const { return milliseconds_; }
 
- private:
-  bool mend();
-  bool write_waiting();
-  void cut(std::uint64_t size);
+  const JsonLines& lines() const { return lines_; }
 
-  std::string path_;
-  int descriptor_ = -1;
-  std::uint64_t size_ = 0;     ///< of the whole rows in the file
-  std::string waiting_;        ///< rows that are not in the file
-  std::size_t unwritten_ = 0;  ///< their number
-  bool torn_ = false;          ///< there is half a row after them
-  int error_ = 0;              ///< errno of the last failure
+ private:
   double milliseconds_ = 0;
   std::optional<StepRecord> last_;  ///< the last row that was there when it was opened
-  std::uint64_t last_begin_ = 0;
+  JsonLines lines_;
 };
 
 }  // namespace char_transformer

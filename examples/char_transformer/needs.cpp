@@ -27,11 +27,6 @@ double file_size(const std::string& path) {
   return error ? 0 : static_cast<double>(size);
 }
 
-std::string format_bytes(double bytes) {
-  return bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
-                     : fmt::format("{:.1f} GB", bytes / 1e9);
-}
-
 std::string describe(const Needs& needs, const TrainOptions& options) {
   const Recipe& r = options.recipe;
   const std::string text =
@@ -68,6 +63,12 @@ struct Describe {
 };
 
 }  // namespace
+
+std::string format_bytes(double bytes) {
+  return bytes < 1e6   ? fmt::format("{:.0f} kB", bytes / 1e3)
+         : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                       : fmt::format("{:.1f} GB", bytes / 1e9);
+}
 
 Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::size_t threads) {
   const auto size = [](std::size_t n) { return static_cast<double>(n); };

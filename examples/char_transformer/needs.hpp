@@ -17,6 +17,9 @@ struct Needs {
   double total() const { return text + weights + batch; }
 };
 
+/// "96 kB", "58 MB", "1.2 GB".
+std::string format_bytes(double bytes);
+
 /// Of training on a text of so many bytes, with so many different characters and threads.
 Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::size_t threads);
 

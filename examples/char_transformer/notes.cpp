@@ -148,6 +148,9 @@ FolderNotes read_folder_notes(const std::string& checkpoint) {
     notes.init_from = *path;
   notes.save_interval = flag_in(config, "save_interval", 1);
   notes.keep = flag_in(config, "keep", 0);
+  notes.sample_interval = flag_in(config, "sample_interval", 0);
+  if (const auto* const prompt = config.find<std::string>("sample_prompt"))
+    notes.sample_prompt = *prompt;
   return notes;
 }
 
@@ -163,6 +166,8 @@ std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_s
   config.emplace_back("init_from", path(options.init_from));
   config.emplace_back("save_interval", count(options.save_interval));
   config.emplace_back("keep", count(options.keep));
+  config.emplace_back("sample_interval", count(options.sample_interval));
+  config.emplace_back("sample_prompt", options.sample_prompt);
   // The path of a text may be any bytes.
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }

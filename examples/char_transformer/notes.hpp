@@ -51,7 +51,8 @@ std::string checksum(const xgrad::data::Split& ids);
 struct FolderNotes {
   std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
   std::string init_from = {};
-  std::optional<std::size_t> save_interval = {}, keep = {};
+  std::optional<std::size_t> save_interval = {}, keep = {}, sample_interval = {};
+  std::string sample_prompt = {};
 };
 FolderNotes read_folder_notes(const std::string& checkpoint);
 /// What is written there.

@@ -22,12 +22,13 @@ using command_line::Flags;
 /// Adds the flags of a recipe.
 void add_recipe(Flags& flags, Recipe& recipe) {
   const auto add = [&]<class T>(const Field<T>& field) {
-    const T usual = nano.*field.member, babys = baby.*field.member;
-    const std::string help = field.flag == std::string_view("--min-lr")
-                                 ? fmt::format("{} [a tenth of --learning-rate]", field.help)
-                             : usual == babys
-                                 ? fmt::format("{} [{}]", field.help, usual)
-                                 : fmt::format("{} [{}, baby: {}]", field.help, usual, babys);
+    std::string usual = fmt::format("{}", nano.*field.member);
+    for (const Preset& preset : presets)
+      if (const T its = preset.recipe.*field.member; its != nano.*field.member)
+        usual += fmt::format(", {}: {}", preset.name, its);
+    if (field.flag == std::string_view("--min-lr"))
+      usual = "a tenth of --learning-rate";
+    const std::string help = fmt::format("{} [{}]", field.help, usual);
     if constexpr (std::is_same_v<T, bool>)
       flags.boolean(field.flag, recipe.*field.member, help);
     else
@@ -42,7 +43,7 @@ void add_recipe(Flags& flags, Recipe& recipe) {
 
 /// Flags that are not given take the preset's value.
 void apply_preset(const Flags& flags, TrainOptions& options) {
-  const Recipe& preset = options.preset == "baby" ? baby : nano;
+  const Recipe& preset = find_preset(options.preset).recipe;
   for_each_field([&](const auto& field) {
     if (flags.given(field.flag))
       options.given.insert(field.flag);
@@ -81,6 +82,13 @@ std::optional<std::vector<std::size_t>> read_list(const std::string& text) {
   return at == end && text.back() != ',' ? std::optional(numbers) : std::nullopt;
 }
 
+void add_preset(Flags& flags, std::string& preset, const char* help) {
+  std::vector<std::string> names;
+  for (const Preset& known : presets)
+    names.push_back(known.name);
+  flags.choice("--preset", preset, names, help);
+}
+
 void add_threads(Flags& flags, std::size_t& threads) {
   flags.number("--threads", threads, {1, 1024},
                "threads; the numbers do not depend on them [all cores]");
@@ -108,16 +116,27 @@ Command parse_command(int argc, const char* const* argv) {
   Flags train_flags = line.command("train", "train a model; it goes to a folder");
   train_flags.group("What and where");
   train_flags.path("--data", train.data, "FILE",
-                   "any UTF-8 text [scenes that the program invents itself]");
+                   "any UTF-8 text [scenes that the program invents itself; micro: names]");
   train_flags.path("--out", train.out, "DIR", "folder for the run [runs/000, runs/001, ...]");
-  train_flags.choice("--preset", train.preset, {"nano", "baby"},
-                     "a recipe, which other flags change [nano]");
+  add_preset(train_flags, train.preset,
+             "a recipe, which other flags change: nano, baby or micro [nano]");
   add_seed(train_flags, train.seed);
   add_threads(train_flags, train.threads);
+  train_flags.boolean("--dry-run", train.dry_run,
+                      "print what would be trained, and how long it would take; write nothing");
+  train_flags.boolean("--overfit-one-batch", train.overfit_one_batch,
+                      "check whether the model can learn one batch by heart; write nothing");
   train_flags.boolean("--profile", train.profile,
                       "print where ten steps spend their time; and DIR/trace.json");
   train_flags.boolean("--check-memory", train.check_memory,
                       "refuse to start what seems to need more memory than there is [true]");
+  train_flags.group("What is shown");
+  train_flags.boolean("-q,--quiet", train.quiet, "results, warnings and errors only");
+  train_flags.boolean("-v,--verbose", train.verbose, "also each parameter, save and whole sample");
+  train_flags.number("--sample-interval", train.sample_interval, {0, many},
+                     "steps between samples of DIR/samples.jsonl; 0: none [each evaluation]");
+  train_flags.text("--sample-prompt", train.sample_prompt, "TEXT",
+                   "what they continue [a newline]");
   train_flags.group("Saving and going on");
   train_flags.optional_text(
       "--resume", train.resume, "[DIR|FILE|auto]",
@@ -210,9 +229,9 @@ Command parse_command(int argc, const char* const* argv) {
   compare_flags.paths("runs", compare.runs, "the folder of each run, or its metrics.jsonl");
   compare_flags.path("--out", compare.out, "FILE", "also write a page, FILE.html, with all curves");
 
-  line.command("corpus",
-               "print the scenes that are trained on "
-               "without --data");
+  CorpusOptions corpus;
+  Flags corpus_flags = line.command("corpus", "print what is trained on without --data");
+  add_preset(corpus_flags, corpus.preset, "micro: names; the others: scenes [nano]");
 
   std::string shell;
   Flags completion_flags =
@@ -234,6 +253,13 @@ Command parse_command(int argc, const char* const* argv) {
       line.refuse(fmt::format(
           "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
           *train.resume));
+    if (train.quiet && train.verbose)
+      line.refuse("-q and -v contradict each other: leave one of them out");
+    for (const char* const flag : {"--resume", "--out", "--save-interval", "--keep", "--profile",
+                                   "--sample-interval", "--sample-prompt"})
+      if (train.overfit_one_batch && train_flags.given(flag))
+        line.refuse(
+            fmt::format("--overfit-one-batch is a check that keeps nothing: leave {} out", flag));
     const bool from_file = train.resume || !train.init_from.empty();
     if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
       line.refuse(*wrong);
@@ -295,7 +321,7 @@ Command parse_command(int argc, const char* const* argv) {
     return report;
   if (compare_flags.given())
     return compare;
-  return CorpusOptions();
+  return corpus;
 }
 
 }  // namespace char_transformer

@@ -22,13 +22,18 @@ struct TrainOptions {
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false;
-  bool check_memory = true;                  ///< refuse what does not fit
-  std::optional<std::string> resume;         ///< a folder, a checkpoint, or empty or "auto"
-  std::string init_from;                     ///< a checkpoint; empty: random weights
-  std::optional<std::size_t> save_interval;  ///< none: at each evaluation
-  std::optional<std::size_t> keep;           ///< none: 0, or what the run had
-  std::set<std::string> given;               ///< the flags that the command line or --config has
-  std::string configuration_file;            ///< what stands in the file of --config
+  bool dry_run = false;                        ///< say what would be done, and do nothing
+  bool overfit_one_batch = false;              ///< instead of a run
+  bool quiet = false, verbose = false;         ///< of standard error
+  bool check_memory = true;                    ///< refuse what does not fit
+  std::optional<std::string> resume;           ///< a folder, a checkpoint, or empty or "auto"
+  std::string init_from;                       ///< a checkpoint; empty: random weights
+  std::optional<std::size_t> save_interval;    ///< none: at each evaluation
+  std::optional<std::size_t> keep;             ///< none: 0, or what the run had
+  std::optional<std::size_t> sample_interval;  ///< none: at each evaluation; 0: never
+  std::string sample_prompt;                   ///< empty: as of SampleOptions
+  std::set<std::string> given;                 ///< the flags that the command line or --config has
+  std::string configuration_file;              ///< what stands in the file of --config
 
   /// Whether --resume names what to go on with, and not just whatever there is.
   bool resumes_by_name() const { return resume && !resume->empty() && *resume != "auto"; }
@@ -88,7 +93,9 @@ struct CompareOptions {
   std::string out;  ///< a page; empty: none
 };
 
-struct CorpusOptions {};
+struct CorpusOptions {
+  std::string preset = "nano";
+};
 
 /// A request for help, the configuration, a man page or completion: the text to print.
 struct Help {

@@ -1,17 +1,35 @@
 #include "output.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <string>
 #include <xgrad/autograd/error.hpp>
+
+#include "terminal.hpp"
 
 namespace char_transformer {
 namespace {
 
-int first_error = 0;
 bool silent = false;
+Verbosity verbosity = Verbosity::usual;
+int out_error = 0, err_error = 0;  // errno of the first write that failed
+
+void write(std::FILE* stream, std::string_view text, int& first_error) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if ((std::fflush(stream) != 0 || !written) && first_error == 0)
+    first_error = errno != 0 ? errno : EIO;
+}
+
+std::string for_people(std::string_view text) {
+  static const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  return terminal ? xgrad::printable(text) : std::string(text);
+}
 
 }  // namespace
 
@@ -21,23 +39,49 @@ void occupy_closed_streams() {
       ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free
 }
 
+void set_verbosity(Verbosity chosen) { verbosity = chosen; }
+bool is_verbose() { return verbosity == Verbosity::verbose; }
+
 void be_silent() { silent = true; }
 
 void say(std::string_view text) {
   static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  draw(terminal ? xgrad::printable(text) : text);
+  if (silent)
+    return;
+  if (terminal)
+    write(stdout, xgrad::printable(text), out_error);
+  else
+    write(stdout, text, out_error);
+}
+
+void tell(std::string_view text) { draw(for_people(text)); }
+
+void tell(std::string_view label, std::string_view text) {
+  const std::string said = for_people(text);
+  const std::string line =
+      labelled(label, ::isatty(STDERR_FILENO) == 1
+                          ? wrapped(said, std::max<std::size_t>(terminal_width(), 28) - 8)
+                          : said);
+  const std::size_t end = label.size() + 1;
+  draw(styled(Style::bold, line.substr(0, end)) + line.substr(end));
+}
+
+std::string labelled(std::string_view label, std::string_view text) {
+  std::string line = fmt::format("{:<7}", fmt::format("{}:", label));
+  for (const char c : text)
+    line += c == '\n' ? "\n       " : std::string(1, c);
+  return line + "\n";
 }
 
 void draw(std::string_view text) {
-  if (silent)
+  if (silent || verbosity == Verbosity::quiet)
     return;
-  errno = 0;
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if ((std::fflush(stdout) != 0 || !written) && first_error == 0)
-    first_error = errno != 0 ? errno : EIO;
+  write(stderr, text, err_error);
 }
 
-int output_error() { return first_error; }
+int output_error() { return out_error; }
+
+bool nobody_reads() { return out_error == EPIPE || err_error == EPIPE; }
 
 void warn(std::string_view text) {
   if (silent)

@@ -1,6 +1,8 @@
 #pragma once
-// Standard output and standard error of a program that goes on when nobody reads them.
+// Standard output, which gets results, and standard error, which gets all else that is said, of a
+// program that goes on when nobody reads them.
 
+#include <string>
 #include <string_view>
 
 namespace char_transformer {
@@ -9,18 +11,32 @@ namespace char_transformer {
 /// opened takes their place and what is printed goes there.
 void occupy_closed_streams();
 
-/// From here on, say(), draw() and warn() do nothing: another process speaks for this one.
+enum class Verbosity { quiet, usual, verbose };
+/// From here on, tell() and draw() do nothing if quiet.
+void set_verbosity(Verbosity verbosity);
+bool is_verbose();
+
+/// From here on, nothing is written: another process speaks for this one.
 void be_silent();
 
-/// Writes to standard output, at once.  Names of files, and what a model has learnt to write, may
-/// hold what a terminal obeys: there they are made printable.
+/// Writes a result to standard output, at once.  Names of files, and what a model has learnt to
+/// write, may hold what a terminal obeys: there they are made printable.
 void say(std::string_view text);
 
-/// The same of text that a terminal is to obey.
+/// Writes what is not a result to standard error, in the same way.
+void tell(std::string_view text);
+/// "Label: text" and a newline; the label is bold where there are styles.
+void tell(std::string_view label, std::string_view text);
+/// The same as a text.  Following lines are indented.
+std::string labelled(std::string_view label, std::string_view text);
+
+/// tell() of text that a terminal is to obey.
 void draw(std::string_view text);
 
-/// The errno of the first write of these that failed; 0 if none did.
+/// The errno of the first write to standard output that failed; 0 if none did.
 int output_error();
+/// Whether nobody reads what is written any more, on either stream.
+bool nobody_reads();
 
 /// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);

@@ -1,12 +1,16 @@
 #pragma once
-// What a run shows while it runs: one line that changes, on a terminal; otherwise lines now and
-// then.
+// What a run shows while it runs, on standard error: one line that changes, on a terminal;
+// otherwise lines now and then.
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "metrics.hpp"
+#include "terminal.hpp"
 
 namespace char_transformer {
 
@@ -16,32 +20,61 @@ std::string format_duration(double seconds);
 /// "1,115,394".
 std::string format_count(std::size_t n);
 
+/// In four characters or fewer: "950", "41k", "1.2M".
+std::string format_rate(double per_second);
+
 class Progress {
  public:
-  /// Of a run that has made `made` of so many steps.
-  Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
+  /// Of a run that has made `made` of so many steps; what follows them takes as long as `after`
+  /// steps.
+  Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step, double after = 0);
 
   /// A step was made.
   void step(const StepRecord& record);
+  /// There will be no more steps, though not all were made.
+  void finish();
+  /// How much of an evaluation is done, from 0 to 1.
+  void evaluating(double done);
+  /// An evaluation of the model after so many steps; whether it was the lowest loss so far.
+  void validated(std::uint64_t steps, double loss, bool lowest);
+  /// What the model wrote after so many steps.
+  void sampled(std::uint64_t steps, const std::string& text);
   /// Prints a line that stays.
   void line(const std::string& text);
-  /// The same on standard error.
+  /// The same of a warning.
   void warn(const std::string& text);
+  /// Makes room for what is printed by others.
+  void clear() const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string describe(const StepRecord& record) const;
-  void clear() const;
+  /// A part of the line.  Those of the lowest rank stay where not all fit.
+  struct Piece {
+    int rank;
+    std::string text;
+    Style style = Style::plain;
+  };
+
+  std::string how_far(std::uint64_t made) const;
+  double seconds_left() const;
+  std::vector<Piece> describe(const StepRecord& record, int digits) const;
+  void redraw(const std::vector<Piece>& pieces, bool last) const;
 
   std::size_t first_;
   std::size_t steps_;
+  std::size_t made_;
   std::size_t tokens_per_step_;
+  double after_;
   std::size_t every_;
-  bool terminal_;
-  Clock::time_point begin_ = Clock::now();
+  bool live_;
+  Clock::time_point begin_ = {};  ///< of the first step
   Clock::time_point shown_ = {};
-  double ms_ = 0;  ///< of a step, averaged over the last few
+  std::optional<Clock::time_point> evaluation_;  ///< when it began
+  double ms_ = 0;                                ///< of a step, averaged over the last few
+  std::optional<double> val_loss_;
+  bool lowest_ = false;
+  std::optional<StepRecord> latest_;
 };
 
 }  // namespace char_transformer

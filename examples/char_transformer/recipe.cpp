@@ -33,6 +33,11 @@ std::optional<T> value_in(const Json& config, const std::string& key, const Fiel
 
 }  // namespace
 
+const Preset& find_preset(std::string_view name) {
+  const auto* const found = std::ranges::find(presets, name, &Preset::name);
+  return found == presets.end() ? presets.front() : *found;
+}
+
 const std::vector<FieldGroup>& recipe_fields() {
   using Size = Field<std::size_t>;
   using Real = Field<double>;

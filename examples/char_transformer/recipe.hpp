@@ -1,6 +1,7 @@
 #pragma once
 // A recipe: the model and how it is trained.  Names and meanings are nanoGPT's.
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -51,6 +52,29 @@ inline constexpr Recipe baby{.block_size = 256,
                              .lr_decay_iters = 5000,
                              .max_iters = 5000,
                              .eval_iters = 200};
+/// The smallest that people learn from, on names: a second or so, and every step can be followed.
+/// Sizes and learning rate are those of Karpathy's microgpt.
+inline constexpr Recipe micro{.block_size = 16,
+                              .batch_size = 16,
+                              .n_layer = 1,
+                              .n_head = 4,
+                              .n_embd = 16,
+                              .learning_rate = 1e-2,
+                              .min_lr = 1e-3,
+                              .warmup_iters = 0,
+                              .lr_decay_iters = 1000,
+                              .max_iters = 1000};
+
+/// What --preset takes.
+struct Preset {
+  const char* name;
+  Recipe recipe;
+  bool names;  ///< whether it is trained on names where no text is given, and not on scenes
+};
+inline constexpr std::array<Preset, 3> presets{
+    {{"nano", nano, false}, {"baby", baby, false}, {"micro", micro, true}}};
+/// That of a name; nano's for a name that is not known, as in files of other programs.
+const Preset& find_preset(std::string_view name);
 
 /// The largest count that a flag takes.
 inline constexpr std::size_t many = 1'000'000'000;

@@ -164,6 +164,10 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
     options.save_interval = notes.save_interval;
   if (!options.keep)
     options.keep = notes.keep;
+  if (!options.sample_interval)
+    options.sample_interval = notes.sample_interval;
+  if (options.sample_prompt.empty())
+    options.sample_prompt = notes.sample_prompt;
   if (options.data.empty())
     options.data = notes.data.value_or("");
   options.init_from = notes.init_from;

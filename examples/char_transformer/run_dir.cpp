@@ -156,6 +156,7 @@ void RunDir::open(const std::string& config, std::uint64_t steps) {
   file.write(config + "\n");
   file.commit();
   metrics_.emplace(path_ + "/metrics.jsonl", steps);
+  samples_.emplace(path_ + "/samples.jsonl", steps);
 }
 
 std::string RunDir::kept(std::uint64_t step) const {

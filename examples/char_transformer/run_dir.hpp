@@ -1,7 +1,7 @@
 #pragma once
-// The folder of a run: config.json, metrics.jsonl, checkpoint.safetensors, best.safetensors,
-// checkpoint-00000250.safetensors and so on, and while it runs a lock; of report.hpp
-// environment.json and report.html.
+// The folder of a run: config.json, metrics.jsonl, samples.jsonl, checkpoint.safetensors,
+// best.safetensors, checkpoint-00000250.safetensors and so on, and while it runs a lock; of
+// report.hpp environment.json and report.html.
 
 #include <cstdint>
 #include <optional>
@@ -10,6 +10,7 @@
 
 #include "folder_lock.hpp"
 #include "metrics.hpp"
+#include "samples.hpp"
 
 namespace char_transformer {
 
@@ -40,12 +41,13 @@ class RunDir {
       lock_->check();
   }
   /// Also removes what processes that were killed left half written, writes config.json, and opens
-  /// the metrics of a run that has made so many steps.
+  /// the metrics and samples of a run that has made so many steps.
   void open(const std::string& config, std::uint64_t steps);
   bool is_open() const { return metrics_.has_value(); }
 
   const std::string& path() const { return path_; }
   Metrics& metrics() { return *metrics_; }
+  Samples& samples() { return *samples_; }
   std::string checkpoint() const { return path_ + "/" + checkpoint_name; }
   std::string best() const { return path_ + "/" + best_name; }
   /// The checkpoint that is kept of a step.
@@ -62,6 +64,7 @@ class RunDir {
   Holds holds_;       ///< what the folder may hold before
   std::optional<FolderLock> lock_;
   std::optional<Metrics> metrics_;
+  std::optional<Samples> samples_;
 };
 
 }  // namespace char_transformer

@@ -1,6 +1,7 @@
 #pragma once
 // Letting a model write.
 
+#include <string>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/nn/gpt.hpp>
 

@@ -6,8 +6,9 @@
 #include <numeric>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
+
+#include "recipe.hpp"
 
 namespace char_transformer {
 
@@ -38,15 +39,21 @@ std::string advice(const data::Split& ids, std::size_t block_size, bool trained)
 
 }  // namespace
 
-Source open_source(const std::string& path, std::size_t block_size,
+data::EmbeddedCorpus corpus_of(const std::string& preset) {
+  return find_preset(preset).names ? data::names_corpus() : data::embedded_corpus();
+}
+
+Source open_source(const std::string& path, std::size_t block_size, const std::string& preset,
                    const std::optional<data::Characters>& characters) {
   Source source;
   std::vector<double> nll;
-  source.name = path.empty() ? "the embedded corpus" : path;
+  source.name = !path.empty()               ? path
+                : find_preset(preset).names ? "the embedded names"
+                                            : "the embedded corpus";
   try {
     data::Text text;
     if (path.empty()) {
-      data::EmbeddedCorpus corpus = data::embedded_corpus();
+      data::EmbeddedCorpus corpus = corpus_of(preset);
       const std::u32string decoded = data::decode_utf8(corpus.text, source.name);
       text.characters = characters ? *characters : data::Characters::of(decoded);
       text.ids = text.characters.encode(decoded);

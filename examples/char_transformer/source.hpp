@@ -7,6 +7,7 @@
 #include <vector>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
 
 namespace char_transformer {
 
@@ -20,10 +21,13 @@ struct Source {
   std::optional<double> entropy(std::size_t block_size) const;
 };
 
-/// Reads a text, or with an empty path makes the embedded corpus.  Ids are those of `characters`,
-/// or without them of the text's own.  Throws FileError for a file that cannot be read, is not
+/// What is trained on without --data: names with --preset micro, otherwise scenes.
+xgrad::data::EmbeddedCorpus corpus_of(const std::string& preset);
+
+/// Reads a text, or with an empty path makes corpus_of(preset).  Ids are those of `characters`, or
+/// without them of the text's own.  Throws FileError for a file that cannot be read, is not
 /// UTF-8, or has characters that are not known, and for a part that has no whole block.
-Source open_source(const std::string& path, std::size_t block_size,
+Source open_source(const std::string& path, std::size_t block_size, const std::string& preset,
                    const std::optional<xgrad::data::Characters>& characters = {});
 
 }  // namespace char_transformer

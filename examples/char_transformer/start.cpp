@@ -39,7 +39,7 @@ std::string file_checksum(const std::string& path) {
 }
 
 Start begin(TrainOptions options, bool writes) {
-  // Other ranks need not see the folder.
+  // Where nothing is written, the folder need not be there: other ranks may not see it.
   std::unique_ptr<RunDir> run_dir(
       writes ? new RunDir(RunDir::fresh(options.out, options.resume.has_value()))
              : new RunDir(RunDir::resumed(options.out)));
@@ -55,10 +55,10 @@ Start begin(TrainOptions options, bool writes) {
   if (const auto wrong = contradiction(options.recipe))
     throw command_line::UsageError("char_transformer train: " + *wrong);
   check_memory(options);
-  Source source = open_source(options.data, options.recipe.block_size, characters);
+  Source source = open_source(options.data, options.recipe.block_size, options.preset, characters);
   check_memory(options, source.characters.size());
   if (from)
-    say(fmt::format("From:  {}, after {} steps.\n", from->path, format_count(from->step)));
+    tell("From", fmt::format("{}, after {} steps.", from->path, format_count(from->step)));
   return {.options = std::move(options),
           .source = std::move(source),
           .run_dir = std::move(run_dir),
@@ -73,9 +73,9 @@ bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
   const bool best_is_due = best_is_missing(run_dir, evaluations) && evaluations.best->step == steps;
   const bool ended = finished(recipe, steps, evaluations) && !best_is_due;
   if (ended)
-    say(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
-                    point.checkpoint.path, format_count(steps),
-                    steps < recipe.max_iters ? "--patience" : "--max-iters"));
+    tell(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
+                     point.checkpoint.path, format_count(steps),
+                     steps < recipe.max_iters ? "--patience" : "--max-iters"));
   return ended;
 }
 
@@ -84,7 +84,7 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
   std::unique_ptr<RunDir> run_dir(new RunDir(RunDir::resumed(point.folder)));
   if (has_ended(point, *run_dir))
     return std::nullopt;
-  if (writes) {
+  if (writes && !given.dry_run) {
     run_dir->lock();
     // Until now another process may have gone on with it.
     point = read_resume_point(checkpoint, given);
@@ -99,8 +99,9 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
         fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
                     source.name, point.folder));
   const std::uint64_t steps = point.checkpoint.step;
-  say(fmt::format("From:  {}, after {} steps{}.\n", checkpoint, format_count(steps),
-                  given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
+  tell("From",
+       fmt::format("{}, after {} steps{}.", checkpoint, format_count(steps),
+                   given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
   return Start{.options = std::move(options),
                .source = std::move(source),
                .run_dir = std::move(run_dir),
@@ -110,6 +111,16 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
 }
 
 }  // namespace
+
+void load_weights(Start& start, Training& training) {
+  if (!start.from)
+    return;
+  if (start.resumed)
+    xgrad::io::restore(*start.from, training.model(), training.optimizer());
+  else
+    xgrad::io::load_state(training.model(), start.from->model, start.from->path);
+  start.from.reset();
+}
 
 bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
   return evaluations.best && step_of(run_dir.best()) < evaluations.best->step;
@@ -141,7 +152,7 @@ std::optional<Start> prepare(const TrainOptions& options, const Communicator& wo
   std::optional<Start> start;
   together(world, [&] {
     if (checkpoint.empty())
-      start = begin(options, writes);
+      start = begin(options, writes && !options.overfit_one_batch);
     else
       start = go_on(checkpoint, options, writes);
     if (!start)

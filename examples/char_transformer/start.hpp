@@ -14,6 +14,7 @@
 #include "options.hpp"
 #include "run_dir.hpp"
 #include "source.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 
@@ -25,6 +26,10 @@ struct Start {
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
   Evaluations evaluations = {};
 };
+
+/// Gives a model in training the weights that it begins with, and forgets the checkpoint that they
+/// came from.  A run that goes on gets its optimizer and generator back, too.
+void load_weights(Start& start, Training& training);
 
 /// Whether best.safetensors is not of the lowest loss, as it could not be saved.
 bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations);

@@ -1,12 +1,14 @@
 #pragma once
 // Being asked to stop: Ctrl-C, a polite kill, a terminal that is closed, a reader who has gone.
 
+#include <xgrad/parallel/communicator.hpp>
+
 namespace char_transformer {
 
 /// While one lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is noted instead of ending the
-/// program, and so is a standard output that nobody reads any more (SIGPIPE); a second signal ends
-/// it at once. What comes within 0.3 s counts as the first: `timeout` and some shells send a signal
-/// twice.  A signal that the program's parent had it ignore, as nohup does, stays ignored.
+/// program, and so is output that nobody reads any more (SIGPIPE); a second signal ends it at once.
+/// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
+/// signal that the program's parent had it ignore, as nohup does, stays ignored.
 class StopSignals {
  public:
   StopSignals();
@@ -16,6 +18,8 @@ class StopSignals {
 
   /// The signal that came; 0 if none did.
   int received() const;
+  /// One that came to any of several ranks, all of which call this.
+  int received(const xgrad::parallel::Communicator& world) const;
 };
 
 /// "SIGINT".

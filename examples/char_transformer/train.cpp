@@ -11,16 +11,18 @@
 #include <utility>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/chrome_trace.hpp>
 
+#include "describe.hpp"
 #include "evaluate.hpp"
 #include "output.hpp"
+#include "overfit.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "resume.hpp"
 #include "sample.hpp"
+#include "samples.hpp"
 #include "saves.hpp"
 #include "start.hpp"
 #include "stop.hpp"
@@ -42,6 +44,8 @@ class Run {
         training_(training),
         ranks_(training.ranks()),
         writes_(ranks_.rank() == 0),
+        start_(start),
+        sampler_(options_, source_.characters),
         run_dir_(*start.run_dir),
         first_(start.resumed.value_or(0)),
         steps_(first_),
@@ -49,7 +53,8 @@ class Run {
                .characters = source_.characters,
                .text = checksum(source_.ids),
                .evaluations = start.evaluations},
-        progress_(first_, recipe_.max_iters, training.tokens_per_step()),
+        progress_(first_, recipe_.max_iters, training.tokens_per_step(),
+                  steps_of_validation(source_, training)),
         saves_(
             run_dir_, options_.keep.value_or(0), start.resumed,
             [this](const std::string& path) { write(path); },
@@ -59,9 +64,6 @@ class Run {
   int go();
 
  private:
-  void describe() const;
-  std::string workers() const;
-  double estimated_seconds(double ms_per_token) const;
   bool evaluation_pending() const {
     return evaluation_due(recipe_, steps_) && notes_.evaluations.last != steps_;
   }
@@ -74,7 +76,11 @@ class Run {
   void conclude(std::optional<StepRecord> record);
   std::optional<double> evaluate();
   void open_folder();
+  template <class File, class F>
+  void write_row(File& file, F&& add);
   void log(const StepRecord& record);
+  void sample();
+  void save(bool kept);
   void write(const std::string& path);
   int interrupted();
   int completed();
@@ -86,6 +92,8 @@ class Run {
   Training& training_;
   const Ranks& ranks_;
   const bool writes_;
+  Start& start_;
+  const Sampler sampler_;
   RunDir& run_dir_;
   std::uint64_t first_;  ///< steps made before
   std::uint64_t steps_;  ///< steps made
@@ -98,62 +106,17 @@ class Run {
   bool folder_open_ = false;
 };
 
-/// "2 threads", "4 ranks of 1 thread".
-std::string Run::workers() const {
-  const std::size_t n = xgrad::num_threads();
-  const std::string threads = fmt::format("{} thread{}", n, n == 1 ? "" : "s");
-  return ranks_.size() == 1 ? threads : fmt::format("{} ranks of {}", ranks_.size(), threads);
-}
-
-void Run::describe() const {
-  say(fmt::format("Model: n_layer {}, n_head {}, n_embd {}: {} parameters.\n", recipe_.n_layer,
-                  recipe_.n_head, recipe_.n_embd,
-                  format_count(xgrad::nn::num_parameters(training_.model()))));
-  const auto [train, validation] =
-      std::pair(source_.ids.train.size(), source_.ids.validation.size());
-  say(fmt::format("Text:  {}: {} characters, {} different; {} to train on, {} to validate.\n",
-                  source_.name, format_count(train + validation), source_.characters.size(),
-                  format_count(train), format_count(validation)));
-  const std::size_t n = recipe_.gradient_accumulation_steps;
-  say(fmt::format("Steps: {} of {} characters ({}{} blocks of {}), on {} ({}), seed {}.\n",
-                  format_count(recipe_.max_iters), format_count(training_.tokens_per_step()),
-                  n > 1 ? fmt::format("{} batches of ", n) : "", recipe_.batch_size,
-                  recipe_.block_size, workers(), xgrad::simd_name(), options_.seed));
-  if (recipe_.max_iters > 0 && recipe_.max_iters <= recipe_.warmup_iters)
-    say(fmt::format(
-        "Note:  the learning rate rises to the end: --warmup-iters {}, --max-iters {}.\n",
-        recipe_.warmup_iters, recipe_.max_iters));
-}
-
-double Run::estimated_seconds(double ms_per_token) const {
-  // A forward pass alone is about a third of a step.
-  const std::uint64_t end = recipe_.max_iters, interval = recipe_.eval_interval;
-  const std::size_t evaluations = steps_ < end ? (end - 1) / interval - steps_ / interval : 0;
-  const double tokens =
-      static_cast<double>(end - steps_) * static_cast<double>(training_.tokens_per_step()) +
-      (static_cast<double>(evaluations) * static_cast<double>(recipe_.eval_iters) *
-           static_cast<double>(recipe_.batch_size * recipe_.block_size) +
-       static_cast<double>(source_.ids.validation.size())) /
-          3;
-  // A rank computes so many of the shards, or all of them if it draws random numbers.
-  const std::size_t shards = std::min(recipe_.shards, recipe_.batch_size), n = ranks_.size();
-  const double share =
-      recipe_.dropout > 0 ? 1
-                          : static_cast<double>((shards + n - 1) / n) / static_cast<double>(shards);
-  return ms_per_token * tokens * (n == 1 ? 1 : share) / 1000;
-}
-
 /// Whether to end early: on all ranks, if one was asked to.
 bool Run::stopped() {
-  signal_ = signals_->received();
-  if (ranks_.size() > 1)
-    signal_ = static_cast<int>(std::ranges::max(gather(ranks_.world(), signal_)));
+  signal_ = signals_->received(ranks_.world());
   return signal_ != 0;
 }
 
 void Run::write(const std::string& path) {
   run_dir_.check_lock();
-  run_dir_.metrics().sync();  // no checkpoint without its rows, not even after a power cut
+  // No checkpoint without its rows, not even after a power cut.
+  run_dir_.metrics().lines().sync();
+  run_dir_.samples().lines().sync();
   xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                              {.step = steps_, .user = to_json(notes_)});
 }
@@ -168,21 +131,40 @@ void Run::open_folder() {
       write_environment(run_dir_.path(), ranks_.size());
     }
   });
-  progress_.line(fmt::format("Run:   {}", run_dir_.path()));
+  tell("Run", run_dir_.path());
+}
+
+/// Adds a row to a file, and says it once if that fails.
+template <class File, class F>
+void Run::write_row(File& file, F&& add) {
+  const bool all_were_written = file.lines().unwritten() == 0;
+  if (!add(file) && all_were_written)
+    progress_.warn(file.lines().error() +
+                   "; training goes on, and its rows are kept until it works");
 }
 
 void Run::log(const StepRecord& record) {
   if (!writes_)
     return;
-  Metrics& metrics = run_dir_.metrics();
-  const bool all_were_written = metrics.unwritten() == 0;
-  if (!metrics.log(record) && all_were_written)
-    progress_.warn(metrics.error() + "; training goes on, and its rows are kept until it works");
+  write_row(run_dir_.metrics(), [&](Metrics& metrics) { return metrics.log(record); });
+}
+
+/// Writes down what the model writes by now, where that is due.
+void Run::sample() {
+  if (!writes_ || evaluation_pending() || !sampler_.due(steps_))
+    return;
+  const std::string text = sampler_.draw(training_.model());
+  write_row(run_dir_.samples(), [&](Samples& samples) { return samples.add(steps_, text); });
+  if (steps_ < recipe_.max_iters)  // after the last step comes a longer one
+    progress_.sampled(steps_, text);
 }
 
 /// The whole validation split after the last step, an estimate after every eval_interval steps.
 std::optional<double> Run::evaluate() {
-  const auto stop = [this](double) { return stopped(); };
+  const auto stop = [this](double done) {
+    progress_.evaluating(done);
+    return stopped();
+  };
   if (steps_ == recipe_.max_iters)
     return validation_loss(ranks_, training_.model(), source_.ids.validation, stop);
   return estimate_loss(ranks_, training_.model(), source_.ids.validation, recipe_.batch_size,
@@ -202,23 +184,29 @@ void Run::conclude(std::optional<StepRecord> record) {
         record->val_loss = loss;
       if (steps_ == recipe_.max_iters)
         val_loss_ = loss;
-      else
-        progress_.line(
-            fmt::format("after {} steps: validation loss {:.4f} (estimate)", steps_, *loss));
+      progress_.validated(steps_, *loss, lowest);
     }
   }
   if (record)
     log(*record);
+  sample();
   if (lowest && writes_)  // before the checkpoint, which says which is the best
     saves_.save_best();
   const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
   const bool save_point = steps_ % interval == 0 && !evaluation_pending();
   if (writes_ && !ended() && (save_point || saves_.retry_due()))
-    saves_.save(steps_, save_point);
+    save(save_point);
+}
+
+void Run::save(bool kept) {
+  saves_.save(steps_, kept);
+  if (is_verbose() && saves_.saved() == steps_)
+    progress_.line(fmt::format("after {} steps: saved in {}", steps_, run_dir_.checkpoint()));
 }
 
 void Run::show(const xgrad::Profile& profile) {
-  progress_.line(profile.table());
+  progress_.clear();
+  say(profile.table() + "\n");
   try {
     xgrad::io::write_chrome_trace(run_dir_.path() + "/trace.json", profile.events());
   } catch (const xgrad::FileError& error) {
@@ -248,8 +236,8 @@ void Run::write_report() {
 void Run::make_steps() {
   const StopSignals signals;
   signals_ = &signals;
-  if (const auto ms = training_.measure(options_.seed, [&] { return signals.received() != 0; }))
-    say(fmt::format("Time:  about {}.\n", format_duration(std::max(1.0, estimated_seconds(*ms)))));
+  describe(start_, training_, signals,
+           [](const std::string& label, const std::string& text) { tell(label, text); });
   std::optional<xgrad::Profile> profile;
   const std::uint64_t profile_at = std::min<std::uint64_t>(
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
@@ -277,7 +265,7 @@ void Run::make_steps() {
   if (signal_ == 0 || folder_open_) {
     open_folder();
     if (writes_) {
-      saves_.save(steps_, ended());
+      save(ended());
       run_dir_.unlock();  // what follows may be ended by a signal
       write_report();
     }
@@ -310,8 +298,8 @@ int Run::completed() {
   if (!writes_)
     return 0;
   print_validation_loss(*val_loss_, source_, recipe_.block_size);
-  say(fmt::format("The run is in {}; its steps took {}. What the model writes:\n", run_dir_.path(),
-                  format_duration(run_dir_.metrics().milliseconds() / 1000)));
+  tell(fmt::format("The run is in {}; its steps took {}. What the model writes:\n", run_dir_.path(),
+                   format_duration(run_dir_.metrics().milliseconds() / 1000)));
   SampleOptions sample;
   sample.seed = options_.seed;
   print_sample(training_.model(), source_.characters, sample);
@@ -329,15 +317,18 @@ int Run::exit_code(int code) {
             : "the model could not be saved and is lost");
     code = 1;
   }
-  if (const std::size_t rows = run_dir_.is_open() ? run_dir_.metrics().unwritten() : 0) {
-    progress_.warn(fmt::format("{}; the last {} rows are lost", run_dir_.metrics().error(), rows));
-    code = 1;
+  if (!run_dir_.is_open())
+    return code;
+  for (const JsonLines* const file : {&run_dir_.metrics().lines(), &run_dir_.samples().lines()}) {
+    if (const std::size_t rows = file->unwritten()) {
+      progress_.warn(fmt::format("{}; the last {} rows are lost", file->error(), rows));
+      code = 1;
+    }
   }
   return code;
 }
 
 int Run::go() {
-  describe();
   try {
     make_steps();
   } catch (const NotFinite& error) {
@@ -356,16 +347,19 @@ int train(const TrainOptions& options, const World& world) {
   std::optional<Start> start = prepare(options, *world);
   if (!start)
     return 0;
+  if (start->options.overfit_one_batch && !start->options.dry_run)
+    return overfit_one_batch(*start, world);
   const Recipe& recipe = start->options.recipe;
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(start->options.seed);
   Training training(recipe, start->source, world);
-  if (start->from) {
-    if (start->resumed)
-      xgrad::io::restore(*start->from, training.model(), training.optimizer());
-    else
-      xgrad::io::load_state(training.model(), start->from->model, start->from->path);
-    start->from.reset();
+  load_weights(*start, training);
+  if (start->options.dry_run) {
+    const StopSignals signals;
+    describe(*start, training, signals, [](const std::string& label, const std::string& text) {
+      say(labelled(label, text));  // here it is the result
+    });
+    return 0;
   }
   const int code = Run(*start, training).go();
   xgrad::parallel::end_together();

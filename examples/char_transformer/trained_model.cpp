@@ -94,17 +94,19 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
 
 Source open_text(const std::string& data, const std::string& checkpoint, const Notes& notes,
                  std::size_t block_size) {
+  const auto* const known_preset = notes.config.find<std::string>("preset");
+  const std::string preset = known_preset == nullptr ? "" : *known_preset;
   if (!data.empty())
-    return open_source(data, block_size, notes.characters);
+    return open_source(data, block_size, preset, notes.characters);
   const auto known = read_folder_notes(checkpoint).data;
   // A stranger may have written it, and a pipe would be waited for.
   if (known && !known->empty() && std::filesystem::exists(*known) &&
       !std::filesystem::is_regular_file(*known))
     throw FileError(fmt::format("{}: is not a file; --data FILE names a text", *known));
   if (known)
-    return open_source(*known, block_size, notes.characters);
+    return open_source(*known, block_size, preset, notes.characters);
   try {
-    if (Source source = open_source("", block_size, notes.characters);
+    if (Source source = open_source("", block_size, preset, notes.characters);
         checksum(source.ids) == notes.text)
       return source;
   } catch (const FileError&) {  // it has other characters

@@ -99,7 +99,8 @@ def main():
     if not a.data:
         a.data = os.path.join(a.out, "corpus.txt")
         with open(a.data, "wb") as file:
-            subprocess.run([os.path.join(binaries, "char_transformer"), "corpus"], stdout=file, check=True)
+            subprocess.run([os.path.join(binaries, "char_transformer"), "corpus", "--preset", a.preset],
+                           stdout=file, check=True)
 
     steps = f"{a.max_iters:,} step{'s' if a.max_iters > 1 else ''}"
     print(f"{steps} of n_layer {a.n_layer}, n_head {a.n_head}, n_embd {a.n_embd}, dropout {a.dropout:g}, seed {a.seed}: "

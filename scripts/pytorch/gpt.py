@@ -176,7 +176,9 @@ NANO = dict(block_size=64, batch_size=12, n_layer=4, n_head=4, n_embd=128, dropo
             eval_interval=250, eval_iters=20)
 PRESETS = {"nano": NANO,
            "baby": {**NANO, "block_size": 256, "batch_size": 64, "n_layer": 6, "n_head": 6, "n_embd": 384,
-                    "dropout": 0.2, "lr_decay_iters": 5000, "max_iters": 5000, "eval_iters": 200}}
+                    "dropout": 0.2, "lr_decay_iters": 5000, "max_iters": 5000, "eval_iters": 200},
+           "micro": {**NANO, "block_size": 16, "batch_size": 16, "n_layer": 1, "n_embd": 16, "learning_rate": 1e-2,
+                     "min_lr": 1e-3, "warmup_iters": 0, "lr_decay_iters": 1000, "max_iters": 1000}}
 
 
 def add_recipe(parser):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`char_transformer train` in PyTorch: the same flags, the same draws, the same files.
 
-  scripts/pytorch/train.py --data TEXT --out DIR [--preset nano|baby] [--n-layer N ...]
+  scripts/pytorch/train.py --data TEXT --out DIR [--preset nano|baby|micro] [--n-layer N ...]
 
 Writes metrics.jsonl as char_transformer does, and model.safetensors, which `char_transformer import` reads.
 """

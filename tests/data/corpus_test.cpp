@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
 
@@ -247,6 +248,35 @@ TEST_CASE("the corpus depends on the seed and on nothing else", "[corpus]") {
   for (const char c : a.text)
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   CHECK(hash == 0x26bb8e9dcad3c066u);
+}
+
+TEST_CASE("names are short, in harmony, and as probable as they say", "[corpus]") {
+  const EmbeddedCorpus corpus = names_corpus();
+  CHECK(corpus.text.size() == 100000);
+  CHECK(corpus.nll.size() == 100000);
+  CHECK(std::set<char>(corpus.text.begin(), corpus.text.end()).size() == 25);
+  CHECK(corpus.mean_nll(90001, 100000) == Approx(1.543041332584).epsilon(1e-10));
+  std::set<std::string> names;
+  std::size_t count = 0, longest = 0, shortest = 100;
+  std::istringstream lines(corpus.text.substr(0, corpus.text.rfind('\n')));
+  for (std::string name; std::getline(lines, name); ++count) {
+    longest = std::max(longest, name.size());
+    shortest = std::min(shortest, name.size());
+    names.insert(name);
+    const bool dark = name.find_first_of("aou") != name.npos;
+    const bool bright = name.find_first_of("ei") != name.npos;
+    if (dark == bright)
+      FAIL_CHECK(name << " is not in harmony");
+  }
+  CHECK(longest <= 11);
+  CHECK(shortest >= 2);
+  CHECK(names.size() > 4000);
+  CHECK(names.size() < count);  // the frequent ones come again
+  for (const std::size_t from : {0, 5, 100})
+    CHECK(check_next_characters(draw_many(names_grammar(), from, 12, 4000), 30) > 30);
+  CHECK_THROWS_AS(names_corpus(0), ValueError);
+  CHECK(names_corpus(1000, 7).text != corpus.text.substr(0, 1000));
+  CHECK(names_corpus(1000).text == corpus.text.substr(0, 1000));
 }
 
 TEST_CASE("the corpus is as large, as plain and as surprising as it says", "[corpus]") {

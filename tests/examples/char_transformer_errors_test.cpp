@@ -25,7 +25,7 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"train", "--min-lr", "1"}, {"--min-lr 1 is above --learning-rate 0.001"});
   refused({"train", "--warmup-iters", "2001"},
           {"--warmup-iters 2001 is beyond --lr-decay-iters 2000"});
-  refused({"train", "--preset", "tiny"}, {"--preset", "'tiny'", "nano, baby"});
+  refused({"train", "--preset", "tiny"}, {"--preset", "'tiny'", "nano, baby, micro"});
   refused({"train", "--bias", "maybe"}, {"--bias", "'maybe'", "true or false"});
   refused({"train", "--n-layer"}, {"--n-layer needs a value"});
   refused({"train", "--data", ""}, {"--data"});

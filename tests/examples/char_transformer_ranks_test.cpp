@@ -137,7 +137,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
       INFO(result.out << result.err);
       CHECK(result.code != 0);
       if (!killed)
-        CHECK(count_of(result.out, "Stopped by SIGTERM") == 1);
+        CHECK(count_of(result.err, "Stopped by SIGTERM") == 1);
     }
     const Result result = run_ranks(folder, ranks(killed ? 8 : 2, {"train", "--resume", "run"}));
     INFO(result.out << result.err);

@@ -29,9 +29,9 @@ TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--save-interval", "8", "--keep", "3"}));
   CHECK(names_in(folder / "run") ==
-        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "report.html",
-                              "checkpoint.safetensors", "best.safetensors", kept(24), kept(32),
-                              kept(40)});
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "samples.jsonl",
+                              "report.html", "checkpoint.safetensors", "best.safetensors", kept(24),
+                              kept(32), kept(40)});
   for (const int step : {24, 32, 40})
     CHECK(xgrad::io::load_checkpoint(folder / ("run/" + kept(step))).step ==
           static_cast<std::uint64_t>(step));
@@ -40,8 +40,8 @@ TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
          read_bytes(folder / "plain/checkpoint.safetensors")));
   CHECK(names_in(folder / "plain") ==
-        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "report.html",
-                              "checkpoint.safetensors", "best.safetensors"});
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "samples.jsonl",
+                              "report.html", "checkpoint.safetensors", "best.safetensors"});
 }
 
 TEST_CASE("char_transformer: the best model, and an end without improvement", "[saves]") {
@@ -71,7 +71,7 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   REQUIRE(rows.size() < 400);
   CHECK(rows.size() == best + 30);  // three evaluations after the best
   CHECK(evaluations == rows.size() / 10);
-  CHECK_THAT(result.out, ContainsSubstring("No improvement in 3 evaluations"));
+  CHECK_THAT(result.err, ContainsSubstring("No improvement in 3 evaluations"));
   CHECK(xgrad::io::load_checkpoint(folder / "run/best.safetensors").step == best);
   const auto last = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
   CHECK(last.step == rows.size());
@@ -80,7 +80,7 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   CHECK(noted->number("best_step") == static_cast<double>(best));
   CHECK(*noted->number("best_loss") == Approx(lowest).epsilon(1e-8));
   // It is finished.  With more patience it goes on.
-  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).out,
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err,
              ContainsSubstring("finished") && ContainsSubstring("--patience"));
   run_well(folder, {"train", "--resume", "run", "--patience", "4"});
   CHECK(metrics_of(folder / "run").size() == rows.size() + 10);
@@ -91,9 +91,10 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   fs::remove(folder / "run/best.safetensors");
   const Result late = run(folder, {"train", "--resume", "run", "--patience", "5"});
   CHECK(late.code == 0);
-  CHECK(late.err == "char_transformer: run/best.safetensors: the model of the lowest loss, after " +
-                        std::to_string(best) + " steps, is not in it\n");
-  CHECK_THAT(late.out, ContainsSubstring(std::to_string(best) + " steps, is lost."));
+  CHECK(warnings_in(late.err) ==
+        "char_transformer: run/best.safetensors: the model of the lowest loss, after " +
+            std::to_string(best) + " steps, is not in it\n");
+  CHECK_THAT(late.err, ContainsSubstring(std::to_string(best) + " steps, is lost."));
 }
 
 TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves]") {
@@ -106,7 +107,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
     return all;
   };
   const Result result = run_well(folder, from(folder.checkpoint, {}));
-  CHECK_THAT(result.out, ContainsSubstring("From:  run/checkpoint.safetensors, after 40 steps."));
+  CHECK_THAT(result.err, ContainsSubstring("From:  run/checkpoint.safetensors, after 40 steps."));
   const Json config = Json::parse(read_bytes(folder / "new/config.json"));
   CHECK(config.at("n_embd") == 16);
   CHECK_THAT(config.at("init_from").get<std::string>(), EndsWith("/run/checkpoint.safetensors"));
@@ -115,7 +116,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
   // In a loop that restarts a run, it is for the first start.
   const Result again = run_well(folder, from(folder.checkpoint, {"--resume", "--max-iters", "7"}));
-  CHECK_THAT(again.out, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
+  CHECK_THAT(again.err, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
                                    "is for a new run, and not used.\n"));
   CHECK(read_bytes(folder / "new/config.json").find("run/checkpoint.safetensors") !=
         std::string::npos);
@@ -181,10 +182,10 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
                  {"none/checkpoint.safetensors: writing failed: File too large; training "
                   "goes on, and saving is tried again",
                   "the model could not be saved and is lost"});
-  CHECK_THAT(fresh.out, ContainsSubstring("step 39/40"));
+  CHECK_THAT(fresh.err, ContainsSubstring("step 40/40 100 %"));
   CHECK(metrics_of(folder / "none").size() == 40);
   CHECK(names_in(folder / "none") ==
-        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl"});
+        std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "samples.jsonl"});
 
   run_well(folder, tiny_train({"--out", "run"}));
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
@@ -215,7 +216,7 @@ TEST_CASE("char_transformer: a best model that could not be saved is saved when 
   fs::remove_all(best);
   run_well(folder, {"train", "--resume", "run"});
   CHECK((read_bytes(best) == read_bytes(folder / "run/checkpoint.safetensors")));
-  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).out, ContainsSubstring("is finished"));
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err, ContainsSubstring("is finished"));
 }
 
 TEST_CASE("char_transformer: when there is room again, a run saves again", "[saves]") {

@@ -56,9 +56,14 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   // It is cut to the width, and nothing of it is left beside what stays.
   CHECK_THAT(from_row(terminal, "Run:"),
              Catch::Matchers::Matches("Run:   run\n"
-                                      "after 100 steps: validation loss [0-9.]+ \\(estimate\\)\n"
-                                      "after 200 steps: validation loss [0-9.]+ \\(estimate\\)\n"
-                                      "step 299/300  loss [0-9.]+  0 s left  [^\n]{1,30}\n"
+                                      "after 100 steps: validation loss [0-9.]+ \\(estimate\\), "
+                                      "lowest\n"
+                                      "after 100 steps it writes: [^\n]{29}\\.\\.\\.\n"
+                                      "after 200 steps: validation loss [0-9.]+ \\(estimate\\)"
+                                      "(, lowest)?\n"
+                                      "after 200 steps it writes: [^\n]{29}\\.\\.\\.\n"
+                                      "step 300/300 100 % \\| loss [0-9.]+ \\| val [0-9.]+ \\| "
+                                      "eta 0s[^\n]*\n"
                                       "val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n"
                                       "The run is in run; [^\n]*\n[^]*"));
   for (const std::string& row : terminal.rows())
@@ -71,6 +76,72 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   CHECK_THAT(from_row(wide, "char_transformer:"),
              StartsWith("char_transformer: full/best.safetensors: writing failed: File too large; "
                         "training goes on, and the next lower loss is saved again\n"));
+}
+
+TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
+  const TinyFolder folder;
+  for (const std::size_t columns : {40, 80, 200}) {
+    CAPTURE(columns);
+    Terminal terminal(static_cast<unsigned short>(columns));
+    const std::string out = "run" + std::to_string(columns);
+    CHECK(run_on(terminal, folder, tiny_train({"--out", out, "--max-iters", "20"})) == 0);
+    INFO(terminal.bytes());
+    // Nothing is wrapped by the terminal up to what the model writes; words are whole.
+    std::string line, all;
+    for (const std::string& row : terminal.rows()) {
+      if (row.starts_with("val_loss"))
+        break;
+      CHECK(row.size() < columns);
+      if (row.starts_with("step 20/20 100 %"))
+        line = row;
+      all += row + "\n";
+    }
+    check_contains(line, {"| loss ", "| eta "});
+    CHECK((line.find(" lr ") != std::string::npos) == (columns == 200));
+    CHECK((line.find(" tok/s") != std::string::npos) == (columns > 40));
+    if (columns == 40)
+      check_contains(
+          all, {"\nText:  text: 2,340 characters, 23\n       different; 2,106 to train on,\n"});
+  }
+}
+
+TEST_CASE("char_transformer: a terminal that takes no colours, and one that takes nothing",
+          "[terminal]") {
+  const TinyFolder folder;
+  const auto bytes_with = [&](const char* name, const char* value) {
+    Terminal terminal(80);
+    std::filesystem::remove_all(folder / "run");
+    CHECK(run_on(terminal, folder, tiny_train({"--out", "run"}),
+                 [&] { ::setenv(name, value, 1); }) == 0);
+    return terminal.bytes();
+  };
+  const std::string bold = "\x1b[1m", redraw = "\x1b[K";
+  const std::string usual = bytes_with("NO_COLOR", "");  // which means nothing
+  CHECK(usual.find(bold) != usual.npos);
+  CHECK(usual.find(redraw) != usual.npos);
+  const std::string plain = bytes_with("NO_COLOR", "1");
+  CHECK(plain.find(bold) == plain.npos);
+  CHECK(plain.find(redraw) != plain.npos);
+  const std::string dumb = bytes_with("TERM", "dumb");
+  CHECK(dumb.find('\x1b') == dumb.npos);
+  CHECK(dumb.find("\nstep 10/40 25 % | loss ") != dumb.npos);
+  // A pipe has no colours, unless they are asked for.
+  const auto err_with = [&](const char* name, const char* other) {
+    std::filesystem::remove_all(folder / "run");
+    return Process(folder, tiny_train({"--out", "run"}),
+                   [&] {
+                     ::unsetenv("NO_COLOR");
+                     ::setenv(name, "1", 1);
+                     ::setenv(other, "1", 1);
+                   })
+        .wait()
+        .err;
+  };
+  const std::string forced = err_with("CLICOLOR_FORCE", "CLICOLOR_FORCE");
+  CHECK_THAT(forced, ContainsSubstring(bold + "Text:\x1b[0m  text: "));
+  CHECK(forced.find(redraw) == forced.npos);
+  CHECK(err_with("CLICOLOR_FORCE", "NO_COLOR").find('\x1b') == std::string::npos);
+  CHECK(err_with("CLICOLOR", "CLICOLOR").find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {

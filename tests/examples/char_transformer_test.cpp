@@ -52,12 +52,12 @@ xgrad::nn::GPTConfig tiny_config(std::size_t vocab_size, double dropout = 0) {
 
 TEST_CASE("char_transformer: a run leaves what it promises") {
   const TrainedFolder folder;
-  const std::string& out = folder.trained.out;
+  const std::string& out = folder.trained.err;
   CHECK_THAT(out, ContainsSubstring("n_layer 1, n_head 2, n_embd 16: 3,616 parameters"));
   CHECK_THAT(out, ContainsSubstring("text: 2,340 characters"));
   CHECK_THAT(out, ContainsSubstring("40 of 32 characters (4 blocks of 8)"));
-  CHECK(out.find("about") < out.find("step "));
-  CHECK_THAT(out, ContainsSubstring("step 39/40"));
+  CHECK(out.find("\nTime:  about") < out.find("\nstep 1/40 2 % | loss "));
+  CHECK_THAT(out, ContainsSubstring("step 40/40 100 % | loss "));
   CHECK_THAT(out, ContainsSubstring("after 20 steps: validation loss"));
 
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
@@ -94,7 +94,8 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
   CHECK(checkpoint.step == 40);
   // The checkpoint's configuration is the same without what another machine may have otherwise.
   Json decisive = config;
-  for (const char* const key : {"data", "init_from", "save_interval", "keep"})
+  for (const char* const key :
+       {"data", "init_from", "save_interval", "keep", "sample_interval", "sample_prompt"})
     CHECK(decisive.erase(key) == 1);
   CHECK(Json::parse(xgrad::io::format_json(*checkpoint.user.find("config"))) == decisive);
   CHECK(characters_in(checkpoint) == characters);
@@ -146,7 +147,7 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
     Arguments all = low;
     all.insert(all.end(), more.begin(), more.end());
     const Result result = run_well(folder, all);
-    CHECK((result.out.find("Note:") == std::string::npos));
+    CHECK((result.err.find("Note:") == std::string::npos));
     return column(metrics_of(all.back()), "lr");
   };
   const auto tenth = rates({"--out", folder / "tenth"});
@@ -155,7 +156,7 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
   CHECK(tenth.back() == 5e-5 / 10);
   CHECK(rates({"--min-lr", "2e-5", "--out", folder / "told"}).back() == 2e-5);
   // Legal, and odd.
-  CHECK_THAT(run_well(folder, tiny_train({"--max-iters", "2"})).out,
+  CHECK_THAT(run_well(folder, tiny_train({"--max-iters", "2"})).err,
              ContainsSubstring("Note:  the learning rate rises to the end: --warmup-iters 2, "
                                "--max-iters 2.\n"));
 }
@@ -189,7 +190,8 @@ TEST_CASE("char_transformer: where and in which language it runs changes nothing
     const std::string checkpoint = "run/checkpoint.safetensors";
     std::string all = words({"eval", "--checkpoint", checkpoint}) +
                       words({"sample", "--checkpoint", checkpoint, "--tokens", "50"});
-    for (const char* const name : {"checkpoint.safetensors", "best.safetensors", "config.json"})
+    for (const char* const name :
+         {"checkpoint.safetensors", "best.safetensors", "config.json", "samples.jsonl"})
       all += read_bytes(folder / ("run/" + std::string(name)));
     static const std::regex time(R"("ms": [0-9.]+)");
     return all + std::regex_replace(read_bytes(folder / "run/metrics.jsonl"), time, "");
@@ -291,7 +293,7 @@ TEST_CASE("char_transformer: samples") {
 TEST_CASE("char_transformer: without --out, runs are numbered") {
   const TinyFolder folder;
   const Result first = run_well(folder, tiny_train({"--max-iters", "1"}));
-  CHECK_THAT(first.out, ContainsSubstring("runs/000"));
+  CHECK_THAT(first.err, ContainsSubstring("Run:   runs/000\n"));
   std::filesystem::create_directory(folder / "runs/007");
   run_well(folder, tiny_train({"--max-iters", "1"}));
   CHECK(std::filesystem::exists(folder / "runs/000/checkpoint.safetensors"));
@@ -371,6 +373,6 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
                                  "--save-interval", "--keep",
                                  "--patience"})
     CHECK_THAT(help, ContainsSubstring(std::string("  ") + flag + " "));
-  CHECK_THAT(help, ContainsSubstring("[64, baby: 256]"));
+  CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
 }

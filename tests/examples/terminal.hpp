@@ -34,6 +34,7 @@ class Terminal {
     const winsize size{.ws_row = 24, .ws_col = columns_, .ws_xpixel = 0, .ws_ypixel = 0};
     if (slave < 0 || ::ioctl(slave, TIOCSCTTY, 0) != 0 || ::ioctl(slave, TIOCSWINSZ, &size) != 0)
       ::_exit(97);
+    ::setenv("TERM", "xterm", 1);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
       ::dup2(slave, stream);
   }
@@ -72,6 +73,8 @@ class Terminal {
       } else if (rest.substr(0, 3) == "\x1b[K") {  // erases what follows in the row
         rows.back().resize(column, ' ');
         next(2);
+      } else if (const std::size_t size = style(rest); size > 0) {
+        next(size - 1);
       } else {
         if (c < ' ' || c > '~')
           FAIL("the byte " << int{c} << " before '" << rest.substr(1, 20) << "'");
@@ -87,6 +90,15 @@ class Terminal {
   }
 
  private:
+  /// The size of what changes the colour or weight of the letters at the start of a text; 0 if
+  /// something else is there.
+  static std::size_t style(std::string_view text) {
+    if (!text.starts_with("\x1b["))
+      return 0;
+    const std::size_t end = text.find_first_not_of("0123456789", 2);
+    return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+  }
+
   unsigned short columns_;
   int master_;
   std::string name_, bytes_;

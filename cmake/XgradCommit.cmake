@@ -1,0 +1,18 @@
+# Writes the version and the commit that is checked out as C++, where they have changed since:
+# cmake -DSOURCE=folder -DVERSION=0.1.0 -DOUTPUT=build.cpp -P XgradCommit.cmake
+set(commit "")
+find_program(git git)
+if(git AND EXISTS "${SOURCE}/.git")  # (not the commit of something around it)
+  execute_process(COMMAND "${git}" describe --always --dirty --exclude * WORKING_DIRECTORY "${SOURCE}"
+                  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
+#include "char_transformer/build.hpp"
+
+namespace char_transformer {
+
+const char* const build_version = "@VERSION@";
+const char* const build_commit = "@commit@";
+
+}  // namespace char_transformer
+]])

@@ -1,0 +1,207 @@
+#include "describe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/available_memory.hpp>
+#include <xgrad/autograd/threads.hpp>
+
+#include "build.hpp"
+#include "needs.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+
+namespace char_transformer {
+namespace {
+
+#if defined(__clang__)
+constexpr const char* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "GCC " __VERSION__;
+#else
+constexpr const char* compiler = "an unknown compiler";
+#endif
+
+double number(std::size_t n) { return static_cast<double>(n); }
+
+/// "2 threads", "4 ranks of 1 thread".
+std::string workers(const Ranks& ranks) {
+  const std::size_t n = xgrad::num_threads();
+  const std::string threads = fmt::format("{} thread{}", n, n == 1 ? "" : "s");
+  return ranks.size() == 1 ? threads : fmt::format("{} ranks of {}", ranks.size(), threads);
+}
+
+/// "47.1 ms", "93.2 s".
+std::string format_ms(double ms) {
+  return ms < 1000 ? fmt::format("{:.3g} ms", ms) : fmt::format("{:.3g} s", ms / 1000);
+}
+
+/// "3.8 GFLOP".
+std::string format_flops(double flops) {
+  for (const auto& [unit, prefix] : {std::pair(1e12, "T"), {1e9, "G"}, {1e6, "M"}})
+    if (flops >= unit)
+      return fmt::format("{:.3g} {}FLOP", flops / unit, prefix);
+  return fmt::format("{:.3g} kFLOP", flops / 1e3);
+}
+
+struct Part {
+  std::string name, shape;
+  std::size_t parameters;
+  std::string remark = "";
+};
+
+std::string format_table(const std::vector<Part>& parts) {
+  std::size_t name = 0, shape = 0, count = 0;
+  for (const Part& part : parts) {
+    name = std::max(name, part.name.size());
+    shape = std::max(shape, part.shape.size());
+    count = std::max(count, format_count(part.parameters).size());
+  }
+  std::string table;
+  for (const Part& part : parts)
+    table += fmt::format("\n{:<{}}  {:<{}}  {:>{}}{}", part.name, name, part.shape, shape,
+                         format_count(part.parameters), count,
+                         part.remark.empty() ? "" : "  " + part.remark);
+  return table;
+}
+
+std::string parameter_table(const xgrad::nn::GPT& model) {
+  using xgrad::nn::num_parameters;
+  std::vector<Part> parts;
+  if (is_verbose()) {
+    for (const auto& [name, tensor] : xgrad::nn::named_parameters(model))
+      parts.push_back(
+          {name, xgrad::to_string(tensor.shape()), static_cast<std::size_t>(tensor.numel())});
+  } else {
+    const auto& c = model.config;
+    parts = {{"wte", fmt::format("({}, {})", c.vocab_size, c.n_embd), num_parameters(model.wte),
+              "characters; lm_head has the same"},
+             {"wpe", fmt::format("({}, {})", c.block_size, c.n_embd), num_parameters(model.wpe),
+              "positions"},
+             {"h", fmt::format("{} block{}", c.n_layer, c.n_layer == 1 ? "" : "s"),
+              c.n_layer * num_parameters(model.h.front()),
+              c.n_layer == 1 ? "" : format_count(num_parameters(model.h.front())) + " each"},
+             {"ln_f", fmt::format("({})", c.n_embd), num_parameters(model.ln_f)}};
+  }
+  parts.push_back({"total", "", num_parameters(model)});
+  return format_table(parts);
+}
+
+/// Of all that a step computes, what the slowest rank does: so many of the shards, or all if it
+/// draws random numbers.
+double share_of_rank(const Recipe& recipe, const Ranks& ranks) {
+  if (ranks.size() == 1 || recipe.dropout > 0)
+    return 1;
+  const std::size_t shards = std::min(recipe.shards, recipe.batch_size), n = ranks.size();
+  return number((shards + n - 1) / n) / number(shards);
+}
+
+void describe_losses(const Start& start, const Tell& tell) {
+  const std::size_t n = start.source.characters.size();
+  std::string text = fmt::format("a uniform guess has ln {} = {:.4f}", n, std::log(number(n)));
+  if (const auto entropy = start.source.entropy(start.options.recipe.block_size))
+    text += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
+  tell("Loss", text + ".");
+}
+
+void describe_cost(const Start& start, Training& training, const Tell& tell) {
+  const Recipe& recipe = start.options.recipe;
+  const xgrad::data::Split& ids = start.source.ids;
+  const double flops = flops_per_token(training.model());
+  const Needs needs =
+      needs_of(recipe, number((ids.train.size() + ids.validation.size()) * ids.train.itemsize()),
+               start.source.characters.size(), xgrad::num_threads());
+  const auto available = number(xgrad::available_memory());
+  tell(
+      "Cost",
+      fmt::format("{} for a character, {} for a step; about {} of memory (text {}, weights "
+                  "and optimizer {}, batch {}), of {} that are free.",
+                  format_flops(flops), format_flops(flops * number(training.tokens_per_step())),
+                  format_bytes(needs.total()), format_bytes(needs.text),
+                  format_bytes(needs.weights), format_bytes(needs.batch), format_bytes(available)));
+}
+
+/// The steps that the run makes.
+void describe_steps(const Start& start, const Training& training, const Tell& tell) {
+  const Recipe& recipe = start.options.recipe;
+  const std::size_t n = recipe.gradient_accumulation_steps;
+  tell("Steps",
+       fmt::format("{} of {} characters ({}{} blocks of {}), on {} ({}), seed {}.",
+                   format_count(recipe.max_iters), format_count(training.tokens_per_step()),
+                   n > 1 ? fmt::format("{} batches of ", n) : "", recipe.batch_size,
+                   recipe.block_size, workers(training.ranks()), xgrad::simd_name(),
+                   start.options.seed));
+  if (recipe.max_iters > 0 && recipe.max_iters <= recipe.warmup_iters)
+    tell("Note",
+         fmt::format("the learning rate rises to the end: --warmup-iters {}, --max-iters {}.",
+                     recipe.warmup_iters, recipe.max_iters));
+}
+
+/// The time that remains, from the time that one token takes one rank.
+void describe_time(const Start& start, Training& training, double ms_per_token, const Tell& tell) {
+  const Recipe& recipe = start.options.recipe;
+  const std::uint64_t made = start.resumed.value_or(0);
+  const std::uint64_t end = recipe.max_iters, interval = recipe.eval_interval;
+  const std::size_t evaluations = made < end ? (end - 1) / interval - made / interval : 0;
+  const double step = number(training.tokens_per_step());
+  // A forward pass alone is about a third of a step.
+  const double evaluated = number(evaluations) * number(recipe.eval_iters) *
+                           number(recipe.batch_size * recipe.block_size) / 3;
+  const double tokens =
+      (number(end - made) + steps_of_validation(start.source, training)) * step + evaluated;
+  const double ms = ms_per_token * share_of_rank(recipe, training.ranks());
+  tell("Time", fmt::format("about {}: {} a step, {} characters/s, {}/s.",
+                           format_duration(std::max(1.0, ms * tokens / 1000)), format_ms(ms * step),
+                           format_rate(1000 / ms),
+                           format_flops(1000 / ms * flops_per_token(training.model()))));
+}
+
+}  // namespace
+
+std::string describe_build() {
+  const std::string commit(build_commit);
+  return fmt::format("xgrad {}{}, {}", build_version,
+                     commit.empty() ? "" : fmt::format(" (commit {})", commit), compiler);
+}
+
+double flops_per_token(const xgrad::nn::GPT& model) {
+  const auto& c = model.config;
+  const std::size_t n = xgrad::nn::num_parameters(model) - xgrad::nn::num_parameters(model.wpe);
+  return 6 * number(n) + 12 * number(c.n_layer) * number(c.n_embd) * number(c.block_size);
+}
+
+double steps_of_validation(const Source& source, const Training& training) {
+  // A forward pass alone is about a third of a step.
+  return number(source.ids.validation.size()) / 3 / number(training.tokens_per_step());
+}
+
+void describe_model(const Start& start, Training& training, const Tell& tell) {
+  const Recipe& recipe = start.options.recipe;
+  const Source& source = start.source;
+  tell("Build",
+       fmt::format("{}; {}, float32; matrix products by its own kernels, LAPACK for svd alone.",
+                   describe_build(), xgrad::simd_name()));
+  const std::size_t train = source.ids.train.size(), validation = source.ids.validation.size();
+  tell("Text", fmt::format("{}: {} characters, {} different; {} to train on, {} to validate.",
+                           source.name, format_count(train + validation), source.characters.size(),
+                           format_count(train), format_count(validation)));
+  describe_losses(start, tell);
+  tell("Model", fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.{}", recipe.n_layer,
+                            recipe.n_head, recipe.n_embd,
+                            format_count(xgrad::nn::num_parameters(training.model())),
+                            parameter_table(training.model())));
+  describe_cost(start, training, tell);
+}
+
+void describe(const Start& start, Training& training, const StopSignals& signals,
+              const Tell& tell) {
+  describe_model(start, training, tell);
+  describe_steps(start, training, tell);
+  if (const auto ms = training.measure(start.options.seed, [&] { return signals.received() != 0; }))
+    describe_time(start, training, *ms, tell);
+}
+
+}  // namespace char_transformer

@@ -1,0 +1,116 @@
+#include "json_lines.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+
+namespace char_transformer {
+namespace {
+
+using xgrad::FileError;
+
+constexpr std::size_t longest_row = 1 << 16;
+
+}  // namespace
+
+JsonLines::JsonLines(std::string path, std::uint64_t end, const StepOf& step_of,
+                     const std::function<void()>& kept)
+    : path_(std::move(path)) {
+  // A link would lead out of the folder, and a pipe would have no end.
+  descriptor_ = ::open(path_.c_str(),
+                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (descriptor_ < 0)
+    throw FileError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  try {
+    read(end, step_of, kept);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+void JsonLines::read(std::uint64_t end, const StepOf& step_of, const std::function<void()>& kept) {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0)
+    throw FileError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  if (!S_ISREG(status.st_mode))
+    throw FileError(fmt::format("{}: is not a regular file", path_));
+  std::ifstream file(path_, std::ios::binary);
+  std::uint64_t begin = 0;
+  std::optional<std::uint64_t> last;
+  std::vector<char> buffer(longest_row);
+  while (file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size())) && !file.eof()) {
+    const std::string line(buffer.data(), static_cast<std::size_t>(file.gcount()) - 1);
+    if (const auto step = step_of(line)) {
+      if (*step >= end || (last && *step <= *last))
+        break;
+      kept();
+      last = step;
+      last_begin_ = begin;
+      size_ = begin + line.size() + 1;
+    }
+    begin += static_cast<std::uint64_t>(file.gcount());
+  }
+  if (!file.is_open() || file.bad())
+    throw FileError(fmt::format("{}: cannot be read", path_));
+  if (static_cast<std::uint64_t>(status.st_size) > size_ &&
+      ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
+    throw FileError(fmt::format("{}: cannot be shortened: {}", path_, std::strerror(errno)));
+}
+
+JsonLines::~JsonLines() { ::close(descriptor_); }
+
+void JsonLines::replace_last() {
+  size_ = last_begin_;
+  torn_ = true;
+}
+
+/// Removes what follows the whole rows.  False if that fails.
+bool JsonLines::mend() {
+  torn_ = torn_ && ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0;
+  return !torn_;
+}
+
+bool JsonLines::write_waiting() {
+  std::size_t done = 0;
+  while (mend() && done < waiting_.size()) {
+    const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0) {
+      error_ = errno;
+      torn_ = done > 0;
+      mend();
+      return false;
+    }
+    done += static_cast<std::size_t>(put);
+  }
+  if (torn_)
+    return false;
+  size_ += waiting_.size();
+  waiting_.clear();
+  unwritten_ = 0;
+  return true;
+}
+
+bool JsonLines::add(const std::string& row) {
+  waiting_ += row + "\n";
+  ++unwritten_;
+  return write_waiting();
+}
+
+std::string JsonLines::error() const {
+  return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
+}
+
+void JsonLines::sync() const { ::fsync(descriptor_); }
+
+}  // namespace char_transformer

@@ -1,0 +1,125 @@
+#include "overfit.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
+
+#include "describe.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "stop.hpp"
+
+namespace char_transformer {
+namespace {
+
+constexpr std::size_t usual_steps = 500;
+constexpr double near = 0.05;  // nats above the lowest: nothing is left to learn
+
+Recipe recipe_for_one_batch(const TrainOptions& options) {
+  Recipe recipe = options.recipe;
+  if (options.given.count("--max-iters") == 0)
+    recipe.max_iters = usual_steps;
+  recipe.dropout = 0;
+  recipe.weight_decay = 0;
+  recipe.gradient_accumulation_steps = 1;
+  recipe.min_lr = recipe.learning_rate;
+  recipe.warmup_iters = 10;
+  recipe.lr_decay_iters = many;
+  return recipe;
+}
+
+/// What a loss that stayed high may come from, the likeliest first.
+std::string advice(const Recipe& recipe) {
+  return fmt::format(
+      "What this may mean, the likeliest first:\n"
+      "- it needs more steps: --max-iters {}, if the loss was still falling;\n"
+      "- the learning rate is too high, if the loss jumps up and down, or too low: "
+      "--learning-rate (it was {:g});\n"
+      "- the model is too small for {} blocks of {} characters: --batch-size 2, or a larger "
+      "--n-embd;\n"
+      "- the program is wrong: a gradient (nn::gradcheck, nn::check_layer), a mask, or targets "
+      "that "
+      "do not belong to the inputs.  A model that cannot learn one batch learns no text.\n",
+      4 * recipe.max_iters, recipe.learning_rate, recipe.batch_size, recipe.block_size);
+}
+
+std::string verdict(const Recipe& recipe, double first, double last, double lowest,
+                    std::uint64_t steps, bool well) {
+  return fmt::format(
+      "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {} steps, where {:.4f} is the lowest "
+      "possible.\n{}",
+      well ? "passed" : "FAILED", first, last, format_count(steps), lowest,
+      well ? "Model, gradients and optimizer work together; whether it learns a text is another "
+             "question.\n"
+           : advice(recipe));
+}
+
+}  // namespace
+
+double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) {
+  const auto B = static_cast<std::size_t>(inputs.size(0)),
+             T = static_cast<std::size_t>(inputs.size(1));
+  const std::int64_t *x = inputs.data(), *y = targets.data();
+  std::vector<std::size_t> group(B, 0);  // of blocks that are alike so far
+  double total = 0;
+  for (std::size_t t = 0; t < T; ++t) {
+    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> numbers;
+    for (std::size_t b = 0; b < B; ++b)
+      group[b] = numbers.emplace(std::pair(group[b], x[b * T + t]), numbers.size()).first->second;
+    std::map<std::size_t, double> count;
+    std::map<std::pair<std::size_t, std::int64_t>, double> next;
+    for (std::size_t b = 0; b < B; ++b) {
+      ++count[group[b]];
+      ++next[{group[b], y[b * T + t]}];
+    }
+    for (const auto& [key, n] : next)
+      total -= n * std::log(n / count[key.first]);
+  }
+  return total / static_cast<double>(B * T);
+}
+
+int overfit_one_batch(Start& start, const World& world) {
+  start.options.recipe = recipe_for_one_batch(start.options);
+  const Recipe& recipe = start.options.recipe;
+  xgrad::manual_seed(start.options.seed);
+  Training training(recipe, start.source, world);
+  load_weights(start, training);
+  const auto label = [](const std::string& name, const std::string& text) { tell(name, text); };
+  describe_model(start, training, label);
+
+  const xgrad::Generator generator = xgrad::default_generator();
+  xgrad::Generator again = generator;
+  const auto [x, y] = xgrad::data::random_batch(start.source.ids.train, recipe.block_size,
+                                                recipe.batch_size, again);
+  const double lowest = lowest_loss(x, y);
+  tell("Check",
+       fmt::format("up to {} steps on one batch of {} blocks of {}, without dropout, weight "
+                   "decay and schedule; the lowest loss possible on it is {:.4f}.",
+                   format_count(recipe.max_iters), recipe.batch_size, recipe.block_size, lowest));
+  const StopSignals signals;
+  Progress progress(0, recipe.max_iters, training.tokens_per_step());
+  double first = 0, last = 0;
+  std::uint64_t steps = 0;
+  for (bool well = false; steps < recipe.max_iters && !well;) {
+    if (const int signal = signals.received(*world))
+      return 128 + signal;
+    xgrad::default_generator() = generator;  // the same batch
+    const StepRecord record = training.make_step(steps);
+    first = steps++ == 0 ? record.loss : first;
+    last = record.loss;
+    well = last - lowest < near;
+    progress.step(record);
+  }
+  const bool well = steps > 0 && last - lowest < near;
+  progress.finish();
+  say(verdict(recipe, first, last, lowest, steps, well));
+  return well ? 0 : 1;
+}
+
+}  // namespace char_transformer
