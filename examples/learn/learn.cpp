@@ -96,7 +96,7 @@ int judge(const Stage& stage, const std::string& library, const std::string& mar
                     missing.name, stage.signature);
   } catch (const std::bad_alloc&) {
     answer.said =
-        "It asks for more memory than there is (2 GiB): look at the sizes, and at what "
+        "It asks for more memory than it is given (1 GiB): look at the sizes, and at what "
         "a loop appends to.";
   } catch (const xgrad::Error& error) {
     answer.said = fmt::format("It throws an error: {}", error.what());
@@ -142,9 +142,10 @@ Answer answer_of(const Ended& ended, const std::string& mark, double seconds) {
                                  "end is never reached, or something that waits?",
                                  seconds)};
     case Ended::How::too_large:
-      return {false,
-              "It uses more than 2 GiB of memory: look at the sizes, and at what a loop "
-              "appends to."};
+      return {
+          false,
+          "It takes more memory than it is given (1 GiB): look at the sizes, and at what a loop "
+          "appends to."};
     case Ended::How::signalled:
       return {false,
               fmt::format("It crashes ({}): {}.", ::strsignal(ended.code), words_for(ended.code))};
@@ -191,8 +192,9 @@ int check(const Stage& stage, const std::string& file, std::size_t hints, double
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     const double left = seconds - passed.count() - 1;  // to clear up, and say so
     const std::string secret = mark();
-    const Ended ended = learn::run([&](int fd) { return judge(stage, library, secret, fd); },
-                                   {.seconds = left, .folder = folder.path()});
+    const Ended ended =
+        learn::run([&](int fd) { return judge(stage, library, secret, fd); },
+                   {.seconds = left, .memory = std::size_t{1} << 30U, .folder = folder.path()});
     answer = answer_of(ended, secret, left);
     output = printed(ended);
   }
