@@ -112,6 +112,7 @@ bool check(const char* name, const Op& op) {
   } else {
     std::cout << "  in a network: each of the " << found.ops.size() << " ops is right\n";
   }
+  std::cout << '\n';
   return first && second && found;
 }
 

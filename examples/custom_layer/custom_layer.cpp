@@ -1,0 +1,84 @@
+// Layers of your own: parts, a call, and visit.  What follows from that, and what is said of a
+// layer with a mistake.
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <vector>
+#include <xgrad/xgrad.hpp>
+
+using namespace xgrad;
+
+namespace {
+
+// A feed-forward layer with a gate: down(silu(gate(x)) * up(x)), no biases.  Shazeer, 2020.
+struct GatedMLP {
+  nn::Linear gate, up, down;
+  GatedMLP(std::size_t width, std::size_t hidden)
+      : gate(width, hidden, false), up(width, hidden, false), down(hidden, width, false) {}
+  Tensor operator()(const Tensor& x) const { return down(silu(gate(x)) * up(x)); }
+  static void visit(auto& self, auto&& v) {
+    v("gate", self.gate);
+    v("up", self.up);
+    v("down", self.down);
+  }
+};
+
+// Blocks one after the other.  Scales is a parameter of its own, shift a constant that is saved
+// with the model, dropout depends on the training flag.
+struct Tower {
+  std::vector<GatedMLP> blocks;
+  Tensor scales = ones({4}).requires_grad_();
+  Tensor shift = zeros({4});
+  nn::Dropout dropout{0.1};
+  explicit Tower(std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i)
+      blocks.emplace_back(4, 8);
+  }
+  Tensor operator()(Tensor x) const {
+    for (const GatedMLP& block : blocks)
+      x = x + dropout(block(x));
+    return x * scales + shift;
+  }
+  static void visit(auto& self, auto&& v) {
+    v("blocks", self.blocks);
+    v("scales", self.scales);
+    v("shift", nn::buffer(self.shift));
+    v("dropout", self.dropout);
+  }
+};
+
+// Its visit forgets the scales.
+struct Forgetful {
+  nn::Linear inner{4, 4};
+  Tensor scales = ones({4}).requires_grad_();
+  Tensor operator()(const Tensor& x) const { return inner(x) * scales; }
+  static void visit(auto& self, auto&& v) { v("inner", self.inner); }
+};
+
+// The mean is taken over the batch, and cut from the graph.
+struct Nosy {
+  nn::Linear inner{4, 4};
+  Tensor operator()(const Tensor& x) const { return inner(x) - mean(x.detach(), {0}, true); }
+  static void visit(auto& self, auto&& v) { v("inner", self.inner); }
+};
+
+}  // namespace
+
+int main() {
+  manual_seed(1337);
+  Tower tower(2);
+  fmt::print("{}\n", nn::summary(tower));
+
+  for (const auto& [name, tensor] : nn::state_dict(tower))
+    fmt::print("{:<24} {}\n", name, to_string(tensor.shape()));
+  fmt::print("\n");
+
+  const Tensor x = randn({2, 3, 4});
+  fmt::print("{}\n", nn::check_layer(tower, x).table());
+
+  fmt::print("{}\n", nn::check_layer(Forgetful(), x).line("state_dict").found);
+  const nn::LayerReport report = nn::check_layer(Nosy(), x);
+  for (const char* check : {"check_batch_independence", "gradcheck"})
+    fmt::print("{}\n", report.line(check).found);
+}
