@@ -1,7 +1,6 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,24 +15,18 @@
 #include <xgrad/io/json.hpp>
 #include <xgrad/pages/page.hpp>
 
+#include "build.hpp"
 #include "output.hpp"
 #include "resume.hpp"
 #include "run_dir.hpp"
 #include "runs/compare.hpp"
 #include "runs/report.hpp"
+#include "terminal.hpp"
 
 namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-
-#if defined(__clang__)
-constexpr const char* compiler = "Clang " __clang_version__;
-#elif defined(__GNUC__)
-constexpr const char* compiler = "GCC " __VERSION__;
-#else
-constexpr const char* compiler = "unknown";
-#endif
 
 /// How to go on with what is in the folder.
 std::vector<runs::Hint> hints(const std::string& folder, const TrainOptions& options) {
@@ -62,13 +55,6 @@ std::string write_page(const runs::Run& run, const TrainOptions& options) {
   return path;
 }
 
-std::size_t terminal_width() {
-  struct winsize size {};
-  const bool known = ::isatty(STDOUT_FILENO) == 1 &&
-                     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? std::max<std::size_t>(size.ws_col, 40) : 80;
-}
-
 }  // namespace
 
 void report(const ReportOptions& options) {
@@ -80,7 +66,7 @@ void compare(const CompareOptions& options) {
   const std::vector<runs::Run> all = runs::read_runs(options.runs);
   if (!options.out.empty())
     xgrad::pages::save(options.out, runs::compare_page(all));
-  say(runs::compare_text(all, terminal_width()));
+  say(runs::compare_text(all, std::max<std::size_t>(terminal_width(STDOUT_FILENO), 40)));
   if (!options.out.empty())
     say(fmt::format("\nThe page is {}.\n", options.out));
 }
@@ -98,7 +84,7 @@ void write_environment(const std::string& folder, std::size_t ranks) {
   utsname system{};
   ::uname(&system);
   const xgrad::io::JsonObject environment{
-      {"compiler", compiler},
+      {"build", describe_build()},
       {"instructions", xgrad::simd_name()},
       {"threads", std::uint64_t{xgrad::num_threads()}},
       {"ranks", std::uint64_t{ranks}},

@@ -40,9 +40,9 @@ bool can_redraw() {
   return ::isatty(STDERR_FILENO) == 1 && !term.empty() && term != "dumb";
 }
 
-std::size_t terminal_width() {
+std::size_t terminal_width(int stream) {
   struct winsize size {};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+  return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
 std::string styled(Style style, std::string_view text) {

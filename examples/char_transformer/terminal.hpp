@@ -11,8 +11,8 @@ namespace char_transformer {
 /// cannot.
 bool can_redraw();
 
-/// Its width in columns; 80 where nobody knows.
-std::size_t terminal_width();
+/// The columns of the terminal that a stream goes to; 80 where nobody knows.
+std::size_t terminal_width(int stream = 2);
 
 enum class Style { plain, bold, dim, green, red };
 
