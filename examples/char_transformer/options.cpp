@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -255,9 +256,16 @@ Command parse_command(int argc, const char* const* argv) {
           *train.resume));
     if (train.quiet && train.verbose)
       line.refuse("-q and -v contradict each other: leave one of them out");
-    for (const char* const flag : {"--resume", "--out", "--save-interval", "--keep", "--profile",
-                                   "--sample-interval", "--sample-prompt"})
-      if (train.overfit_one_batch && train_flags.given(flag))
+    // Values, for a run's config.json says of all flags that it has what it would have without
+    // them.
+    for (const auto& [flag, set] : {std::pair("--resume", train.resume.has_value()),
+                                    {"--out", !train.out.empty()},
+                                    {"--save-interval", train.save_interval.has_value()},
+                                    {"--keep", train.keep.has_value()},
+                                    {"--profile", train.profile},
+                                    {"--sample-interval", train.sample_interval.has_value()},
+                                    {"--sample-prompt", !train.sample_prompt.empty()}})
+      if (train.overfit_one_batch && set)
         line.refuse(
             fmt::format("--overfit-one-batch is a check that keeps nothing: leave {} out", flag));
     const bool from_file = train.resume || !train.init_from.empty();

@@ -52,7 +52,7 @@ std::string read_path(const std::string& path) {
 }
 
 /// '\n', ' ', '!', 'A' to 'Z', and so on.
-std::string describe(const Characters& characters) {
+std::string listed(const Characters& characters) {
   constexpr std::size_t most = 40, shortest = 3;
   const std::u32string& list = characters.list();
   std::vector<std::string> parts;
@@ -70,14 +70,14 @@ std::string describe(const Characters& characters) {
                      first < list.size() ? fmt::format(" and {} more", list.size() - first) : "");
 }
 
-xgrad::data::Ids encode(const std::string& text, const Characters& characters,
-                        const std::string& what) {
+xgrad::data::Ids encode(const std::string& what, const std::string& text,
+                        const Characters& characters) {
   const std::u32string decoded = xgrad::data::decode_utf8(text, what);
   try {
     return characters.encode(decoded);
   } catch (const xgrad::ValueError& error) {
     throw xgrad::ValueError(
-        fmt::format("{}: {}; it knows {}", what, error.what(), describe(characters)));
+        fmt::format("{}: {}; it knows {}", what, error.what(), listed(characters)));
   }
 }
 
@@ -85,10 +85,11 @@ xgrad::data::Ids encode(const std::string& text, const Characters& characters,
 
 std::string read_prompt(const std::string& path) {
   std::string text;
+  char before = 0;
   for (const char c : read_path(path)) {
-    if (c == '\n' && text.ends_with('\r'))
-      text.pop_back();
-    text += c;
+    if (c != '\n' || before != '\r')
+      text += c == '\r' ? '\n' : c;
+    before = c;
   }
   if (text.starts_with("\xEF\xBB\xBF"))
     text.erase(0, 3);
@@ -97,17 +98,17 @@ std::string read_prompt(const std::string& path) {
   return text;
 }
 
-xgrad::data::Ids encode_prompt(const std::string& text, const Characters& characters,
-                               const std::string& what) {
+xgrad::data::Ids encode_prompt(const std::string& what, const std::string& text,
+                               const Characters& characters) {
   if (!text.empty())
-    return encode(text, characters, what);
+    return encode(what, text, characters);
   if (characters.contains(U'\n'))
     return characters.encode(U"\n");
   return {0};
 }
 
 xgrad::data::Ids encode_stop(const std::string& text, const Characters& characters) {
-  return text.empty() ? xgrad::data::Ids() : encode(text, characters, "--stop");
+  return text.empty() ? xgrad::data::Ids() : encode("--stop", text, characters);
 }
 
 std::string shown(char32_t c) {

@@ -94,7 +94,7 @@ bool converse(const TrainedModel& trained, const SampleOptions& options) {
     if (line.ends_with('\r'))
       line.pop_back();
     try {
-      write(trained.model, characters, encode_prompt(line, characters, "the prompt"), options,
+      write(trained.model, characters, encode_prompt("the prompt", line, characters), options,
             generator);
     } catch (const xgrad::ValueError& error) {
       warn(error.what());
@@ -111,8 +111,9 @@ bool converse(const TrainedModel& trained, const SampleOptions& options) {
 void print_sample(const xgrad::nn::GPT& model, const Characters& characters,
                   const SampleOptions& options) {
   const bool from_file = !options.file.empty();
-  const Ids prompt = encode_prompt(from_file ? read_prompt(options.file) : options.prompt,
-                                   characters, from_file ? options.file : "--prompt");
+  const Ids prompt =
+      encode_prompt(from_file ? options.file : "--prompt",
+                    from_file ? read_prompt(options.file) : options.prompt, characters);
   if (prompt.size() > model.config.block_size)
     warn(fmt::format("the prompt has {} characters, of which the model sees the last {}",
                      prompt.size(), model.config.block_size));

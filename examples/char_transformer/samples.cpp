@@ -34,7 +34,7 @@ std::optional<std::uint64_t> step_in(const std::string& line) {
 Sampler::Sampler(const TrainOptions& options, const xgrad::data::Characters& characters)
     : options_(options),
       characters_(characters),
-      prompt_(encode_prompt(options.sample_prompt, characters, "--sample-prompt")) {
+      prompt_(encode_prompt("--sample-prompt", options.sample_prompt, characters)) {
   if (prompt_.size() > longest_prompt)
     throw xgrad::ValueError(fmt::format("--sample-prompt: {} characters are more than {}",
                                         prompt_.size(), longest_prompt));

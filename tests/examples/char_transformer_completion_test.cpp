@@ -48,7 +48,7 @@ TEST_CASE("char_transformer: bash completes commands, flags and values", "[compl
   std::filesystem::create_directory(folder / "books");
   write_bytes(folder / "completion", run_well(folder, {"completion", "bash"}).out);
   CHECK(offered(folder, {"sa"}) == Words{"sample"});
-  CHECK(offered(folder, {"e"}) == Words{"eval", "export"});
+  CHECK(offered(folder, {"exp"}) == Words{"explain", "export"});
   CHECK(offered(folder, {"--v"}) == Words{"--version"});
   CHECK(offered(folder, {"train", "--n-"}) == Words{"--n-embd", "--n-head", "--n-layer"});
   CHECK(offered(folder, {"train", "--print"}) == Words{"--print-config"});
@@ -57,11 +57,9 @@ TEST_CASE("char_transformer: bash completes commands, flags and values", "[compl
   CHECK(offered(folder, {"train", "--preset", "=", "ba"}) == Words{"baby"});
   CHECK(offered(folder, {"train", "--preset", "="}).size() >= 2);
   CHECK(offered(folder, {"train", "--bias", "t"}) == Words{"true"});
-  CHECK(offered(folder, {"train", "--bias", "--b"}) ==
-        Words{"--batch-size", "--beta1", "--beta2", "--bias", "--block-size"});
+  CHECK(offered(folder, {"train", "--bias", "--be"}) == Words{"--beta1", "--beta2"});
   CHECK(offered(folder, {"train", "--n-layer", ""}).empty());
-  CHECK(offered(folder, {"train", "--n-layer", "2", "--s"}) ==
-        Words{"--save-interval", "--seed", "--shards"});
+  CHECK(offered(folder, {"train", "--n-layer", "2", "--se"}) == Words{"--seed"});
   CHECK(offered(folder, {"train", "--data", "b"}) == Words{"book one.txt", "book*", "books"});
   CHECK(offered(folder, {"train", "--out", "b"}) == Words{"books"});
   CHECK(offered(folder, {"train", "--resume", "book"}).size() == 3);
@@ -72,7 +70,12 @@ TEST_CASE("char_transformer: bash completes commands, flags and values", "[compl
   for (const std::string command : {"train", "eval", "sample", "export", "import"}) {
     const Words flags = offered(folder, {command, "--"});
     const std::string help = run(folder, {command, "--help"}).out;
-    CHECK(flags.size() > 3);
+    static const std::regex line("  (-\\w,)?--\\w.*");
+    CHECK(flags.size() == static_cast<std::size_t>(
+                              std::ranges::count_if(lines_of(help), [](const std::string& row) {
+                                return std::regex_match(row, line) ||
+                                       row.starts_with("  -h,--help");
+                              })));
     for (const std::string& flag : flags)
       CHECK_THAT(help, ContainsSubstring(flag + " "));
   }

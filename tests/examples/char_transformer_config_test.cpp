@@ -91,6 +91,7 @@ TEST_CASE("char_transformer: a run's config.json makes the run again", "[config]
   CHECK(read_bytes(folder / "again/checkpoint.safetensors") ==
         read_bytes(folder / folder.checkpoint));
   CHECK(read_bytes(folder / "again/config.json") == read_bytes(folder / config));
+  printed(folder, {"train", "--config", config, "--overfit-one-batch"});  // is not refused
   run_well(folder, {"train", "--config", config, "--out", "other", "--seed", "1"});
   CHECK(read_bytes(folder / "other/checkpoint.safetensors") !=
         read_bytes(folder / folder.checkpoint));

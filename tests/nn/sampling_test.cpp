@@ -44,7 +44,7 @@ std::size_t rank_of(const std::vector<double>& p, std::size_t i) {
 }
 
 // The documented steps, one after another, in the simplest way there is.
-std::vector<double> reference(std::vector<double> logits, const nn::GenerateOptions& options) {
+std::vector<double> by_plain_loops(std::vector<double> logits, const nn::GenerateOptions& options) {
   if (options.temperature == 0) {
     std::vector<double> p(logits.size(), 0.0);
     for (std::size_t i = 0; i < p.size(); ++i)
@@ -89,20 +89,20 @@ std::vector<double> to_vector(const Tensor& x) {
   return values;
 }
 
-std::string describe(const nn::GenerateOptions& o) {
+std::string said(const nn::GenerateOptions& o) {
   return "temperature " + std::to_string(o.temperature) + ", top_k " +
          std::to_string(o.top_k.value_or(0)) + ", top_p " + std::to_string(o.top_p) + ", min_p " +
          std::to_string(o.min_p);
 }
 
 void check_probabilities(const Tensor& logits, const nn::GenerateOptions& options) {
-  INFO(describe(options));
+  INFO(said(options));
   const Tensor p = nn::next_token_probabilities(logits, options);
   REQUIRE(p.shape() == logits.shape());
   const std::int64_t V = logits.size(-1);
   for (std::int64_t row = 0; row < logits.numel() / V; ++row) {
     const std::vector<double> expected =
-        reference(to_vector(logits.reshape({-1, V})[row]), options);
+        by_plain_loops(to_vector(logits.reshape({-1, V})[row]), options);
     const std::vector<double> found = to_vector(p.reshape({-1, V})[row]);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       INFO("row " << row << ", token " << i);
@@ -236,13 +236,13 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
            {.top_p = 0.8},
            {.min_p = 0.3},
            {.temperature = 1.3, .top_k = 6, .top_p = 0.95, .min_p = 0.1}}) {
-    INFO(describe(options));
+    INFO(said(options));
     Generator generator(3);
     const Indices drawn = model.generate(prompt, 1, generator, options);
     std::vector<double> counts(8, 0.0);
     for (std::size_t i = 0; i < draws; ++i)
       ++counts[static_cast<std::size_t>(drawn.data()[3 * i + 2])];
-    const std::vector<double> p = reference(logits, options);
+    const std::vector<double> p = by_plain_loops(logits, options);
     for (std::size_t i = 0; i < p.size(); ++i) {
       INFO("token " << i);
       CHECK((p[i] > 0 || counts[i] == 0));
@@ -252,7 +252,7 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
     // The test has an eye for it: a temperature that is half as high again does not fit.
     nn::GenerateOptions other = options;
     other.temperature *= 1.5;
-    const ChiSquared misfits = chi_squared(counts, reference(logits, other));
+    const ChiSquared misfits = chi_squared(counts, by_plain_loops(logits, other));
     CHECK(misfits.statistic > misfits.critical);
   }
 }
