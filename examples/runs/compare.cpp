@@ -23,6 +23,12 @@ namespace {
 
 using xgrad::io::JsonObject;
 
+/// Numbers are not broken: on a narrow window the table scrolls, beside its first column.
+constexpr std::string_view table_style =
+    R"~~~(.scroll table { overflow-wrap: normal; }
+.scroll th[scope=row], .scroll tr:first-child th:first-child { position: sticky; left: 0; background: var(--paper); }
+)~~~";
+
 constexpr std::string_view other_texts =
     "They were trained on different texts, as far as their configurations say; then their losses "
     "do "
@@ -228,7 +234,8 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
         weight);
   return xgrad::pages::with_charts(
       {.title = fmt::format("{} run{}", runs.size(), runs.size() == 1 ? "" : "s beside each other"),
-       .body = std::move(body)});
+       .body = std::move(body),
+       .styles = {table_style}});
 }
 
 }  // namespace runs
