@@ -16,6 +16,7 @@
 #include <xgrad/io/json.hpp>
 #include <xgrad/pages/page.hpp>
 
+#include "build.hpp"
 #include "output.hpp"
 #include "resume.hpp"
 #include "run_dir.hpp"
@@ -26,14 +27,6 @@ namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-
-#if defined(__clang__)
-constexpr const char* compiler = "Clang " __clang_version__;
-#elif defined(__GNUC__)
-constexpr const char* compiler = "GCC " __VERSION__;
-#else
-constexpr const char* compiler = "unknown";
-#endif
 
 /// How to go on with what is in the folder.
 std::vector<runs::Hint> hints(const std::string& folder, const TrainOptions& options) {
@@ -98,7 +91,7 @@ void write_environment(const std::string& folder, std::size_t ranks) {
   utsname system{};
   ::uname(&system);
   const xgrad::io::JsonObject environment{
-      {"compiler", compiler},
+      {"build", describe_build()},
       {"instructions", xgrad::simd_name()},
       {"threads", std::uint64_t{xgrad::num_threads()}},
       {"ranks", std::uint64_t{ranks}},

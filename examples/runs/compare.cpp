@@ -149,7 +149,7 @@ std::vector<Row> comparison(const std::vector<Run>& runs) {
   add("ms/step",
       [&](std::size_t i) { return all[i].ms ? fmt::format("{:.3g}", *all[i].ms) : "-"; });
   add("time of all steps",
-      [&](std::size_t i) { return all[i].seconds ? format_time(*all[i].seconds) : "-"; });
+      [&](std::size_t i) { return all[i].seconds ? format_duration(*all[i].seconds) : "-"; });
   add("parameters", [&](std::size_t i) { return count(runs[i].parameters); });
   for (const std::string& key : config_keys(runs))
     if (std::vector<std::string> values = values_of(runs, key); differ(values))

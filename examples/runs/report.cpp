@@ -59,7 +59,7 @@ std::string facts(const Run& run, const Summary& s) {
   else if (s.ms)
     html += fact("Time of a step", fmt::format("{:.3g} ms", *s.ms), "median");
   if (s.seconds)
-    html += fact("Time of all steps", format_time(*s.seconds));
+    html += fact("Time of all steps", format_duration(*s.seconds));
   html += "</dl>\n";
   if (s.not_finite > 0)
     html += fmt::format("<p class=\"bad\">{} losses are not finite.</p>\n", s.not_finite);
