@@ -221,8 +221,7 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
           chart_html(weight > 0 ? "Loss, smoothed, and validation" : "Loss",
                      loss_curves(runs, weight, Raw::hidden)) +
           chart_html("Learning rate", lr_curves(runs)) +
-          chart_html("Norm of the gradient, before clipping",
-                     grad_norm_curves(runs, weight, Raw::hidden)) +
+          chart_html("Gradient norm", grad_norm_curves(runs, weight, Raw::hidden)) +
           chart_html(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
                      speed) +
           "</div>\n";
