@@ -75,22 +75,6 @@ constexpr std::string_view between = " | ";
 
 }  // namespace
 
-std::string format_duration(double seconds) {
-  const auto s = static_cast<unsigned long>(seconds + 0.5);
-  if (s < 60)
-    return fmt::format("{} s", s);
-  if (s < 3600)
-    return fmt::format("{} min {:02} s", s / 60, s % 60);
-  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
-}
-
-std::string format_count(std::size_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t at = text.size(); at > 3; at -= 3)
-    text.insert(at - 3, 1, ',');
-  return text;
-}
-
 std::string format_rate(double per_second) {
   constexpr std::array units = {"", "k", "M", "G"};
   std::size_t unit = 0;

@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "metrics.hpp"
+#include "runs/format.hpp"
 #include "terminal.hpp"
 
 namespace char_transformer {
 
-/// "42 s", "3 min 20 s", "2 h 05 min".
-std::string format_duration(double seconds);
-
-/// "1,115,394".
-std::string format_count(std::size_t n);
+using runs::format_count;
+using runs::format_duration;
 
 /// In four characters or fewer: "950", "41k", "1.2M".
 std::string format_rate(double per_second);

@@ -72,6 +72,7 @@ class Run {
   void save_missing_best();
   void write_report();
   void make_steps();
+  void step_until_end();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
   std::optional<double> evaluate();
@@ -238,6 +239,26 @@ void Run::make_steps() {
   signals_ = &signals;
   describe(start_, training_, signals,
            [](const std::string& label, const std::string& text) { tell(label, text); });
+  try {
+    step_until_end();
+  } catch (const NotFinite&) {
+    if (writes_ && folder_open_)
+      write_report();  // it shows how the loss went there
+    throw;
+  }
+  if (ended())
+    signal_ = 0;
+  if (signal_ == 0 || folder_open_) {
+    open_folder();
+    if (writes_) {
+      save(ended());
+      run_dir_.unlock();  // what follows may be ended by a signal
+      write_report();
+    }
+  }
+}
+
+void Run::step_until_end() {
   std::optional<xgrad::Profile> profile;
   const std::uint64_t profile_at = std::min<std::uint64_t>(
       first_ + profile_from, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
@@ -259,16 +280,6 @@ void Run::make_steps() {
     }
     progress_.step(record);
     conclude(record);
-  }
-  if (ended())
-    signal_ = 0;
-  if (signal_ == 0 || folder_open_) {
-    open_folder();
-    if (writes_) {
-      save(ended());
-      run_dir_.unlock();  // what follows may be ended by a signal
-      write_report();
-    }
   }
 }
 

@@ -23,6 +23,12 @@ namespace {
 
 using xgrad::io::JsonObject;
 
+/// Numbers are not broken: on a narrow window the table scrolls, beside its first column.
+constexpr std::string_view table_style =
+    R"~~~(.scroll table { overflow-wrap: normal; }
+.scroll th[scope=row], .scroll tr:first-child th:first-child { position: sticky; left: 0; background: var(--paper); }
+)~~~";
+
 constexpr std::string_view other_texts =
     "They were trained on different texts, as far as their configurations say; then their losses "
     "do "
@@ -143,7 +149,7 @@ std::vector<Row> comparison(const std::vector<Run>& runs) {
   add("ms/step",
       [&](std::size_t i) { return all[i].ms ? fmt::format("{:.3g}", *all[i].ms) : "-"; });
   add("time of all steps",
-      [&](std::size_t i) { return all[i].seconds ? format_time(*all[i].seconds) : "-"; });
+      [&](std::size_t i) { return all[i].seconds ? format_duration(*all[i].seconds) : "-"; });
   add("parameters", [&](std::size_t i) { return count(runs[i].parameters); });
   for (const std::string& key : config_keys(runs))
     if (std::vector<std::string> values = values_of(runs, key); differ(values))
@@ -215,8 +221,7 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
           chart_html(weight > 0 ? "Loss, smoothed, and validation" : "Loss",
                      loss_curves(runs, weight, Raw::hidden)) +
           chart_html("Learning rate", lr_curves(runs)) +
-          chart_html("Norm of the gradient, before clipping",
-                     grad_norm_curves(runs, weight, Raw::hidden)) +
+          chart_html("Gradient norm", grad_norm_curves(runs, weight, Raw::hidden)) +
           chart_html(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
                      speed) +
           "</div>\n";
@@ -228,7 +233,8 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
         weight);
   return xgrad::pages::with_charts(
       {.title = fmt::format("{} run{}", runs.size(), runs.size() == 1 ? "" : "s beside each other"),
-       .body = std::move(body)});
+       .body = std::move(body),
+       .styles = {table_style}});
 }
 
 }  // namespace runs

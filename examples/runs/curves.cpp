@@ -57,8 +57,8 @@ void cut_off(Curves& curves, const std::vector<Run>& runs, double limit) {
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (most[i] > limit && limit > 0) {
       curves.options.y_high = limit;
-      curves.cut += fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ",
-                                runs[i].name, most[i]);
+      curves.cut +=
+          fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ", runs[i].name, most[i]);
     }
 }
 

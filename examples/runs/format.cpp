@@ -8,22 +8,24 @@
 
 namespace runs {
 
-std::string format_count(double n) {
-  if (!(std::abs(n) < 1e15) || n != std::floor(n))
-    return fmt::format("{:.4g}", n);
-  std::string text = fmt::format("{:.0f}", n);
-  const std::size_t first = n < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first + 3; at -= 3)
+std::string format_count(std::size_t n) {
+  std::string text = std::to_string(n);
+  for (std::size_t at = text.size(); at > 3; at -= 3)
     text.insert(at - 3, 1, ',');
   return text;
 }
 
-std::string format_time(double seconds) {
+std::string format_count(double n) {
+  const bool whole = n >= 0 && n < 1e15 && n == std::floor(n);
+  return whole ? format_count(static_cast<std::size_t>(n)) : fmt::format("{:.4g}", n);
+}
+
+std::string format_duration(double seconds) {
   if (!(seconds < 1e15))
     return fmt::format("{:.4g} s", seconds);
   const auto s = static_cast<unsigned long>(seconds + 0.5);
   if (s < 60)
-    return fmt::format("{:.3g} s", seconds);
+    return fmt::format("{} s", s);
   if (s < 3600)
     return fmt::format("{} min {:02} s", s / 60, s % 60);
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);

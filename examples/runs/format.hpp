@@ -9,10 +9,12 @@
 
 namespace runs {
 
-/// "1,115,394"; what is no whole number, or too large for one, with four digits.
+/// "1,115,394".
+std::string format_count(std::size_t n);
+/// The same; what is no whole number of things, or too large for one, with four digits.
 std::string format_count(double n);
 /// "42 s", "3 min 20 s", "2 h 05 min".
-std::string format_time(double seconds);
+std::string format_duration(double seconds);
 /// With five digits, or "-" for none.
 std::string format_number(const std::optional<double>& x);
 /// A text as it is, printable; all else as JSON.

@@ -59,7 +59,7 @@ std::string facts(const Run& run, const Summary& s) {
   else if (s.ms)
     html += fact("Time of a step", fmt::format("{:.3g} ms", *s.ms), "median");
   if (s.seconds)
-    html += fact("Time of all steps", format_time(*s.seconds));
+    html += fact("Time of all steps", format_duration(*s.seconds));
   html += "</dl>\n";
   if (s.not_finite > 0)
     html += fmt::format("<p class=\"bad\">{} losses are not finite.</p>\n", s.not_finite);
@@ -89,14 +89,14 @@ std::string charts(const Run& run) {
   std::string html = "<h2>Curves</h2>\n<div class=\"charts\">\n";
   html += chart_html("Loss", named(loss_curves(one, weight, Raw::faint), run, weight > 0));
   html += chart_html("Learning rate", named(lr_curves(one), run, false));
-  html += chart_html("Norm of the gradient, before clipping",
+  html += chart_html("Gradient norm",
                      named(grad_norm_curves(one, weight, Raw::faint), run, weight > 0));
   const Curves speed = speed_curves(one, weight, Raw::faint);
   html += chart_html(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
                      named(speed, run, weight > 0));
   html +=
       "</div>\n<p class=\"soft\">Point at a curve, or go along it with the arrow keys, to read its "
-      "values.</p>\n";
+      "values. The gradient's norm is that before clipping.</p>\n";
   if (weight > 0)
     html += fmt::format(
         "<p class=\"soft\">Smoothed: an exponential moving average with weight {:.6g}, over about "

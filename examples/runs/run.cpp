@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
-#include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <xgrad/autograd/error.hpp>
@@ -119,10 +119,13 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
       runs[i].name = tail_of(places[i], parts);
   }
   // One that was given twice; or names that are too long to differ.
-  std::map<std::string, std::size_t> seen;
-  for (Run& run : runs)
-    if (const std::size_t n = ++seen[run.name]; n > 1)
-      run.name += fmt::format(" ({})", n);
+  std::set<std::string> taken;
+  for (Run& run : runs) {
+    std::string name = run.name;
+    for (std::size_t n = 2; !taken.insert(name).second; ++n)
+      name = fmt::format("{} ({})", run.name, n);
+    run.name = name;
+  }
   return runs;
 }
 

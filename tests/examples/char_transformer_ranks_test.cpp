@@ -99,6 +99,8 @@ TEST_CASE("char_transformer: any number of ranks writes the same bytes", "[ranks
       REQUIRE(result.code == 0);
       CHECK(count_of(result.out, "val_loss") == 1);
       CHECK(of_run(folder / "run") == expected);
+      CHECK(Json::parse(read_bytes(folder / "run/environment.json")).at("ranks") == n);
+      CHECK(fs::exists(folder / "run/report.html"));
       fs::remove_all(folder / "run");
     }
     fs::remove_all(folder / "alone");

@@ -322,6 +322,8 @@ TEST_CASE("char_transformer: a loss that is not a number ends the run") {
   const std::size_t steps = metrics_of(folder / "run").size();
   CHECK_THAT(result.err, ContainsSubstring("step " + std::to_string(steps) + ": "));
   CHECK(checkpoint.step <= steps);
+  CHECK_THAT(read_bytes(folder / "run/report.html"),
+             ContainsSubstring("train --resume run") && ContainsSubstring("of 1,000"));
 }
 
 TEST_CASE("char_transformer: broken before there is a checkpoint") {

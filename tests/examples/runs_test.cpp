@@ -302,15 +302,16 @@ TEST_CASE("runs: losses of other texts do not compare", "[runs]") {
 }
 
 TEST_CASE("runs: numbers for people", "[runs]") {
-  CHECK(runs::format_count(1115394) == "1,115,394");
-  CHECK(runs::format_count(-1000) == "-1,000");
-  CHECK(runs::format_count(999) == "999");
+  CHECK(runs::format_count(1115394.0) == "1,115,394");
+  CHECK(runs::format_count(std::size_t{1000}) == "1,000");
+  CHECK(runs::format_count(-1000.0) == "-1000");
+  CHECK(runs::format_count(999.0) == "999");
   CHECK(runs::format_count(1.5) == "1.5");
   CHECK(runs::format_count(1e300) == "1e+300");
   CHECK(runs::format_count(std::nan("")) == "nan");
-  CHECK(runs::format_time(1.52) == "1.52 s");
-  CHECK(runs::format_time(200) == "3 min 20 s");
-  CHECK(runs::format_time(7500) == "2 h 05 min");
-  CHECK(runs::format_time(1e300) == "1e+300 s");
+  CHECK(runs::format_duration(1.52) == "2 s");
+  CHECK(runs::format_duration(200) == "3 min 20 s");
+  CHECK(runs::format_duration(7500) == "2 h 05 min");
+  CHECK(runs::format_duration(1e300) == "1e+300 s");
   CHECK(runs::format_number(std::nullopt) == "-");
 }
