@@ -132,7 +132,11 @@ Answer judge_values(const std::string& name, const TensorFunction& mine,
   const std::string_view table = ": `table` lists both";  // which is not shown here
   if (const std::size_t at = said.find(table); at != std::string::npos)
     said.erase(at, table.size());
-  return {false, said};
+  return {false,
+          said +
+              "\n\nThis is about values, not gradients: the lines above name the first step of the "
+              "reference whose numbers you do not have, and the first of yours that it does not "
+              "have."};
 }
 
 Judge judge_of(std::string_view stage) {

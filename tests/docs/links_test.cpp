@@ -37,7 +37,7 @@ std::vector<std::string> files(const std::string& extension) {
 }  // namespace
 
 TEST_CASE("Links between pages lead to files that are there", "[docs]") {
-  static const std::regex link(R"(\]\(([^)# &]+)(#[^)]*)?\))");
+  static const std::regex link(R"(\]\(([^()# &]+)(#[^)]*)?\))");
   std::size_t links = 0;
   for (const std::string& page : files(".md"))
     for (const std::string& target : found(read_bytes(source_dir + "/" + page), link)) {
@@ -54,7 +54,7 @@ TEST_CASE("docs/code_layout.md names files that are there", "[docs]") {
   static const std::regex path("`([a-z_/]+(?:\\.[hc]pp|/))`");
   const std::vector<std::string> all = files("");
   const auto names = found(read_bytes(source_dir + "/docs/code_layout.md"), path);
-  CHECK(names.size() > 50);
+  CHECK(names.size() > 40);
   for (const std::string& name : names) {
     INFO(name);
     CHECK(std::ranges::any_of(all, [&](const std::string& file) {
