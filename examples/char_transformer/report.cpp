@@ -62,7 +62,7 @@ std::string write_page(const runs::Run& run, const TrainOptions& options) {
   return path;
 }
 
-std::size_t terminal_width() {
+std::size_t table_width() {
   struct winsize size {};
   const bool known = ::isatty(STDOUT_FILENO) == 1 &&
                      ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -80,7 +80,7 @@ void compare(const CompareOptions& options) {
   const std::vector<runs::Run> all = runs::read_runs(options.runs);
   if (!options.out.empty())
     xgrad::pages::save(options.out, runs::compare_page(all));
-  say(runs::compare_text(all, terminal_width()));
+  say(runs::compare_text(all, table_width()));
   if (!options.out.empty())
     say(fmt::format("\nThe page is {}.\n", options.out));
 }
