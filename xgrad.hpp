@@ -47,5 +47,6 @@
 #include <xgrad/optim/schedule.hpp>
 #include <xgrad/optim/sgd.hpp>
 #include <xgrad/pages/attention.hpp>
+#include <xgrad/pages/graph.hpp>
 #include <xgrad/parallel/data_parallel.hpp>
 #include <xgrad/parallel/shards.hpp>

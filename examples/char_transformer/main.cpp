@@ -23,6 +23,7 @@
 #include "evaluate.hpp"
 #include "exchange.hpp"
 #include "explain.hpp"
+#include "graph.hpp"
 #include "needs.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -82,6 +83,11 @@ struct Run {
   int operator()(const ExplainOptions& options) const {
     use_threads(options.threads);
     explain(options);
+    return 0;
+  }
+  int operator()(const GraphOptions& options) const {
+    use_threads(options.threads);
+    graph(options);
     return 0;
   }
   int operator()(const ExportOptions& options) const {

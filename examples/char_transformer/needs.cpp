@@ -47,6 +47,7 @@ struct Describe {
   std::string operator()(const EvalOptions& options) const { return model(options.checkpoint); }
   std::string operator()(const SampleOptions& options) const { return model(options.checkpoint); }
   std::string operator()(const ExplainOptions& options) const { return model(options.checkpoint); }
+  std::string operator()(const GraphOptions& options) const { return model(options.checkpoint); }
   std::string operator()(const ExportOptions& options) const { return model(options.checkpoint); }
   std::string operator()(const ImportOptions& options) const {
     return file("--state", options.state);

@@ -203,6 +203,23 @@ Command parse_command(int argc, const char* const* argv) {
                        fmt::format("the largest page that is written [{}]", explain.max_mb));
   add_threads(explain_flags, explain.threads);
 
+  GraphOptions graph;
+  std::string graph_prompt;
+  Flags graph_flags = line.command(
+      "graph", "write a page that goes through a model's backward pass, step by step");
+  graph_flags.path("--checkpoint", graph.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  graph_flags.text("--prompt", graph_prompt, "TEXT",
+                   "what the loss is of, a few characters [what the model writes by itself]");
+  graph_flags.choice("--format", graph.format, {"html", "dot", "text"},
+                     "a page, a graph for Graphviz, or tables [html]");
+  graph_flags.path("--out", graph.out, "FILE",
+                   "where to [graph.html; dot and text: standard output]");
+  graph_flags.boolean("--decompose", graph.decompose,
+                      "fused ops as the ops that they fuse: attention with its scores");
+  graph_flags.number("--max-nodes", graph.max_nodes, {1, many},
+                     fmt::format("refuse a larger graph [{}]", graph.max_nodes));
+  add_threads(graph_flags, graph.threads);
+
   ExportOptions exported;
   Flags export_flags =
       line.command("export", "write a model's weights to a file that PyTorch users open");
@@ -316,6 +333,14 @@ Command parse_command(int argc, const char* const* argv) {
     explain.layers = read("--layers", layers);
     explain.heads = read("--heads", heads);
     return explain;
+  }
+  if (graph_flags.given()) {
+    need("--checkpoint", graph.checkpoint);
+    if (graph_flags.given("--prompt"))
+      graph.prompt = graph_prompt;
+    if (graph.format == "html" && !graph.out.empty() && !graph.out.ends_with(".html"))
+      line.refuse(fmt::format("--out {}: a page's name ends in .html", graph.out));
+    return graph;
   }
   if (export_flags.given()) {
     need("--checkpoint", exported.checkpoint);

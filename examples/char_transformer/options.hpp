@@ -72,6 +72,16 @@ struct ExplainOptions {
   std::size_t threads = 0;
 };
 
+struct GraphOptions {
+  std::string checkpoint;
+  std::optional<std::string> prompt;  ///< none: what the model writes by itself
+  std::string out;                    ///< empty: graph.html, or standard output for dot and text
+  std::string format = "html";
+  bool decompose = false;
+  std::size_t max_nodes = 20'000;
+  std::size_t threads = 0;
+};
+
 struct ExportOptions {
   std::string checkpoint;
   std::string out = "model.safetensors";
@@ -103,8 +113,8 @@ struct Help {
 };
 
 using Command =
-    std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions, ExportOptions,
-                 ImportOptions, ReportOptions, CompareOptions, CorpusOptions>;
+    std::variant<Help, TrainOptions, EvalOptions, SampleOptions, ExplainOptions, GraphOptions,
+                 ExportOptions, ImportOptions, ReportOptions, CompareOptions, CorpusOptions>;
 
 /// Reads the command line, and the file of --config.  Throws command_line::UsageError; for `train
 /// --resume --print-config`, which shows the run's configuration, also what read_resume_point()

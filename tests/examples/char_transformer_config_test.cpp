@@ -37,6 +37,7 @@ TEST_CASE("char_transformer: --config reads what --print-config prints", "[confi
            {"sample", "--prompt", ""},
            {"explain"},
            {"explain", "--layers", "0,2-4", "--max-mb", "2.5"},
+           {"graph", "--format", "dot", "--decompose", "--prompt", "a"},
            {"export", "--out", "-"},
            {"import", "--n-head", "4"}}) {
     CAPTURE(arguments);

@@ -1,0 +1,108 @@
+#include "graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/pages/graph.hpp>
+
+#include "output.hpp"
+#include "trained_model.hpp"
+
+namespace char_transformer {
+namespace {
+
+using xgrad::Indices;
+using xgrad::ValueError;
+
+std::vector<std::int64_t> prompt_ids(const std::string& prompt,
+                                     const xgrad::data::Characters& characters) {
+  try {
+    const auto encoded = characters.encode(xgrad::data::decode_utf8(prompt, "the text"));
+    std::vector<std::int64_t> ids(encoded.size());
+    encoded.copy(0, encoded.size(), ids.data());
+    return ids;
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("--prompt: {}", error.what()));
+  }
+}
+
+/// Characters of these ids, as one row.
+Indices as_batch(const std::int64_t* ids, std::size_t n) {
+  auto list = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, n});
+  std::copy_n(ids, n, list.data());
+  return Indices(std::move(list));
+}
+
+/// What the model writes by itself, always the likeliest.
+std::vector<std::int64_t> own_text(const TrainedModel& trained) {
+  constexpr std::size_t written_by_itself = 9;
+  const std::int64_t first =
+      trained.notes.characters.contains(U'\n') ? prompt_ids("\n", trained.notes.characters)[0] : 0;
+  const std::size_t length = std::min(written_by_itself, trained.model.config.block_size + 1);
+  xgrad::Generator generator(0);
+  const Indices written =
+      trained.model.generate(as_batch(&first, 1), length - 1, generator, {.temperature = 0});
+  return {written.data(), written.data() + written.numel()};
+}
+
+void write_whole(const std::string& path, const std::string& text) {
+  xgrad::io::AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace
+
+void graph(const GraphOptions& options) {
+  const TrainedModel trained = load_trained_model(options.checkpoint);
+  const xgrad::nn::GPT& model = trained.model;
+  const std::size_t longest = model.config.block_size + 1;
+  const auto ids =
+      options.prompt ? prompt_ids(*options.prompt, trained.notes.characters) : own_text(trained);
+  if (ids.size() < 2 || ids.size() > longest)
+    throw ValueError(
+        fmt::format("--prompt has {} characters; this model takes 2 to {}: of each the "
+                    "next one is the target",
+                    ids.size(), longest));
+  const std::string text = trained.notes.characters.decode(xgrad::data::Ids(ids));
+  const auto loss = [&] {
+    std::optional<xgrad::Decompose> by_ordinary_ops;
+    if (options.decompose)
+      by_ordinary_ops.emplace();
+    return model.loss(as_batch(ids.data(), ids.size() - 1),
+                      as_batch(ids.data() + 1, ids.size() - 1));
+  };
+  const xgrad::pages::Graph recorded = xgrad::pages::run_graph(
+      loss, {.names = xgrad::nn::named_parameters(model),
+             .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
+             .max_nodes = options.max_nodes});
+  const auto finished = [&](const std::string& path) {
+    say(fmt::format("{}: {} nodes, {} bytes{}\n", xgrad::printable_name(path),
+                    recorded.nodes.size(), std::filesystem::file_size(path),
+                    recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
+  };
+  if (options.format == "html") {
+    const std::string path = options.out.empty() ? "graph.html" : options.out;
+    xgrad::pages::write_graph_html(path, recorded);
+    finished(path);
+    return;
+  }
+  const std::string written =
+      options.format == "dot" ? xgrad::pages::graph_dot(recorded) : to_string(recorded);
+  if (options.out.empty())
+    return say(written);
+  write_whole(options.out, written);
+  finished(options.out);
+}
+
+}  // namespace char_transformer

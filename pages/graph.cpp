@@ -1,0 +1,228 @@
+#include <xgrad/pages/graph.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/pages/assets.hpp>
+#include <xgrad/pages/graph_numbers.hpp>
+#include <xgrad/pages/page.hpp>
+
+namespace xgrad::pages {
+namespace {
+
+using io::Json;
+using io::JsonArray;
+using io::JsonObject;
+
+// Seven digits; what JSON does not have, as a text.
+Json number_json(double v) {
+  if (std::isnan(v))
+    return Json("nan");
+  if (std::isinf(v))
+    return Json(v > 0 ? "inf" : "-inf");
+  return Json(std::strtod(fmt::format("{:.7g}", v).c_str(), nullptr));
+}
+
+Json numbers_json(const std::vector<double>& values) {
+  JsonArray list;
+  for (const double v : values)
+    list.push_back(number_json(v));
+  return list;
+}
+
+Json index_json(std::size_t i) { return Json(static_cast<std::uint64_t>(i)); }
+
+// A list of all elements, or an object that sums them up.
+Json tensor_json(const Tensor& x, std::size_t max_values) {
+  if (!x.defined())
+    return Json(nullptr);
+  const detail::Shown s = detail::shown(x, max_values);
+  if (s.whole())
+    return numbers_json(s.elements);
+  JsonObject all{{"first", numbers_json(s.elements)}, {"min", number_json(s.min)},
+                 {"max", number_json(s.max)},         {"mean", number_json(s.mean)},
+                 {"sum", number_json(s.sum)},         {"size", number_json(s.size)}};
+  for (const auto& [key, n] : {std::pair("nan", s.nan), {"inf", s.inf}, {"minus_inf", s.minus_inf}})
+    if (n > 0)
+      all.emplace_back(key, index_json(n));
+  return all;
+}
+
+Json check_json(const GraphCheck& check) {
+  if (check.verdict == GraphCheck::Verdict::unchecked)
+    return check.message.empty() ? Json(nullptr) : Json(check.message);
+  JsonObject json{{"ok", Json(check.verdict == GraphCheck::Verdict::right)},
+                  {"analytic", numbers_json(check.analytic)},
+                  {"numeric", numbers_json(check.numeric)}};
+  if (!check.message.empty())
+    json.emplace_back("note", check.message);
+  return json;
+}
+
+// Texts that come again and again, once.
+class Texts {
+ public:
+  Json operator()(const std::string& text) {
+    const auto [at, is_new] = places_.try_emplace(text, list_.size());
+    if (is_new)
+      list_.emplace_back(text);
+    return index_json(at->second);
+  }
+  JsonArray take() { return std::move(list_); }
+
+ private:
+  std::map<std::string, std::size_t> places_;
+  JsonArray list_;
+};
+
+Json contribution_json(const GraphContribution& part, std::size_t max_values, Texts& texts) {
+  JsonObject json{{"op", texts(part.op)}};
+  if (part.consumer)
+    json.emplace_back("node", index_json(*part.consumer));
+  JsonArray inputs;
+  for (const std::size_t i : part.inputs)
+    inputs.push_back(index_json(i));
+  json.emplace_back("inputs", std::move(inputs));
+  json.emplace_back("gradient", tensor_json(part.gradient, max_values));
+  if (Json own = check_json(part.own); own.as<std::nullptr_t>() == nullptr)
+    json.emplace_back("own", std::move(own));
+  return json;
+}
+
+bool same_elements(const Tensor& a, const Tensor& b) { return a.impl().value == b.impl().value; }
+
+Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
+  static constexpr const char* kinds[] = {"op", "leaf", "constant", "outside"};
+  const GraphNode& node = graph.nodes[i];
+  JsonObject json{{"op", texts(node.op)}, {"scope", texts(node.scope)}};
+  if (node.kind != GraphNode::Kind::op)
+    json.emplace_back("kind", std::string(kinds[static_cast<std::size_t>(node.kind)]));
+  if (!node.name.empty())
+    json.emplace_back("name", node.name);
+  JsonArray shape;
+  for (const std::size_t n : node.value.shape())
+    shape.push_back(index_json(n));
+  json.emplace_back("shape", std::move(shape));
+  if (node.value.dtype() == DType::float64)
+    json.emplace_back("float64", Json(true));
+  json.emplace_back("value", tensor_json(node.value, graph.max_values));
+  // -1: left out; otherwise twice the node, and one more for a constant.
+  JsonArray inputs;
+  for (const GraphInput& in : node.inputs)
+    inputs.push_back(in.node ? Json(static_cast<std::int64_t>(2 * *in.node + (in.constant ? 1 : 0)))
+                             : Json(std::int64_t{-1}));
+  json.emplace_back("inputs", std::move(inputs));
+  if (!node.step)
+    return json;
+  json.emplace_back("step", index_json(*node.step));
+  json.emplace_back("gradient", tensor_json(node.gradient, graph.max_values));
+  if (node.gathered.defined() && !same_elements(node.gathered, node.gradient))
+    json.emplace_back("gathered", tensor_json(node.gathered, graph.max_values));
+  JsonArray parts;
+  for (const GraphContribution& part : node.contributions)
+    parts.push_back(contribution_json(part, graph.max_values, texts));
+  json.emplace_back("parts", std::move(parts));
+  if (Json whole = check_json(node.whole); whole.as<std::nullptr_t>() == nullptr)
+    json.emplace_back("whole", std::move(whole));
+  return json;
+}
+
+Json rules_json(const Graph& graph) {
+  std::set<std::string> ops;
+  for (const GraphNode& node : graph.nodes)
+    ops.insert(node.op);
+  JsonObject rules;
+  for (const std::string& op : ops)
+    if (const GraphRule* const rule = graph_rule(op); rule != nullptr) {
+      JsonArray add;
+      for (const std::string_view text : rule->add)
+        add.emplace_back(std::string(text));
+      rules.emplace_back(op, JsonObject{{"value", std::string(rule->value)},
+                                        {"add", std::move(add)},
+                                        {"words", std::string(rule->words)}});
+    }
+  return rules;
+}
+
+constexpr std::string_view graph_body = R"html(<p id="summary"></p>
+<div id="bar">
+<span class="steps"><button id="first" aria-label="Before the backward pass" title="Home">|&#x25C0;</button><button id="back" aria-label="One step back" title="Left">&#x25C0;</button>
+<button id="next" aria-label="One step on" title="Right">&#x25B6;</button><button id="last" aria-label="After the backward pass" title="End">&#x25B6;|</button></span>
+<input id="slider" type="range" min="0" value="0" aria-label="Step of the backward pass">
+<input id="search" type="search" placeholder="Search  (/)" aria-label="Search nodes" autocomplete="off" spellcheck="false">
+<span id="found" class="soft" role="status"></span>
+<span id="folds"><button id="close">Collapse layers</button><button id="open">Expand</button></span>
+</div>
+<p id="status" role="status"></p>
+<div id="graph">
+<div id="rows" tabindex="0" role="listbox" aria-label="Nodes, in forward order"><div id="space"></div></div>
+<section id="detail" aria-label="The selected node"></section>
+</div>
+<p class="soft" id="help"><kbd>&larr;</kbd> <kbd>&rarr;</kbd> steps of the backward pass, <kbd>Home</kbd> before it,
+<kbd>End</kbd> after it; <kbd>&uarr;</kbd> <kbd>&darr;</kbd> nodes; <kbd>Enter</kbd> opens or closes a layer;
+<kbd>/</kbd> searches, <kbd>Enter</kbd> there goes to the next match.</p>)html";
+
+Page graph_page(const Graph& graph) {
+  Texts texts;
+  JsonArray nodes, order;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    nodes.push_back(node_json(graph, i, texts));
+  for (const std::size_t i : graph.order)
+    order.push_back(index_json(i));
+  JsonArray wrong;
+  for (const std::size_t i : graph.wrong())
+    wrong.push_back(index_json(i));
+  JsonObject data{{"nodes", std::move(nodes)},
+                  {"order", std::move(order)},
+                  {"root", index_json(graph.root)},
+                  {"wrong", std::move(wrong)},
+                  {"rules", rules_json(graph)}};
+  data.emplace_back("texts", texts.take());
+  return {.title = graph.title,
+          .body = std::string(graph_body),
+          .data = std::move(data),
+          .scripts = {detail::graph_rules_js, detail::graph_rows_js, detail::graph_js},
+          .styles = {detail::graph_css}};
+}
+
+void check_page_name(const std::string& path) {
+  if (!path.ends_with(".html"))
+    fail<ValueError>("{}: a page's name ends in .html", printable_name(path));
+}
+
+}  // namespace
+
+std::string graph_html(const Graph& graph) {
+  std::string html = to_html(graph_page(graph));
+  if (html.size() > graph.max_bytes)
+    fail<ValueError>(
+        "graph: the page of {} nodes would have {:.1f} MB, more than {:.1f}: take a shorter input "
+        "or "
+        "fewer layers, or show fewer of each Tensor's elements than .max_values {}; .max_bytes "
+        "allows "
+        "more",
+        graph.nodes.size(), static_cast<double>(html.size()) / 1e6,
+        static_cast<double>(graph.max_bytes) / 1e6, graph.max_values);
+  return html;
+}
+
+void write_graph_html(const std::string& path, const Graph& graph) {
+  check_page_name(path);
+  const std::string html = graph_html(graph);
+  io::AtomicFile file(path);
+  file.write(html);
+  file.commit();
+}
+
+void write_graph_html(const std::string& path, const std::function<Tensor()>& f,
+                      const GraphOptions& options) {
+  check_page_name(path);
+  write_graph_html(path, run_graph(f, options));
+}
+
+}  // namespace xgrad::pages

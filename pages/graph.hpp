@@ -1,0 +1,116 @@
+#pragma once
+// The graph of one run, to look at: every value, and every gradient with the reason why it is what
+// it is.
+//
+//   pages::write_graph_html("graph.html", [&] { return mse_loss(net(x), y); },
+//                           {.names = nn::named_parameters(net)});
+//   std::cout << to_string(pages::run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
+//
+// The page goes through the backward pass step by step, in the engine's order.  The run is a real
+// one: forward under a Trace, then backward, with hooks.  No grad() changes.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad::pages {
+
+struct GraphOptions {
+  /// Names of leaves, and of constants, as nn::named_parameters() lists them.
+  std::vector<std::pair<std::string, Tensor>> names = {};
+  std::string title = "Graph";
+  Tensor gradient = {};         ///< of the result; needed unless that is one number
+  std::size_t max_values = 16;  ///< elements shown of a Tensor; of larger ones the first few
+  std::size_t max_nodes = 20'000;
+  std::size_t max_bytes = 50'000'000;  ///< of the page
+  bool numeric = true;                 ///< hold gradients to differences of the forward
+};
+
+/// A gradient beside differences.  The direction is that of the gradient's signs; a Tensor of up to
+/// eight elements is checked element by element.
+struct GraphCheck {
+  enum class Verdict { right, wrong, unchecked };
+  Verdict verdict = Verdict::unchecked;
+  std::vector<double> analytic = {}, numeric = {};  ///< empty if unchecked
+  std::string message = {};                         ///< why it is unchecked, or what was special
+};
+
+/// What one op's backward added to the gradient of one of its inputs.
+struct GraphContribution {
+  std::optional<std::size_t> consumer = {};  ///< the op's node; none if it is not of this graph
+  std::string op;                            ///< "mul"; "backward()" for the start at the result
+  std::vector<std::size_t> inputs = {};      ///< which inputs of the op: 0 and 1 in mul(x, x)
+  Tensor gradient;                           ///< float64
+  GraphCheck own = {};                       ///< held to differences of that op's forward alone
+};
+
+struct GraphInput {
+  std::optional<std::size_t> node = {};  ///< none for an input that was left out
+  bool constant = false;                 ///< no gradient goes this way: detach(), NoGrad, a number
+};
+
+struct GraphNode {
+  enum class Kind {
+    op,
+    leaf,
+    constant,
+    outside  ///< an op's result from before the run: its own graph is not shown
+  };
+  Kind kind = Kind::op;
+  std::string op;     ///< "matmul"; "leaf", "constant"
+  std::string name;   ///< what the user calls it, or ""
+  std::string scope;  ///< "h.0.attn"; a leaf has that of its first consumer
+  Tensor value;
+  std::vector<GraphInput> inputs = {};
+  std::vector<std::size_t> consumers = {};
+  std::optional<std::size_t> step = {};               ///< place in Graph::order
+  std::vector<GraphContribution> contributions = {};  ///< in the order in which they came
+  Tensor gathered = {};   ///< their sum, as the engine made it; undefined if none came
+  Tensor gradient = {};   ///< the same after hooks: what this node's own backward was given
+  GraphCheck whole = {};  ///< held to differences of the result
+};
+
+struct Graph {
+  std::string title;
+  std::vector<GraphNode> nodes;    ///< inputs before their consumers
+  std::size_t root = 0;            ///< the result
+  std::vector<std::size_t> order;  ///< nodes as the engine took them from its queue
+  std::size_t max_values = 16;
+  std::size_t max_bytes = 50'000'000;
+  std::vector<std::size_t> wrong() const;  ///< nodes with a check that found a wrong gradient
+};
+
+/// Runs f and its backward.  GraphError if the result has no graph, was computed before f ran, or
+/// has several elements and options.gradient does not say their gradient; ValueError if f is empty,
+/// returns nothing, or makes more than max_nodes nodes (before backward runs).  What f throws is
+/// passed on.
+Graph run_graph(const std::function<Tensor()>& f, const GraphOptions& options = {});
+
+/// The page.  ValueError, before anything is written, if it has more than max_bytes.
+std::string graph_html(const Graph& graph);
+void write_graph_html(const std::string& path, const Graph& graph);
+/// Both at once.  A path that cannot be a page's is refused before f runs.
+void write_graph_html(const std::string& path, const std::function<Tensor()>& f,
+                      const GraphOptions& options = {});
+/// For Graphviz: `dot -Tsvg graph.dot`.  Scopes are clusters.
+std::string graph_dot(const Graph& graph);
+/// Two tables: forward values, and the backward steps with what each contribution was.
+std::string to_string(const Graph& graph);
+
+/// How an op's backward makes the gradients of its inputs: g is the gradient of its output (the
+/// upstream gradient), y the output, a, b, c the inputs.
+struct GraphRule {
+  std::string_view op;
+  std::string_view value;             ///< "a ⊙ b"
+  std::vector<std::string_view> add;  ///< by input; the last stands for all that follow
+  std::string_view words;             ///< one sentence
+};
+/// The rule of an op of the catalogue (autograd/ops.hpp); null for others.
+const GraphRule* graph_rule(std::string_view op);
+
+}  // namespace xgrad::pages

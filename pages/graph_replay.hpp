@@ -1,0 +1,25 @@
+#pragma once
+// The ops of a recorded graph, run again at other values: what gradients are held to.
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/pages/graph.hpp>
+
+namespace xgrad::pages::detail {
+
+/// An op that ran: its event, and its node in the graph.
+struct RanOp {
+  const Trace::Event* event;
+  std::size_t node;
+};
+
+/// Fills in the checks of a graph.  `ops` in the order in which they ran; `seed` is the gradient of
+/// the result.  Ops of float32 are run in float64 where they can be.  Each contribution is held to
+/// the op's own forward.  Whole gradients, of leaves first, are held to the result as long as
+/// `work` lasts, in elements read and written.
+void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed,
+                     double work = 1e9);
+
+}  // namespace xgrad::pages::detail

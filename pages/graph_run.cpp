@@ -1,0 +1,274 @@
+// Recording: which nodes there are, and what really arrives at each of them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/pages/graph.hpp>
+#include <xgrad/pages/graph_replay.hpp>
+
+namespace xgrad::pages {
+namespace {
+
+using xgrad::detail::elements;
+
+// after - before, in float64.
+Tensor gain(const Tensor& after, const Tensor& before) {
+  std::vector<double> gained = elements(after);
+  if (before.defined()) {
+    const std::vector<double> was = elements(before);
+    for (std::size_t i = 0; i < gained.size(); ++i)
+      gained[i] -= was[i];
+  }
+  return reshape(Tensor(std::move(gained)), Dims(after.shape()));
+}
+
+class Recorder {
+ public:
+  explicit Recorder(const GraphOptions& options) : options_(options) {
+    graph_.title = options.title;
+  }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() { remove_hooks(); }
+
+  Graph run(const std::function<Tensor()>& f) {
+    check<ValueError>(f != nullptr, "graph: there is no function to run");
+    Trace trace([this](const Node& node, std::size_t input, const Tensor& gathered) {
+      on_backward(node, input, gathered);
+    });
+    const Tensor result = f();
+    check<ValueError>(result.defined(), "graph: the function returned an undefined Tensor");
+    events_ = trace.events();  // of backward's own there are more to come
+    check_result(result);
+    build(result);
+    backward(result);
+    graph_.max_values = options_.max_values;
+    graph_.max_bytes = options_.max_bytes;
+    if (options_.numeric)
+      detail::check_gradients(graph_, ops_, seed_);
+    return std::move(graph_);
+  }
+
+ private:
+  void check_result(const Tensor& result) const {
+    if (!result.requires_grad())
+      fail<GraphError>(
+          "graph: the result has no graph: nothing it was made of requires a gradient, or the "
+          "function runs under NoGrad");
+    if (!result.is_leaf() && !made_here(result))
+      fail<GraphError>(
+          "graph: the result was computed before the function ran: compute it within the function");
+    if (result.numel() != 1 && !options_.gradient.defined())
+      fail<GraphError>(
+          "graph: the result has shape {}: return one number, such as its sum() or a loss, or give "
+          "its gradient in the options",
+          to_string(result.shape()));
+    if (options_.gradient.defined())
+      result.impl().node->check_gradient(options_.gradient, "graph", 0);
+  }
+
+  bool made_here(const Tensor& result) const {
+    return std::ranges::any_of(
+        events_, [&](const Trace::Event& e) { return e.output.impl().node == result.impl().node; });
+  }
+
+  // ---- nodes ----
+
+  void build(const Tensor& result) {
+    for (const auto& [name, x] : options_.names) {
+      if (x.defined() && x.requires_grad())
+        name_of_node_.emplace(x.impl().node.get(), name);
+      else if (x.defined())
+        name_of_value_.emplace(x.impl().value.get(), name);
+    }
+    event_node_.resize(events_.size());
+    for (std::size_t e = 0; e < events_.size(); ++e) {
+      const Trace::Event& event = events_[e];
+      std::vector<GraphInput> inputs;
+      for (std::size_t i = 0; i < event.inputs.size(); ++i)
+        inputs.push_back(input(event, i));
+      GraphNode node{.op = event.op, .name = {}, .scope = event.scope, .value = event.output};
+      node.inputs = std::move(inputs);
+      event_node_[e] = add(std::move(node));
+      if (event.output.requires_grad())
+        by_node_.emplace(event.output.impl().node.get(), event_node_[e]);
+      ops_.push_back({&event, event_node_[e]});
+    }
+    graph_.root = from_outside(result, "");
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+      for (const GraphInput& in : graph_.nodes[i].inputs)
+        if (in.node) {
+          auto& consumers = graph_.nodes[*in.node].consumers;
+          if (consumers.empty() || consumers.back() != i)
+            consumers.push_back(i);
+        }
+  }
+
+  GraphInput input(const Trace::Event& event, std::size_t i) {
+    const Tensor& x = event.inputs[i];
+    if (!x.defined())
+      return {};
+    if (const auto maker = event.made_by[i]; maker && *maker < event_node_.size()) {
+      const Tensor& made = events_[*maker].output;
+      if (!x.requires_grad() || made.impl().node == x.impl().node)
+        return {event_node_[*maker], !x.requires_grad() || !event.output.requires_grad()};
+    }
+    return {from_outside(x, event.scope), !x.requires_grad() || !event.output.requires_grad()};
+  }
+
+  // The node of what no event made, or of a result.
+  std::size_t from_outside(const Tensor& x, const std::string& scope) {
+    const Node* const node = x.impl().node.get();
+    if (node != nullptr) {
+      if (const auto known = by_node_.find(node); known != by_node_.end())
+        return known->second;
+    } else if (const auto known = constants_.find(x.impl().value.get());
+               known != constants_.end()) {
+      return known->second;
+    }
+    using Kind = GraphNode::Kind;
+    const Kind kind = node == nullptr       ? Kind::constant
+                      : node->sequence == 0 ? Kind::leaf
+                                            : Kind::outside;
+    GraphNode made{.kind = kind,
+                   .op = kind == Kind::constant ? "constant" : node->op,
+                   .name = name_of(x),
+                   .scope = scope,
+                   .value = Saved(x).tensor()};
+    const std::size_t at = add(std::move(made));
+    if (node != nullptr)
+      by_node_.emplace(node, at);
+    else
+      constants_.emplace(x.impl().value.get(), at);
+    return at;
+  }
+
+  std::string name_of(const Tensor& x) const {
+    if (const auto at = name_of_node_.find(x.impl().node.get());
+        x.requires_grad() && at != name_of_node_.end())
+      return at->second;
+    const auto at = name_of_value_.find(x.impl().value.get());
+    return at == name_of_value_.end() ? std::string() : at->second;
+  }
+
+  std::size_t add(GraphNode node) {
+    if (graph_.nodes.size() >= options_.max_nodes)
+      fail<ValueError>(
+          "graph: more than {} nodes: take a shorter input, fewer steps or fewer layers, or let "
+          "one "
+          "part alone be the function; .max_nodes allows more",
+          options_.max_nodes);
+    graph_.nodes.push_back(std::move(node));
+    return graph_.nodes.size() - 1;
+  }
+
+  // ---- what happens in the backward run ----
+
+  void backward(const Tensor& result) {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Tensor x = graph_.nodes[i].value;
+      if (!x.requires_grad())
+        continue;
+      // The last hook sees what others have made of the gradient; then the node's turn has come.
+      hooks_.emplace_back(x, x.register_hook([this, i](const Tensor& gradient) {
+        graph_.nodes[i].gradient = gradient;
+        turn_[i] = ++clock_;
+        return Tensor();
+      }));
+    }
+    turn_.assign(graph_.nodes.size(), 0);
+    seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();
+    gather(graph_.root,
+           {.consumer = {}, .op = "backward()", .inputs = {}, .gradient = gain(seed_, {})}, seed_);
+    running_ = true;
+    leaf_gradients({result}, {.grad_outputs = {seed_}, .retain_graph = true});
+    running_ = false;
+    remove_hooks();
+    for (std::size_t i = 0; i < turn_.size(); ++i)
+      if (turn_[i] > 0)
+        graph_.order.push_back(i);
+    std::ranges::sort(graph_.order, {}, [this](std::size_t i) { return turn_[i]; });
+    for (std::size_t step = 0; step < graph_.order.size(); ++step)
+      graph_.nodes[graph_.order[step]].step = step;
+  }
+
+  void gather(std::size_t to, GraphContribution part, const Tensor& gathered) {
+    graph_.nodes[to].contributions.push_back(std::move(part));
+    graph_.nodes[to].gathered = gathered;
+  }
+
+  void on_backward(const Node& node, std::size_t input, const Tensor& gathered) {
+    const auto to = by_node_.find(node.inputs[input].get());
+    if (!running_ || to == by_node_.end())
+      return;
+    const auto from = by_node_.find(&node);
+    const auto consumer = from == by_node_.end() ? std::nullopt : std::optional(from->second);
+    GraphNode& receiver = graph_.nodes[to->second];
+    auto& parts = receiver.contributions;
+    // The inputs of mul(x, x) share one gradient, which came as one sum.
+    if (last_formula_ == &node && !parts.empty() && parts.back().consumer == consumer &&
+        parts.back().op == node.op && !parts.back().inputs.empty() &&
+        std::ranges::any_of(parts.back().inputs, [&](std::size_t other) {
+          return node.inputs[other] == node.inputs[input];
+        })) {
+      parts.back().inputs.push_back(input);
+      return;
+    }
+    last_formula_ = &node;
+    gather(to->second,
+           {.consumer = consumer,
+            .op = node.op,
+            .inputs = {input},
+            .gradient = gain(gathered, receiver.gathered)},
+           gathered);
+  }
+
+  void remove_hooks() {
+    for (auto& [x, id] : hooks_)
+      x.remove_hook(id);
+    hooks_.clear();
+  }
+
+  const GraphOptions& options_;
+  Graph graph_;
+  std::vector<Trace::Event> events_;
+  std::vector<detail::RanOp> ops_;
+  std::vector<std::size_t> event_node_;
+  std::unordered_map<const Node*, std::size_t> by_node_;
+  std::unordered_map<const Value*, std::size_t> constants_;
+  std::unordered_map<const Node*, std::string> name_of_node_;
+  std::unordered_map<const Value*, std::string> name_of_value_;
+  std::vector<std::pair<Tensor, std::size_t>> hooks_;
+  std::vector<std::size_t> turn_;
+  std::size_t clock_ = 0;
+  Tensor seed_;
+  bool running_ = false;
+  const Node* last_formula_ = nullptr;
+};
+
+}  // namespace
+
+Graph run_graph(const std::function<Tensor()>& f, const GraphOptions& options) {
+  return Recorder(options).run(f);
+}
+
+std::vector<std::size_t> Graph::wrong() const {
+  const auto is_wrong = [](const GraphCheck& check) {
+    return check.verdict == GraphCheck::Verdict::wrong;
+  };
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (is_wrong(nodes[i].whole) ||
+        std::ranges::any_of(nodes[i].contributions,
+                            [&](const GraphContribution& part) { return is_wrong(part.own); }))
+      found.push_back(i);
+  return found;
+}
+
+}  // namespace xgrad::pages

@@ -1,0 +1,201 @@
+// The graph as plain text and for Graphviz.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/pages/graph.hpp>
+#include <xgrad/pages/graph_numbers.hpp>
+
+namespace xgrad::pages {
+namespace detail {
+
+Shown shown(const Tensor& x, std::size_t max_values) {
+  constexpr std::size_t first = 4;
+  Shown s;
+  std::vector<double> values = xgrad::detail::elements(x);
+  s.count = values.size();
+  std::size_t finite = 0;
+  for (const double v : values) {
+    if (std::isnan(v)) {
+      ++s.nan;
+    } else if (std::isinf(v)) {
+      ++(v > 0 ? s.inf : s.minus_inf);
+    } else {
+      s.min = finite == 0 ? v : std::min(s.min, v);
+      s.max = finite == 0 ? v : std::max(s.max, v);
+      s.sum += v;
+      s.size += std::abs(v);
+      ++finite;
+    }
+  }
+  s.mean = finite == 0 ? 0 : s.sum / static_cast<double>(finite);
+  if (values.size() > max_values)
+    values.resize(std::min(first, max_values));
+  s.elements = std::move(values);
+  return s;
+}
+
+std::string to_text(const Shown& s, int digits) {
+  const auto number = [digits](double v) -> std::string {
+    return std::isnan(v) ? "nan" : fmt::format("{:.{}g}", v, digits);
+  };
+  if (s.whole()) {
+    std::vector<std::string> all;
+    for (const double v : s.elements)
+      all.push_back(number(v));
+    return s.count == 1 ? all[0] : fmt::format("[{}]", fmt::join(all, ", "));
+  }
+  std::string text =
+      s.nan + s.inf + s.minus_inf == s.count
+          ? "nothing finite"
+          : fmt::format("{} ... {}, mean {}", number(s.min), number(s.max), number(s.mean));
+  for (const auto& [n, what] : {std::pair(s.nan, "NaN"), {s.inf, "inf"}, {s.minus_inf, "-inf"}})
+    if (n > 0)
+      text += fmt::format(", {} {}", n, what);
+  return text;
+}
+
+}  // namespace detail
+
+namespace {
+
+using Kind = GraphNode::Kind;
+using Verdict = GraphCheck::Verdict;
+using Table = std::vector<std::array<std::string, 5>>;
+
+std::string in_columns(const Table& rows) {
+  std::array<std::size_t, 5> width{};
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < width.size(); ++c)
+      width[c] = std::max(width[c], row[c].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < width.size(); ++c)
+      line += c == 0 ? fmt::format("{:>{}}", row[c], width[c])
+                     : fmt::format("  {:<{}}", row[c], width[c]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string values_text(const Graph& graph, const Tensor& x) {
+  return x.defined() ? detail::to_text(detail::shown(x, graph.max_values)) : std::string();
+}
+
+// "mul 12", with what the user calls it: "leaf 3 w".
+std::string node_label(const Graph& graph, std::size_t i) {
+  const GraphNode& node = graph.nodes[i];
+  const std::string name = node.name.empty() ? std::string() : " " + printable_name(node.name);
+  return fmt::format("{} {}{}", printable_name(node.op), i + 1, name);
+}
+
+std::string verdict_text(const GraphCheck& check) {
+  if (check.verdict == Verdict::unchecked)
+    return {};
+  return check.verdict == Verdict::right
+             ? "numeric ok"
+             : fmt::format("WRONG: numeric {:.4g}", fmt::join(check.numeric, ", "));
+}
+
+// For Graphviz: in quotes, where a backslash and a quote are escaped and a line ends with \n.
+std::string dot_quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\')
+      out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+std::string to_string(const Graph& graph) {
+  Table values{{"node", "op", "inputs", "scope", "shape and value"}};
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    std::vector<std::string> inputs;
+    for (const GraphInput& in : node.inputs)
+      inputs.push_back(!in.node ? "-" : std::to_string(*in.node + 1) + (in.constant ? "c" : ""));
+    values.push_back(
+        {std::to_string(i + 1),
+         printable_name(node.op) + (node.name.empty() ? "" : " " + printable_name(node.name)),
+         fmt::format("{}", fmt::join(inputs, ", ")), printable_name(node.scope),
+         fmt::format("{} {}: {}", to_string(node.value.shape()),
+                     xgrad::to_string(node.value.dtype()), values_text(graph, node.value))});
+  }
+  Table steps{{"step", "node", "gradient", "from", ""}};
+  for (std::size_t step = 0; step < graph.order.size(); ++step) {
+    const std::size_t at = graph.order[step];
+    const GraphNode& node = graph.nodes[at];
+    std::string number = std::to_string(step + 1), name = node_label(graph, at),
+                gradient = values_text(graph, node.gradient), check = verdict_text(node.whole);
+    for (const GraphContribution& part : node.contributions) {
+      const std::string from =
+          part.consumer ? node_label(graph, *part.consumer) : printable_name(part.op);
+      const bool alone = node.contributions.size() == 1;
+      const std::string wrong =
+          part.own.verdict == Verdict::wrong ? "own backward " + verdict_text(part.own) : "";
+      steps.push_back({number, name, gradient,
+                       from + (alone ? "" : ": " + values_text(graph, part.gradient)),
+                       check + (check.empty() || wrong.empty() ? "" : "; ") + wrong});
+      number = name = gradient = check = "";
+    }
+  }
+  const std::size_t wrong = graph.wrong().size();
+  return printable(fmt::format(
+      "{}\n\nforward ({} nodes; c: taken as a constant)\n{}\nbackward ({} steps)\n{}{}",
+      printable_name(graph.title), graph.nodes.size(), in_columns(values), graph.order.size(),
+      in_columns(steps),
+      wrong == 0 ? ""
+                 : fmt::format("\n{} nodes have a gradient that differences contradict\n", wrong)));
+}
+
+std::string graph_dot(const Graph& graph) {
+  std::string text =
+      "digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n";
+  text += fmt::format("  label={};\n", dot_quoted(printable_name(graph.title)));
+  // A cluster for each scope that is named; deeper ones lie within.
+  std::map<std::string, std::vector<std::size_t>> members;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    members[graph.nodes[i].scope].push_back(i);
+  std::size_t cluster = 0;
+  for (const auto& [scope, nodes] : members) {
+    const std::string indent = scope.empty() ? "  " : "    ";
+    if (!scope.empty())
+      text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", cluster++,
+                          dot_quoted(printable_name(scope)));
+    for (const std::size_t i : nodes) {
+      const GraphNode& node = graph.nodes[i];
+      std::string lines =
+          fmt::format("{}\n{}", node_label(graph, i), to_string(node.value.shape()));
+      lines += "\nvalue " + values_text(graph, node.value);
+      if (node.step)
+        lines += fmt::format("\ngradient {} (step {})", values_text(graph, node.gradient),
+                             *node.step + 1);
+      const char* const style = node.kind == Kind::op ? "" : ", style=rounded";
+      text += fmt::format("{}n{} [label={}{}];\n", indent, i + 1, dot_quoted(lines), style);
+    }
+    if (!scope.empty())
+      text += "  }\n";
+  }
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const GraphInput& in : graph.nodes[i].inputs)
+      if (in.node)
+        text += fmt::format("  n{} -> n{}{};\n", *in.node + 1, i + 1,
+                            in.constant ? " [style=dashed]" : "");
+  return text + "}\n";
+}
+
+}  // namespace xgrad::pages

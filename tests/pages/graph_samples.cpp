@@ -1,0 +1,88 @@
+#include "pages/graph_samples.hpp"
+
+#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/module.hpp>
+#include <xgrad/nn/transformer_block.hpp>
+
+#include "helpers/tensors.hpp"
+
+namespace xgrad::testing {
+namespace {
+
+GraphSample small() {
+  const Tensor w = leaf({3}), b = leaf({0.5}), x = leaf({1, -2});
+  return {"small",
+          [=] {
+            const Tensor y = w * x + b;  // w and b are broadcast
+            return sum(y * y + tanh(y));
+          },
+          {.names = {{"w", w}, {"b", b}, {"x", x}}, .title = "Small"}};
+}
+
+GraphSample wrong() {
+  const Tensor w = leaf(3), x = leaf(2);
+  return {"wrong",
+          [=] { return wrong_square(w * x) + w; },
+          {.names = {{"w", w}, {"x", x}}, .title = "A planted mistake"}};
+}
+
+GraphSample layers() {
+  manual_seed(1);
+  const nn::TransformerBlock block(8, 2, 0, true);
+  const Tensor x = normal({1, 4, 8}, 1, DType::float32).requires_grad_();
+  pages::GraphOptions options{.names = nn::named_parameters(block), .title = "A block, decomposed"};
+  options.names.emplace_back("x", x);
+  return {"layers",
+          [=] {
+            const Decompose by_ordinary_ops;
+            const Scope scope("h", 0);
+            return mean(block(x) * block(x));
+          },
+          options};
+}
+
+GraphSample hostile_names() {
+  const Tensor w = leaf({1, 2}), v = leaf({1, 2});
+  return {"hostile",
+          [=] {
+            const Scope outer(hostile_text), inner("in.ner");
+            const Tensor y = record(
+                hostile_text, {w}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
+                [](Sink& sink) { sink.add(0, sink.gradient() * 2.0); });
+            return sum(y * log(v - 1.0)) + sum(v.detach() * w) +
+                   tensor(not_a_number, DType::float64);
+          },
+          {.names = {{hostile_text, w}}, .title = hostile_text}};
+}
+
+GraphSample large() {
+  const Tensor w = leaf(0.9);
+  return {"large",
+          [=] { return long_chain(w, 10'000); },
+          {.names = {{"w", w}}, .title = "10,000 nodes"}};
+}
+
+}  // namespace
+
+Tensor wrong_square(const Tensor& x) {
+  return record(
+      "wrong_square", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
+      [x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * x.tensor()); });
+}
+
+Tensor long_chain(const Tensor& w, std::size_t nodes) {
+  Tensor y = w;
+  for (std::size_t i = 0; 2 * i + 1 < nodes; ++i) {
+    const Scope layer("layer", i / 50);
+    y = i % 2 == 0 ? tanh(y * w) : sin(y + w);
+  }
+  return y;
+}
+
+std::vector<GraphSample> graph_samples() {
+  return {small(), wrong(), layers(), hostile_names(), large()};
+}
+
+}  // namespace xgrad::testing

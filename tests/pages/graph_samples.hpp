@@ -1,0 +1,27 @@
+#pragma once
+// Graphs that the tests of the graph page share; tests/pages/graph.py looks at their pages.
+
+#include <functional>
+#include <string>
+#include <vector>
+#include <xgrad/pages/graph.hpp>
+
+namespace xgrad::testing {
+
+struct GraphSample {
+  std::string name;
+  std::function<Tensor()> f;
+  pages::GraphOptions options;
+};
+
+/// A square whose backward forgets the 2.
+Tensor wrong_square(const Tensor& x);
+/// A chain of tanh and products on numbers, of about so many nodes.
+Tensor long_chain(const Tensor& w, std::size_t nodes);
+/// Names and scopes with all that HTML, DOT and terminals would obey.
+inline const std::string hostile_text = "</script><b>\" ' \\ {x} & \x1b[31m \u202e \u2028 \xff";
+
+/// small, wrong, layers, hostile, large.
+std::vector<GraphSample> graph_samples();
+
+}  // namespace xgrad::testing
