@@ -12,6 +12,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/io/svg.hpp>
+#include <xgrad/nn/sampling.hpp>
 
 #include "assets.hpp"
 #include "attention_parts.hpp"
@@ -87,6 +88,12 @@ std::string packed(const Tensor& x, const std::vector<double>& scores, bool caus
   return base64(kept);
 }
 
+/// With these the next token's distribution is compared.
+constexpr double sampled_temperature = 0.8, sampled_top_p = 0.9, sampled_min_p = 0.02;
+constexpr std::size_t sampled_top_k = 20;
+
+bool all_finite(const Tensor& x) { return summarize(x).all_finite(); }
+
 /// For each query, the sum of |x| over the keys that it sees.
 Tensor magnitudes(const Tensor& x) { return sum(abs(x), {-1}); }
 
@@ -114,7 +121,7 @@ JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
   return head;
 }
 
-JsonObject run_json(const AttentionRun& run) {
+JsonObject run_json(const AttentionRun& run, std::size_t position) {
   JsonArray layers;
   for (const AttentionLayer& layer : run.layers) {
     const bool causal = is_causal(layer);
@@ -135,7 +142,15 @@ JsonObject run_json(const AttentionRun& run) {
     const Tensor p = softmax(run.logits, -1);
     json.emplace_back("logits", base64(run.logits));
     json.emplace_back("classes", size_of(run.logits, 1));
-    json.emplace_back("largest", base64(amax(p, {-1})));  // the page computes them again
+    // The page computes these again.
+    json.emplace_back("largest", base64(amax(p, {-1})));
+    const Tensor at = select(run.logits, 0, static_cast<std::int64_t>(position));
+    if (all_finite(at))
+      json.emplace_back("sampled",
+                        base64(nn::next_token_probabilities(at, {.temperature = sampled_temperature,
+                                                                 .top_k = sampled_top_k,
+                                                                 .top_p = sampled_top_p,
+                                                                 .min_p = sampled_min_p})));
   }
   return json;
 }
@@ -191,10 +206,10 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
         "layers, heads or runs make it smaller",
         static_cast<double>(bytes) / 1e6, static_cast<double>(options.max_bytes) / 1e6);
   const AttentionLayer& first = runs.front().layers.front();
+  const std::size_t position = options.position.value_or(size_of(first.weights, 1) - 1);
   JsonArray all;
   for (const AttentionRun& run : runs)
-    all.push_back(run_json(run));
-  const std::size_t position = options.position.value_or(size_of(first.weights, 1) - 1);
+    all.push_back(run_json(run, std::min(position, size_of(run.logits, 0) - 1)));
   save(path,
        {.title = options.title,
         .body = fmt::format(
@@ -206,6 +221,10 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
                            {"classes", texts(options.classes)},
                            {"targets", counts(options.targets)},
                            {"position", position},
+                           {"sampled", JsonObject{{"temperature", sampled_temperature},
+                                                  {"topK", sampled_top_k},
+                                                  {"topP", sampled_top_p},
+                                                  {"minP", sampled_min_p}}},
                            {"runs", std::move(all)}},
         .scripts = {detail::attention_js, detail::attention_why_js},
         .styles = {detail::attention_css}});

@@ -203,6 +203,9 @@ function checkAll() {
     if (!run.logits) continue;
     const largest = floats(run.largest), V = run.classes;
     largest.forEach((p, i) => check(`${run.name} position ${i}: likeliest`, Math.max(...distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));
+    if (!run.sampled) continue;
+    const at = Math.min(data.position, run.logits.length / V - 1), drawn = distribution(run.logits.subarray(at * V, (at + 1) * V), data.sampled);
+    floats(run.sampled).forEach((p, c) => check(`${run.name} class ${c} after temperature, top-k, top-p, min-p`, drawn[c], p));
   }
   checked();
 }

@@ -65,8 +65,8 @@ def weight(page, layer, head, i, j, name="A"):
 
 def check_run(page):
     right, made = page.checks()
-    # 3 checkpoints, 6 heads, 3 numbers a query; 24 distributions
-    assert right == made == 3 * (6 * 3 * 24 + 24), (right, made)
+    # 3 checkpoints, 6 heads, 3 numbers a query; 24 distributions, one of them in full
+    assert right == made == 3 * (6 * 3 * 24 + 24 + len(set(HOSTILE))), (right, made)
     assert len(page.all(".head")) == 6
     tokens = page.js("return data.tokens")
     assert "".join(tokens) == HOSTILE[:24], tokens
