@@ -34,7 +34,7 @@ Answer judge_attention(const Work& work) {
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], false); };
   // All sizes are different, so that what is transposed shows; then equal.
   const Inputs rectangular = {random({2, 3, 4}, 1), random({2, 5, 4}, 2), random({2, 5, 6}, 3)};
-  const Inputs square = {random({2, 4, 4}, 1), random({2, 4, 4}, 2), random({2, 4, 4}, 3)};
+  const Inputs square = {random({2, 3, 3}, 1), random({2, 3, 3}, 2), random({2, 3, 3}, 3)};
   return ask({[&] { return judge_values("my_attention", f, right, square); },
               [&] {
                 return ask({[&] { return judge_values("my_attention", f, right, rectangular); },
