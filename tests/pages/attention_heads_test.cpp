@@ -53,6 +53,13 @@ TEST_CASE("labels of heads: a pattern that is there scores 1, chance scores 0", 
   CHECK(best(looks_at(12, 1, [](std::size_t) { return 0; })) == "first position");
   CHECK(best(looks_at(12, 1, [](std::size_t i) { return i < 2 ? 0 : i - 2; })) == "two back");
 
+  // Query 0 has no choice and says nothing.
+  double chance = 0;
+  for (std::size_t i = 1; i < 12; ++i)
+    chance += 1 / static_cast<double>(i + 1) / 11;
+  CHECK(scores(looks_at(12, 0.75, [](std::size_t) { return 0; })).at("first position") ==
+        Approx((0.75 - chance) / (1 - chance)));
+
   // Query i has i + 1 keys: w = 1 / (i + 1) is even, and says nothing of any one of them.
   std::vector<double> even;
   for (std::size_t i = 0; i < 12; ++i)
@@ -71,6 +78,7 @@ TEST_CASE("labels of heads: no more is said than the numbers hold", "[pages]") {
   CHECK(best(looks_at(12, 0.75, previous)) == "previous position");
   CHECK(best(looks_at(12, 0.4, previous)) == "no clear pattern");
   CHECK(best(looks_at(4, 1, previous)) == "no clear pattern");  // three queries have a choice
+  CHECK(scores(looks_at(4, 1, [](std::size_t) { return 0; })).count("first position") == 0);
   CHECK(pages::head_patterns(looks_at(1, 1, previous), {0}).empty());
   CHECK(best(looks_at(12, 1, [](std::size_t i) { return i * 7 % (i + 1); })) == "no clear pattern");
 

@@ -187,10 +187,10 @@ TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   const Tensor distance =
       -abs(arange(0, 4, 1, DType::float64) - reshape(arange(0, 4, 1, DType::float64), {4, 1}));
   const Tensor hidden = where(distance == -3.0, full_like(distance, -1e9), zeros_like(distance));
-  const auto found = [&](const Tensor& scores) {
+  const auto found = [&](const auto& scores) {
     return trace_attention([&] {
-             const Scope scope("mine");
-             return sum(pow2(einsum("bhts,bhsd->bhtd", {softmax(scores * 1.0, -1), v})));
+             const Tensor product = matmul(q, transpose(k, -2, -1));
+             return sum(pow2(matmul(softmax(scores(product), -1), v)));
            })
         .layers.at(0);
   };
@@ -205,8 +205,12 @@ TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   CHECK(traced.layers[0].scale == 0.5);
   check_scores(traced.layers[0]);
   REQUIRE(traced.layers[0].bias.defined());
-  CHECK_FALSE(found(relu(matmul(q, transpose(k, -2, -1)))).q.defined());
-  CHECK_FALSE(found(-pow2(matmul(q, transpose(k, -2, -1)))).q.defined());
+  const auto turned = found([&](const Tensor& x) { return distance - x * 0.5; });
+  CHECK(turned.scale == -0.5);
+  check_scores(turned);
+  CHECK_FALSE(found([&](const Tensor& x) { return where(distance == -1.0, 0.5, x); }).q.defined());
+  CHECK_FALSE(found([](const Tensor& x) { return relu(x); }).q.defined());
+  CHECK_FALSE(found([](const Tensor& x) { return -pow2(x); }).q.defined());
 
   // Softmax of logits, or over another dimension, is no attention; one that is used twice is one.
   const Tensor square_one = normal({4, 4}, 6).requires_grad_();
@@ -256,6 +260,9 @@ TEST_CASE("attention page: chosen layers and heads, and those that do not exist"
   check_same(select(some.layers[0].gradient, 0, 0), select(all.layers[1].gradient, 0, 2), 0);
   check_same(select(some.layers[0].q, 0, 1), select(all.layers[1].q, 0, 0), 0);
   CHECK(some.layers[0].loss_without[0] == all.layers[1].loss_without[2]);
+
+  const auto told = trace_attention(loss, {.tokens = {"a", "a", "a", "b", "a", "b"}});
+  CHECK(told.layers[0].patterns[0].size() == all.layers[0].patterns[0].size() + 1);
 
   const auto refused = [&](const pages::AttentionOptions& options, const char* why) {
     CHECK_THAT(message_of<ValueError>([&] { trace_attention(loss, options); }),
