@@ -23,7 +23,8 @@ def make_pages(folder):
     (folder / "text").write_text(HOSTILE * 60)
     subprocess.run([program, "train", "--data", "text", "--block-size", "24", "--batch-size", "4", "--n-layer", "2", "--n-head", "3", "--n-embd", "12",
                     "--max-iters", "30", "--warmup-iters", "2", "--lr-decay-iters", "30", "--learning-rate", "0.05", "--eval-interval", "10", "--eval-iters", "1",
-                    "--keep", "3", "--out", "run"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                    "--keep", "3", "--out", "run"], cwd=folder, check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     subprocess.run([program, "explain", "--checkpoint", "run", "--data", "text", "--length", "24", "--out", "run.html"], cwd=folder, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run([tests, "[.attention-page]"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
