@@ -205,12 +205,12 @@ TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   CHECK(traced.layers[0].scale == 0.5);
   check_scores(traced.layers[0]);
   REQUIRE(traced.layers[0].bias.defined());
-  const auto turned = found([&](const Tensor& x) { return distance - x * 0.5; });
+  const auto turned = found([&](const Tensor& s) { return distance - s * 0.5; });
   CHECK(turned.scale == -0.5);
   check_scores(turned);
-  CHECK_FALSE(found([&](const Tensor& x) { return where(distance == -1.0, 0.5, x); }).q.defined());
-  CHECK_FALSE(found([](const Tensor& x) { return relu(x); }).q.defined());
-  CHECK_FALSE(found([](const Tensor& x) { return -pow2(x); }).q.defined());
+  CHECK_FALSE(found([&](const Tensor& s) { return where(distance == -1.0, 0.5, s); }).q.defined());
+  CHECK_FALSE(found([](const Tensor& s) { return relu(s); }).q.defined());
+  CHECK_FALSE(found([](const Tensor& s) { return -pow2(s); }).q.defined());
 
   // Softmax of logits, or over another dimension, is no attention; one that is used twice is one.
   const Tensor square_one = normal({4, 4}, 6).requires_grad_();
