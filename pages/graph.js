@@ -62,6 +62,8 @@ const shape_text = (node) => (node.shape.length === 1 ? `(${node.shape[0]},)` : 
 // What control and direction characters there are in names is made visible.
 const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, "\ufffd");
 const title_of = (i) => `${visible(nodes[i].op)} ${i + 1}${nodes[i].name ? " " + visible(nodes[i].name) : ""}`;
+// In a row there is room for the end of a long name.
+const short_name = (name) => (name.length > 16 && name.split(".").length > 2 ? "…" + name.split(".").slice(-2).join(".") : name);
 const values = (x) => make("span", { class: "values" }, full(x));
 
 // ---- state ----
@@ -109,7 +111,7 @@ const graph = {
     const node = nodes[row];
     const near = nodes[chosen].inputs.some((input) => input >> 1 === row && input >= 0) ? "input" : consumers[chosen].includes(row) ? "consumer" : "";
     return make("div", { class: `row ${row === chosen ? "chosen" : near} ${state(row)}`, role: "option", "aria-selected": String(row === chosen), id: `n${row}`, "data-node": row, onclick: () => choose(row) },
-      make("span", {}, guilty.has(row) ? make("span", { class: "bad", title: "its own backward is wrong" }, "✗ ") : "", make("code", {}, visible(node.op)), " ", make("span", { class: "soft" }, String(row + 1)), node.name ? ` ${visible(node.name)}` : ""),
+      make("span", {}, guilty.has(row) ? make("span", { class: "bad", title: "its own backward is wrong" }, "✗ ") : "", make("code", {}, visible(node.op)), " ", make("span", { class: "soft" }, String(row + 1)), node.name ? make("span", { title: visible(node.name) }, ` ${visible(short_name(node.name))}`) : ""),
       make("span", { class: "soft shape" }, shape_text(node)),
       make("span", { class: "number value", title: "value" }, brief(node.value)),
       make("span", { class: "number gradient", title: "gradient" }, done(row) ? [wrong.has(row) ? make("span", { class: "bad" }, "✗ ") : "", `∂ ${brief(node.gradient)}`] : node.step === undefined ? "" : "·"));

@@ -1,11 +1,13 @@
 #include "pages/graph_samples.hpp"
 
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/transformer_block.hpp>
 
+#include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 
 namespace xgrad::testing {
@@ -83,6 +85,42 @@ Tensor long_chain(const Tensor& w, std::size_t nodes) {
 
 std::vector<GraphSample> graph_samples() {
   return {small(), wrong(), layers(), hostile_names(), large()};
+}
+
+void check_consistent(const pages::Graph& graph) {
+  for (std::size_t step = 0; step < graph.order.size(); ++step)
+    CHECK(graph.nodes[graph.order[step]].step == step);
+  for (const pages::GraphNode& node : graph.nodes) {
+    for (const pages::GraphInput& in : node.inputs)
+      if (in.node)
+        CHECK(&graph.nodes[*in.node] < &node);
+    if (!node.step) {
+      CHECK(node.contributions.empty());
+      continue;
+    }
+    std::vector<double> sum(static_cast<std::size_t>(node.value.numel()));
+    bool finite = true;  // inf - inf says nothing
+    for (const pages::GraphContribution& part : node.contributions) {
+      finite = finite && summarize(part.gradient).all_finite();
+      const std::vector<double> values = numbers(part.gradient);
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] += values[i];
+      if (part.consumer)
+        CHECK(graph.nodes[*part.consumer].step.value() < node.step.value());
+    }
+    if (finite)
+      CHECK(xgrad::detail::close(sum, numbers(node.gathered), 1e-5));
+  }
+}
+
+std::size_t checks_with(const pages::Graph& graph, pages::GraphCheck::Verdict verdict) {
+  std::size_t n = 0;
+  for (const pages::GraphNode& node : graph.nodes) {
+    n += node.step && node.whole.verdict == verdict ? 1 : 0;
+    for (const auto& part : node.contributions)
+      n += part.consumer && part.own.verdict == verdict ? 1 : 0;
+  }
+  return n;
 }
 
 }  // namespace xgrad::testing

@@ -1,6 +1,7 @@
 #pragma once
 // Graphs that the tests of the graph page share; tests/pages/graph.py looks at their pages.
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,5 +24,10 @@ inline const std::string hostile_text = "</script><b>\" ' \\ {x} & \x1b[31m \u20
 
 /// small, wrong, layers, hostile, large.
 std::vector<GraphSample> graph_samples();
+
+/// Checks what must hold of any graph that ran.
+void check_consistent(const pages::Graph& graph);
+/// How many checks of gradients have this verdict.
+std::size_t checks_with(const pages::Graph& graph, pages::GraphCheck::Verdict verdict);
 
 }  // namespace xgrad::testing

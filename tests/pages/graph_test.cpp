@@ -1,14 +1,11 @@
 #include <xgrad/pages/graph.hpp>
 
-#include <cstdlib>
 #include <regex>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/trace.hpp>
 
-#include "autograd/ops/catalogue.hpp"
-#include "autograd/ops/op_table.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
 #include "helpers/temporary_folder.hpp"
@@ -18,6 +15,8 @@
 using namespace xgrad;
 using pages::Graph;
 using pages::GraphNode;
+using xgrad::testing::check_consistent;
+using xgrad::testing::checks_with;
 using xgrad::testing::hostile_text;
 using xgrad::testing::wrong_square;
 using Verdict = pages::GraphCheck::Verdict;
@@ -38,43 +37,6 @@ const GraphNode& named(const Graph& graph, const std::string& name) {
       return node;
   FAIL("no node is called " << name);
   return graph.nodes[0];
-}
-
-// What must hold of any graph that ran.
-void check_consistent(const Graph& graph) {
-  for (std::size_t step = 0; step < graph.order.size(); ++step)
-    CHECK(graph.nodes[graph.order[step]].step == step);
-  for (const GraphNode& node : graph.nodes) {
-    for (const pages::GraphInput& in : node.inputs)
-      if (in.node)
-        CHECK(&graph.nodes[*in.node] < &node);
-    if (!node.step) {
-      CHECK(node.contributions.empty());
-      continue;
-    }
-    std::vector<double> sum(static_cast<std::size_t>(node.value.numel()));
-    bool finite = true;  // inf - inf says nothing
-    for (const pages::GraphContribution& part : node.contributions) {
-      finite = finite && summarize(part.gradient).all_finite();
-      const std::vector<double> values = numbers(part.gradient);
-      for (std::size_t i = 0; i < sum.size(); ++i)
-        sum[i] += values[i];
-      if (part.consumer)
-        CHECK(graph.nodes[*part.consumer].step.value() < node.step.value());
-    }
-    if (finite)
-      CHECK(detail::close(sum, numbers(node.gathered), 1e-5));
-  }
-}
-
-std::size_t checks_with(const Graph& graph, Verdict verdict) {
-  std::size_t n = 0;
-  for (const GraphNode& node : graph.nodes) {
-    n += node.step && node.whole.verdict == verdict ? 1 : 0;
-    for (const auto& part : node.contributions)
-      n += part.consumer && part.own.verdict == verdict ? 1 : 0;
-  }
-  return n;
 }
 
 }  // namespace
@@ -408,64 +370,4 @@ TEST_CASE("graph: large Tensors are summed up", "[pages][graph]") {
   CHECK_THAT(to_string(graph), ContainsSubstring(" ... "));
   CHECK_THAT(pages::graph_html(graph), ContainsSubstring("\"mean\":"));
   CHECK(graph.nodes[0].whole.verdict == Verdict::right);
-}
-
-TEST_CASE("graph: every op has a rule", "[pages][graph]") {
-  for (const std::string& op : testing::differentiable_ops()) {
-    INFO(op);
-    const pages::GraphRule* const rule = pages::graph_rule(op);
-    REQUIRE(rule != nullptr);
-    CHECK_FALSE(rule->value.empty());
-    CHECK_FALSE(rule->words.empty());
-    CHECK_FALSE(rule->add.empty());
-  }
-  CHECK(pages::graph_rule("wrong_square") == nullptr);
-}
-
-TEST_CASE("graph: each op of the table has a rule, and differences agree", "[pages][graph]") {
-  using namespace xgrad::testing;
-  std::set<std::string> ops;
-  std::size_t checked = 0;
-  for (const auto& rows : {elementwise_rows(), reduce_rows(), matmul_rows(), shape_rows(),
-                           index_rows(), softmax_rows(), loss_rows(), attention_rows()})
-    for (const Row& row : rows)
-      for (const Sample& sample : row.samples) {
-        std::vector<Tensor> inputs;
-        Size elements = 0;
-        for (const Tensor& x : sample.inputs) {
-          elements += x.defined() ? x.numel() : 0;
-          inputs.push_back(x.defined() ? x.detach().requires_grad_() : x);
-        }
-        if (!sample.differentiable || elements == 0 || elements > 300)
-          continue;
-        INFO(row.op << ": " << sample.name);
-        const Graph graph = pages::run_graph(
-            [&] {
-              const Tensor y = sample.f(inputs);
-              return y.requires_grad() ? sum(y * y)
-                                       : sum(*std::ranges::find_if(inputs, &Tensor::defined));
-            },
-            {.max_nodes = 500});
-        check_consistent(graph);
-        INFO(to_string(graph));
-        CHECK(graph.wrong().empty());
-        for (const GraphNode& node : graph.nodes)
-          if (node.kind == GraphNode::Kind::op) {
-            ops.insert(node.op);
-            INFO(node.op);
-            CHECK(pages::graph_rule(node.op) != nullptr);
-          }
-        checked += checks_with(graph, Verdict::right);
-      }
-  CHECK(ops.size() >= 85);
-  CHECK(checked > 1000);
-}
-
-// What tests/pages/graph.py opens.
-TEST_CASE("graph: pages for a browser", "[.graph-pages]") {
-  const char* const folder = std::getenv("XGRAD_PAGES");
-  REQUIRE(folder != nullptr);
-  for (const testing::GraphSample& sample : testing::graph_samples())
-    pages::write_graph_html(std::string(folder) + "/" + sample.name + ".html", sample.f,
-                            sample.options);
 }
