@@ -1,4 +1,4 @@
-// Stage 2: a graph.
+// Stage 2: a graph.  With the name of a file it is drawn there as a page: learn_02 graph.html
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 
 using namespace xgrad;
 
-int main() {
+int main(int argc, char** argv) {
   Tensor a = scalar(2, DType::float64).requires_grad_();
   Tensor b = scalar(3, DType::float64).requires_grad_();
 
@@ -35,4 +35,9 @@ int main() {
   a.zero_grad();
   (a * b).backward();
   fmt::print("cleared before it: {:.4f}\n", a.grad().item());
+
+  // The same graph as a page to look at, which goes backward step by step.
+  if (argc > 1)
+    pages::write_graph_html(argv[1], [&] { return a * b + sin(a); },
+                            {.names = {{"a", a}, {"b", b}}});
 }
