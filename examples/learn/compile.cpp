@@ -55,6 +55,8 @@ const std::vector<Meaning> meanings = {
     {"template instantiation depth|recursive template|constexpr.* limit|constexpr.*exceeded",
      "the compiler was sent into a computation without end"},
     {"missing terminating", "a quotation mark is missing"},
+    {"nested depth|nested too deeply",
+     "the file includes itself, or a chain of files leads back to it"},
     {"", "the compiler does not understand this line"},
 };
 
