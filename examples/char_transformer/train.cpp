@@ -229,7 +229,10 @@ void Run::save_missing_best() {
   saves_.save_best();
 }
 
+/// Of steps that were made.
 void Run::write_report() {
+  if (steps_ == 0)
+    return;
   if (const std::string why = report_of(run_dir_.path(), options_); !why.empty())
     progress_.warn(fmt::format("no report: {}", why));
 }
