@@ -25,10 +25,10 @@ endif()
 if(XGRAD_FUZZ)
   target_compile_options(xgrad_flags INTERFACE -fsanitize=fuzzer-no-link)  # the program itself: fuzz/CMakeLists.txt
 endif()
-# Compiles a few sources of a target as one: each parses and instantiates much the same.  Not where precompiled
-# headers are off, which the sanitizer builds are to show that each source stands alone.
+# Compiles a few sources of a target as one: each parses and instantiates much the same.  Where precompiled headers are
+# off, only those of the tests: the sanitizer builds are to show that each source of the library and the examples stands alone.
 function(xgrad_together target)
-  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS OR target STREQUAL xgrad_tests)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
   endif()
 endfunction()
