@@ -7,7 +7,8 @@
 //   std::cout << to_string(pages::run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
 //
 // The page goes through the backward pass step by step, in the engine's order.  The run is a real
-// one: forward under a Trace, then backward, with hooks.  No grad() changes.
+// one: forward under a Trace, then backward, with hooks.  No grad() changes.  While it runs, no other
+// thread may differentiate what shares leaves with it.
 
 #include <cstddef>
 #include <functional>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,8 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 
+#include "output.hpp"
+#include "run_dir.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -101,6 +104,11 @@ Characters characters_of(const SafetensorsFile& file, const std::string& data) {
 }  // namespace
 
 void export_model(const ExportOptions& options) {
+  if (is_checkpoint_name(std::filesystem::path(options.out).filename().string()))
+    throw FileError(fmt::format(
+        "--out {}: that is what runs call their checkpoints, and weights alone cannot be gone on "
+        "with; another name is needed",
+        xgrad::printable_name(options.out)));
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.checkpoint);
   const Notes notes = read_notes(checkpoint);
   check_finite(checkpoint.model, options.checkpoint);
@@ -111,7 +119,7 @@ void export_model(const ExportOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {"characters", xgrad::data::encode_utf8(notes.characters.list())}};
   xgrad::io::save_safetensors(options.out, file);
-  fmt::print("{} tensors are in {}.\n", file.tensors.size(), options.out);
+  say(fmt::format("{} tensors are in {}.\n", file.tensors.size(), options.out));
 }
 
 void import_model(const ImportOptions& options) {
@@ -141,12 +149,12 @@ void import_model(const ImportOptions& options) {
         options.out, model, optimizer,
         {.user = to_json(Notes{.config = to_json(config), .characters = characters})});
     if (!converted.empty())
-      fmt::print("Converted: {}.\n", converted);
+      say(fmt::format("Converted: {}.\n", converted));
   } catch (const xgrad::ValueError& error) {  // the sizes
     throw FileError(fmt::format("{}: {}", file.path(), error.what()));
   }
-  fmt::print("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
-             config.n_head, config.n_embd, options.out);
+  say(fmt::format("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
+                  config.n_head, config.n_embd, options.out));
 }
 
 }  // namespace char_transformer

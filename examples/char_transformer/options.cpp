@@ -205,8 +205,8 @@ Command parse_command(int argc, const char* const* argv) {
 
   GraphOptions graph;
   std::string graph_prompt;
-  Flags graph_flags = line.command(
-      "graph", "write a page that goes through a model's backward pass, step by step");
+  Flags graph_flags =
+      line.command("graph", "write a page that goes through a model's backward pass, step by step");
   graph_flags.path("--checkpoint", graph.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
   graph_flags.text("--prompt", graph_prompt, "TEXT",
                    "what the loss is of, a few characters [what the model writes by itself]");
@@ -338,8 +338,16 @@ Command parse_command(int argc, const char* const* argv) {
     need("--checkpoint", graph.checkpoint);
     if (graph_flags.given("--prompt"))
       graph.prompt = graph_prompt;
-    if (graph.format == "html" && !graph.out.empty() && !graph.out.ends_with(".html"))
-      line.refuse(fmt::format("--out {}: a page's name ends in .html", graph.out));
+    const bool page = graph.format == "html", dot = graph.format == "dot";
+    if (const char* const ending = page  ? ".html"
+                                   : dot ? ".dot"
+                                         : ".txt";
+        !graph.out.empty() && !graph.out.ends_with(ending))
+      line.refuse(fmt::format("--out {}: {} name ends in {}", graph.out,
+                              page  ? "a page's"
+                              : dot ? "a graph's"
+                                    : "a text's",
+                              ending));
     return graph;
   }
   if (export_flags.given()) {

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <regex>
+#include <string_view>
 #include <system_error>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
@@ -97,6 +99,11 @@ std::uint64_t step_of(const std::string& checkpoint) {
   return step;
 }
 
+/// What training writes beside checkpoints.
+constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
+                                                        "samples.jsonl", "environment.json",
+                                                        "report.html",   "trace.json"};
+
 /// Throws FileError if the folder holds more than it may.
 void RunDir::check() const {
   if (holds_ == Holds::run)
@@ -105,7 +112,7 @@ void RunDir::check() const {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(path_, none)) {
     const std::string name = entry.path().filename().string();
-    if (!is_checkpoint_name(name) && name != "config.json" && name != "metrics.jsonl")
+    if (!is_checkpoint_name(name) && std::ranges::find(runs_files, name) == runs_files.end())
       continue;
     if (saved)
       throw FileError(

@@ -373,7 +373,8 @@ int train(const TrainOptions& options, const World& world) {
     describe(*start, training, signals, [](const std::string& label, const std::string& text) {
       say(labelled(label, text));  // here it is the result
     });
-    return 0;
+    const int signal = signals.received();
+    return signal == 0 ? 0 : 128 + signal;
   }
   const int code = Run(*start, training).go();
   xgrad::parallel::end_together();

@@ -163,7 +163,8 @@ std::string explain_errors(const std::string& said, const std::string& source,
 
 std::string compile(const std::string& source, const std::string& library,
                     const std::string& folder, double seconds) {
-  const std::vector<std::string> words = {LEARN_COMPILER, "@" LEARN_FLAGS, source, "-o", library};
+  const std::vector<std::string> words = {LEARN_COMPILER, "@" LEARN_FLAGS, "-x", "c++",  source,
+                                          "-x",           "none",          "-o", library};
   std::vector<char*> argv;
   for (const std::string& word : words)
     argv.push_back(const_cast<char*>(word.c_str()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <xgrad/autograd/check/function_checks.hpp>
 
 #include "learn/judge.hpp"
@@ -105,26 +106,44 @@ Answer judge_causal(const Work& work) {
        },
        [&] {
          return judge_values("attention", attention, without_bias, {in[0], in[1]});
+       },
+       [&] {
+         return judge_gradient("attention", attention, {in[0], in[1]});
        }});
 }
+
+namespace {
+
+// The weights in `reference`.
+Tensor weights_of_reference(const Inputs& in) {
+  using namespace exercise;
+  const auto parts = chunk(linear(in[0], in[1]), 3, -1);
+  const Tensor q = split_heads(parts[0]), k = split_heads(parts[1]);
+  return softmax(hide_future(matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D})), -1);
+}
+
+Answer nothing_dropped(const char* name) {
+  return {false,
+          fmt::format("{}: nothing is dropped: with p = 0.2 the values are those of p = 0", name)};
+}
+
+}  // namespace
 
 Answer judge_dropout(const Work& work) {
   auto* const weights = work.find<decltype(::attention_weights)>("attention_weights");
   const Inputs in = inputs();
   const Answer mean = answer(check_dropout_mean([&] { return weights(in, 0.2); }, weights(in, 0)));
-  const auto sums = [&](const Inputs& x) { return sum(weights(x, 0), {-1}); };
-  const auto ones_of = [](const Inputs& x) {
-    return 0 * sum(x[0]) + ones({4, 2, 3}, DType::float64);
-  };
+  const auto without = [&](const Inputs& x) { return weights(x, 0); };
   if (!mean.right)
     return mean;
   if (all(weights(in, 0.2) == weights(in, 0)))
-    return {false,
-            "attention_weights: nothing is dropped: with p = 0.2 the weights are those of "
-            "p = 0"};
+    return nothing_dropped("attention_weights");
   return ask({[&] {
-                return judge_values("attention_weights (their sum over the keys, with p = 0)", sums,
-                                    ones_of, {in[0], in[1]});
+                return judge_values("attention_weights with p = 0", without, weights_of_reference,
+                                    {in[0], in[1]});
+              },
+              [&] {
+                return judge_gradient("attention_weights", without, {in[0], in[1]});
               },
               [&] { return mean; }});
 }
@@ -144,15 +163,19 @@ Answer judge_dropped(const Work& work) {
                                          "would have seen nothing."
                                        : "")};
   }
-  return ask({[&] {
-                return judge_values("dropped_attention with p = 0",
-                                    [&](const Inputs& x) { return attention(x, 0); }, without_bias,
-                                    {in[0], in[1]});
-              },
-              [&] {
-                return answer(
-                    check_dropout_mean([&] { return attention(in, 0.2); }, attention(in, 0)));
-              }});
+  if (all(attention(in, 0.2) == attention(in, 0)))
+    return nothing_dropped("dropped_attention");
+  const auto without = [&](const Inputs& x) { return attention(x, 0); };
+  return ask(
+      {[&] {
+         return judge_values("dropped_attention with p = 0", without, without_bias, {in[0], in[1]});
+       },
+       [&] {
+         return judge_gradient("dropped_attention", without, {in[0], in[1]});
+       },
+       [&] {
+         return answer(check_dropout_mean([&] { return attention(in, 0.2); }, attention(in, 0)));
+       }});
 }
 
 }  // namespace learn

@@ -47,6 +47,8 @@ TEST_CASE("char_transformer: a model that is exported and imported is the same")
   const std::string model = folder / "model.safetensors";
   const Result exported = run_well(folder, {"export", "--checkpoint", folder.checkpoint});
   CHECK_THAT(exported.out, ContainsSubstring("tensors are in model.safetensors"));
+  check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", folder.checkpoint},
+                1, {"--out", "that is what runs call their checkpoints"});
   const io::TensorFile file = io::load_safetensors(model);
   const io::Checkpoint checkpoint = io::load_checkpoint(folder / folder.checkpoint);
   CHECK(file.tensors.size() == checkpoint.model.size());

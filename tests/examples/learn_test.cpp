@@ -154,3 +154,21 @@ TEST_CASE("learn check 11.9 to 11.12: the forward is wrong", "[learn]") {
   check_layer("11.11", "mistakes/11_dropout");
   check_layer("11.12", "mistakes/12_dropout_mask");
 }
+TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended", "[learn]") {
+  const auto check_mistake = [](const std::string& stage, const std::string& name,
+                                const std::string& from, const std::string& to,
+                                const std::string& says) {
+    const TemporaryFolder folder;
+    std::string text = solution_text(folder, "mistakes/" + name);
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    check_answer(check_text(folder, stage, text), false, says);
+  };
+  check_mistake("11.11", "11_dropout", "softmax(hide_future(scores), -1)", "softmax(scores, -1)",
+                "attention_weights with p = 0");
+  check_mistake("11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p)",
+                "softmax(hide_future(scores), -1)", "nothing is dropped");
+  check_mistake("11.12", "12_dropout_mask", "split_heads(parts[2])",
+                "split_heads(parts[2].detach())", "dropped_attention");
+}
