@@ -40,9 +40,12 @@ TEST_CASE("char_transformer: a run leaves its report, and one that is stopped", 
 
 TEST_CASE("char_transformer: a report that cannot be written costs nothing else", "[report]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "good"}));
+  for (const char* const name : {"good", "run"})
+    run_well(folder, tiny_train({"--out", name}));
+  run_well(folder, {"train", "--resume", "good", "--max-iters", "50"});
+  fs::remove(folder / "run/report.html");
   fs::create_directories(folder / "run/report.html/in the way");
-  const Result result = run(folder, tiny_train({"--out", "run"}));
+  const Result result = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
   CHECK(result.code == 0);
   CHECK_THAT(result.err, ContainsSubstring("no report: run/report.html: renaming failed"));
   CHECK(read_bytes(folder / "run/checkpoint.safetensors") ==
