@@ -11,7 +11,18 @@ import re
 import tempfile
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
+
+
+def unhurried(test, *arguments):
+    """Runs a test, and again where an element was drawn anew between being found and being read."""
+    for _ in range(4):
+        try:
+            return test(*arguments)
+        except StaleElementReferenceException:
+            pass
+    return test(*arguments)
 
 
 class Page:

@@ -202,7 +202,7 @@ def main():
         environment = dict(os.environ, XGRAD_PAGES=name)
         subprocess.run([sys.argv[1], "[.graph-pages]"], env=environment, check=True, stdout=subprocess.DEVNULL)
         for test in (small, wrong, layers, hostile, large):
-            test(pathlib.Path(name))
+            browser.unhurried(test, pathlib.Path(name))
             print(f"{test.__name__}: ok", flush=True)
 
 
