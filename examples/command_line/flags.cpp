@@ -7,8 +7,11 @@
 #include <charconv>
 #include <concepts>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "command_line.hpp"
 #include "table.hpp"
@@ -94,6 +97,33 @@ bool text_of_number(const Json& value, std::string& text) {
 
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+// Takes one of the choices.
+auto one_of(const std::string& flag, std::string& target, const std::vector<std::string>& choices,
+            const std::string& rule) {
+  return [&target, flag, choices, rule](const std::string& given) {
+    if (std::ranges::count(choices, given) == 0)
+      refuse(flag, rule, given);
+    target = given;
+  };
+}
+
+// A number in a range, for a T or an optional one.  What nobody could give stands for none.
+template <class T, class Target>
+Row number_row(const std::string& flag, Target& target, Range<T> range, const std::string& help) {
+  return {.flag = flag,
+          .type = std::integral<T> ? "N" : "X",
+          .help = help,
+          .rule = to_string(range),
+          .text_of = std::integral<T> ? text_of_integer : text_of_number,
+          .read = [&target, flag,
+                   range](const std::string& given) { target = read_number(flag, range, given); },
+          .write =
+              [&target, range] {
+                const std::optional<T> value = target;
+                return value && range.contains(*value) ? Json(*value) : Json(nullptr);
+              }};
+}
+
 }  // namespace
 
 void Flags::path(const std::string& flag, std::string& target, const char* type,
@@ -148,12 +178,7 @@ void Flags::choice(const std::string& flag, std::string& target,
        .completes = Completes::words,
        .words = choices,
        .text_of = text_of_string,
-       .read =
-           [&target, flag, choices, rule](const std::string& given) {
-             if (std::ranges::count(choices, given) == 0)
-               refuse(flag, rule, given);
-             target = given;
-           },
+       .read = one_of(flag, target, choices, rule),
        .write = [&target] { return Json(target); }});
 }
 
@@ -178,41 +203,17 @@ void Flags::boolean(const std::string& flag, bool& target, const std::string& he
 
 void Flags::number(const std::string& flag, std::size_t& target, Range<std::size_t> range,
                    const std::string& help) {
-  add({.flag = flag,
-       .type = "N",
-       .help = help,
-       .rule = to_string(range),
-       .text_of = text_of_integer,
-       .read = [&target, flag,
-                range](const std::string& given) { target = read_number(flag, range, given); },
-       // A number that nobody could give stands for none.
-       .write = [&target,
-                 range] { return range.contains(target) ? Json(target) : Json(nullptr); }});
+  add(number_row(flag, target, range, help));
 }
 
 void Flags::number(const std::string& flag, double& target, Range<double> range,
                    const std::string& help) {
-  add({.flag = flag,
-       .type = "X",
-       .help = help,
-       .rule = to_string(range),
-       .text_of = text_of_number,
-       .read = [&target, flag,
-                range](const std::string& given) { target = read_number(flag, range, given); },
-       .write = [&target,
-                 range] { return range.contains(target) ? Json(target) : Json(nullptr); }});
+  add(number_row(flag, target, range, help));
 }
 
 void Flags::number(const std::string& flag, std::optional<std::size_t>& target,
                    Range<std::size_t> range, const std::string& help) {
-  add({.flag = flag,
-       .type = "N",
-       .help = help,
-       .rule = to_string(range),
-       .text_of = text_of_integer,
-       .read = [&target, flag,
-                range](const std::string& given) { target = read_number(flag, range, given); },
-       .write = [&target] { return target ? Json(*target) : Json(nullptr); }});
+  add(number_row(flag, target, range, help));
 }
 
 void Flags::argument(const std::string& name, std::string& target,
@@ -224,11 +225,7 @@ void Flags::argument(const std::string& name, std::string& target,
        .required = true,
        .completes = Completes::words,
        .words = choices,
-       .read = [&target, name, choices, rule](const std::string& given) {
-         if (std::ranges::count(choices, given) == 0)
-           refuse(name, rule, given);
-         target = given;
-       }});
+       .read = one_of(name, target, choices, rule)});
 }
 
 }  // namespace command_line

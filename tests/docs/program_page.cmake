@@ -60,10 +60,9 @@ while(TRUE)
     if(UPDATE)
       set(block "\n${printed}")
     endif()
-    # Numbers as small as rounding errors are others on another processor.
-    set(small "[0-9.]+e-(0[7-9]|1[0-9])")
-    string(REGEX REPLACE "${small}" "tiny" shown "${block}")
-    string(REGEX REPLACE "${small}" "tiny" expected "\n${printed}")
+    # How large gradcheck's rounding errors are depends on the processor.
+    string(REGEX REPLACE "largest error [0-9.e-]+" "largest error" shown "${block}")
+    string(REGEX REPLACE "largest error [0-9.e-]+" "largest error" expected "\n${printed}")
     if(NOT UPDATE AND NOT shown STREQUAL expected)
       message(FATAL_ERROR "${PAGE} shows${block}\n\nwhere the program prints\n${printed}\n\n(the target learn_pages writes it anew)")
     endif()

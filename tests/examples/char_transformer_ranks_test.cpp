@@ -117,14 +117,14 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
   };
   run_well(folder, arguments("alone"));
   const std::string expected = of_run(folder / "alone");
-  for (const bool killed : {false, true}) {
-    CAPTURE(killed);
+  for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
+    CAPTURE(signal);
     {
       Process process(
           folder, [] {}, ranks(3, arguments("run")));
       wait_until(
           [&] { return process.ended() || fs::exists(folder / "run/checkpoint.safetensors"); });
-      if (killed) {
+      if (signal == SIGKILL) {  // one rank alone
         std::ifstream children("/proc/" + std::to_string(process.id()) + "/task/" +
                                std::to_string(process.id()) + "/children");
         pid_t child = 0, last = 0;
@@ -133,15 +133,17 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
         REQUIRE(last != 0);
         ::kill(last, SIGKILL);
       } else {
-        process.signal(SIGTERM);
+        process.signal(signal);
       }
       const Result result = process.wait();
       INFO(result.out << result.err);
       CHECK(result.code != 0);
-      if (!killed)
-        CHECK(count_of(result.err, "Stopped by SIGTERM") == 1);
+      // After SIGTERM Open MPI leaves a second, which on a busy machine may not do.
+      if (signal == SIGUSR1)
+        CHECK(count_of(result.err, "Stopped by SIGUSR1") == 1);
     }
-    const Result result = run_ranks(folder, ranks(killed ? 8 : 2, {"train", "--resume", "run"}));
+    const Result result =
+        run_ranks(folder, ranks(signal == SIGKILL ? 8 : 2, {"train", "--resume", "run"}));
     INFO(result.out << result.err);
     CHECK(result.code == 0);
     CHECK(of_run(folder / "run") == expected);

@@ -11,18 +11,7 @@ import re
 import tempfile
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
-
-
-def unhurried(test, *arguments):
-    """Runs a test, and again where an element was drawn anew between being found and being read."""
-    for _ in range(4):
-        try:
-            return test(*arguments)
-        except StaleElementReferenceException:
-            pass
-    return test(*arguments)
 
 
 class Page:
@@ -76,6 +65,10 @@ class Page:
 
     def find(self, css):
         return self.driver.find_element("css selector", css)
+
+    def attribute(self, css, name):
+        """In one step: an element may be drawn anew between being found and being read."""
+        return self.js("return document.querySelector(arguments[0]).getAttribute(arguments[1])", css, name)
 
     def all(self, css):
         return self.driver.find_elements("css selector", css)
