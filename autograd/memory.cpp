@@ -70,12 +70,35 @@ struct Blocks {
   }
 };
 
+// Together with what is in use, hardly more is kept than has been in use at a time.  An eighth
+// more, because blocks of one size do not serve for another: so a program that makes the same
+// arrays again and again asks the system for none, and one that does not holds little more than it
+// needed.
+struct Bounded : Blocks {
+  std::size_t used = 0, most_used = 0;
+
+  std::size_t most() const { return most_used + most_used / 8; }
+  void count(SizeClass size) {
+    used += size.bytes;
+    most_used = std::max(most_used, used);
+  }
+  // Whether it kept a block that is given back.
+  bool keeps(SizeClass size, void* block) {
+    used -= std::min(used, size.bytes);
+    if (kept + used + size.bytes > most())
+      return false;
+    keep(size, block);
+    return true;
+  }
+};
+
 // ---- small blocks: each thread keeps its own ----
 
 constexpr std::size_t largest_small = 16384;
 constexpr std::size_t most_small = std::size_t{64} << 20;  // bytes a thread may keep
 
-struct Cache : Blocks {
+// A thread that frees what others made keeps no more of it than it makes itself.
+struct Cache : Bounded {
   ~Cache();
 };
 
@@ -100,14 +123,8 @@ Cache* live_cache() {
 
 // ---- large blocks: kept for all threads, since one makes gradients and another frees them ----
 
-// Together with what is in use, hardly more is kept than has been in use at a time.  An eighth
-// more, because blocks of one size do not serve for another: so a program that makes the same
-// arrays again and again asks the system for none, and one that does not holds little more than it
-// needed.
-struct Store : Blocks {
+struct Store : Bounded {
   std::mutex mutex;
-  std::size_t used = 0, most_used = 0;
-  std::size_t most() const { return most_used + most_used / 8; }
 };
 
 // There before and after all else: a Tensor with static storage may need it.
@@ -139,23 +156,25 @@ void* allocate_bytes(std::size_t bytes) {
     return ::operator new(bytes, alignment);
   const SizeClass size = size_class(bytes);
   if (bytes <= largest_small) {
-    if (Cache* const c = live_cache())
-      if (void* const block = c->take(size))
-        return block;
-    return from_system(size.bytes);
+    Cache* const c = live_cache();
+    void* block = c != nullptr ? c->take(size) : nullptr;
+    if (block == nullptr)
+      block = from_system(size.bytes);
+    if (c != nullptr)
+      c->count(size);
+    return block;
   }
   {
     const std::lock_guard lock(store.mutex);
     if (void* const block = store.take(size)) {
-      store.used += size.bytes;
+      store.count(size);
       return block;
     }
     store.shrink(store.most() - std::min(store.most(), store.used + size.bytes));
   }
   void* const block = from_system(size.bytes);
   const std::lock_guard lock(store.mutex);
-  store.used += size.bytes;
-  store.most_used = std::max(store.most_used, store.used);
+  store.count(size);
   return block;
 }
 
@@ -163,13 +182,13 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
   if (block != nullptr && keep_blocks) {
     const SizeClass size = size_class(bytes);
     if (bytes <= largest_small) {
-      if (Cache* const c = live_cache(); c != nullptr && c->kept + size.bytes <= most_small)
-        return c->keep(size, block);
+      if (Cache* const c = live_cache();
+          c != nullptr && c->kept < most_small && c->keeps(size, block))
+        return;
     } else {
       const std::lock_guard lock(store.mutex);
-      store.used -= std::min(store.used, size.bytes);
-      if (store.kept + store.used + size.bytes <= store.most())
-        return store.keep(size, block);
+      if (store.keeps(size, block))
+        return;
     }
   }
   ::operator delete(block, alignment);

@@ -55,8 +55,9 @@ Tensor with(const Tensor& x, const std::function<double(std::size_t, double)>& c
 class Dependence {
  public:
   Dependence(const Rule& rule, const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-             std::int64_t dim, std::uint64_t seed)
+             std::int64_t dim, std::uint64_t seed, double atol)
       : rule_(rule),
+        atol_(atol),
         f_(f),
         x_(x.detach().requires_grad_()),
         generator_(seed),
@@ -125,7 +126,7 @@ class Dependence {
       const auto g = gradient(v);
       std::vector<bool> sees(in_.steps);
       for (std::size_t i = 0; i < g.size(); ++i)
-        if (g[i] != 0)
+        if (!(std::abs(g[i]) <= atol_))
           sees[in_.of(i)] = true;
       for (std::size_t s = 0; s < in_.steps; ++s)
         if (sees[s] && !rule_.may_see(t, s))
@@ -145,7 +146,7 @@ class Dependence {
       v[o] = 1;
       const auto g = gradient(v);
       for (std::size_t i = 0; i < g.size(); ++i)
-        if (in_.of(i) == s && g[i] != 0)
+        if (in_.of(i) == s && !(std::abs(g[i]) <= atol_))
           return {t, s, false, g[i],
                   fmt::format("d out {} / d in {} = {:.6g}; it must be 0",
                               detail::place(o, y_.shape()), detail::place(i, x_.shape()), g[i])};
@@ -166,6 +167,7 @@ class Dependence {
       for (std::size_t o = 0; o < after.size(); ++o) {
         const std::size_t t = out_.of(o);
         if (rule_.may_see(t, s) || after[o] == before[o] ||
+            std::abs(after[o] - before[o]) <= atol_ ||
             (std::isnan(after[o]) && std::isnan(before[o])))
           continue;
         const Leak leak{t, s, true, after[o] - before[o],
@@ -179,6 +181,7 @@ class Dependence {
   }
 
   const Rule& rule_;
+  double atol_;
   const std::function<Tensor(const Tensor&)>& f_;
   detail::SameDraws draws_;
   Tensor x_;
@@ -228,7 +231,7 @@ std::string reason(const DropoutReport& r) {
 
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options) {
-  return Dependence(causal, f, x, options.seq_dim, options.seed).run();
+  return Dependence(causal, f, x, options.seq_dim, options.seed, options.atol).run();
 }
 
 LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
@@ -236,7 +239,7 @@ LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& 
   check<ValueError>(x.size(options.dim) >= 2,
                     "check_batch_independence: {} items; at least 2 are needed",
                     x.size(options.dim));
-  return Dependence(batch, f, x, options.dim, options.seed).run();
+  return Dependence(batch, f, x, options.dim, options.seed, options.atol).run();
 }
 
 DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,

@@ -24,6 +24,7 @@ struct LeakReport {
 struct CausalOptions {
   std::int64_t seq_dim = -2;  ///< the dimension of time, T, of input and output
   std::uint64_t seed = 0;     ///< of the random cotangents and of the values that are put in
+  double atol = 0;            ///< no leak is as small: what rounding leaves of a zero, as in an FFT
 };
 
 struct CausalReport : LeakReport {
@@ -32,15 +33,16 @@ struct CausalReport : LeakReport {
 
 /// Checks that position t of f(x) depends on positions 0 ... t of x only: the Jacobian
 /// d f(x)[t] / d x[s] is exactly zero where s > t, and f(x)[t] keeps its bits when x[s] is
-/// replaced. x is (B, T, ...) or (T, ...), f(x) has the same T at seq_dim.  The earliest leak is
-/// named: the smallest t, and for it the smallest s.  f draws the same numbers from
-/// default_generator() in each call.
+/// replaced, or both differ by at most atol. x is (B, T, ...) or (T, ...), f(x) has the same T at
+/// seq_dim.  The earliest leak is named: the smallest t, and for it the smallest s.  f draws the
+/// same numbers from default_generator() in each call.
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options = {});
 
 struct BatchOptions {
   std::int64_t dim = 0;    ///< the dimension of the batch, B, of input and output
   std::uint64_t seed = 0;  ///< of the random cotangents and of the values that are put in
+  double atol = 0;         ///< no leak is as small
 };
 
 /// Checks that item b of f(x) depends on item b of x alone, as check_causal() does: the Jacobian

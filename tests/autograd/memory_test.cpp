@@ -2,8 +2,10 @@
 
 #include <sys/resource.h>
 
+#include <barrier>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <thread>
 #include <vector>
 #include <xgrad/autograd/memory.hpp>
@@ -47,6 +49,31 @@ TEST_CASE("a large block that one thread frees is there for another", "[memory]"
   std::thread([&] { second = allocate_bytes(bytes); }).join();
   CHECK(second == first);
   free_bytes(second, bytes);
+}
+
+TEST_CASE("a thread that frees what another makes does not gather it", "[memory]") {
+  constexpr std::size_t bytes = 4096, parts = 256, rounds = 40;
+  std::vector<void*> blocks(parts);
+  std::barrier turn(2);
+  std::thread maker([&] {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      for (void*& block : blocks)
+        std::memset(block = allocate_bytes(bytes), 1, bytes);
+      turn.arrive_and_wait();
+      turn.arrive_and_wait();
+    }
+  });
+  std::set<void*> seen;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    turn.arrive_and_wait();
+    for (void* const block : blocks) {
+      seen.insert(block);
+      free_bytes(block, bytes);
+    }
+    turn.arrive_and_wait();
+  }
+  maker.join();
+  CHECK(seen.size() < 4 * parts);
 }
 
 TEST_CASE("what is done again and again asks the system for nothing", "[memory]") {

@@ -56,8 +56,9 @@ inline std::string bits_of(const nn::StateDict& state) {
   for (const auto& [name, x] : state) {
     bits += name;
     if (x.defined())
-      dispatch(x.dtype(), [&]<class T>() {
-        bits.append(reinterpret_cast<const char*>(x.template data<T>()), x.numel() * sizeof(T));
+      dispatch(x.dtype(), [&, &value = x]<class T>() {
+        bits.append(reinterpret_cast<const char*>(value.template data<T>()),
+                    value.numel() * sizeof(T));
       });
   }
   return bits;

@@ -195,6 +195,39 @@ TEST_CASE("explain_gradient: inputs of every kind", "[explain]") {
         {zeros({0, 3}, DType::float64).requires_grad_()});
 }
 
+TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwards", "[explain]") {
+  const Tensor mask =
+      tensor({{0.0, -1e9, -1e9}, {0.0, 0.0, -1e9}, {0.0, 0.0, 0.0}}, DType::float64);
+  const auto masked = [&](double factor) {
+    return [=](const Inputs& in) {
+      return softmax(record(
+                         "my_add", {in[0]}, [=](std::span<const Tensor> v) { return v[0] + mask; },
+                         [=](Sink& sink) { sink.add(0, sink.gradient() * factor); }),
+                     -1);
+    };
+  };
+  const Tensor x = leaf({{0.3, -1, 2}, {0.5, 0.1, -2}, {1, 2, 3}});
+  const auto right = explain_gradient(masked(1), {x}, {.second_order = true});
+  INFO(right.message);
+  CHECK_FALSE(right.first_wrong.has_value());
+  const auto wrong = explain_gradient(masked(1.1), {x});
+  REQUIRE(wrong.first_wrong.has_value());
+  CHECK(wrong.ops[*wrong.first_wrong].op == "my_add");
+  // where all is so large, nothing can be said, unless it is wrong by far
+  const auto large = [](double factor) {
+    return [=](const Inputs& in) {
+      return record(
+          "large", {in[0]}, [=](std::span<const Tensor> v) { return v[0] + 1e10; },
+          [=](Sink& sink) { sink.add(0, sink.gradient() * factor); });
+    };
+  };
+  const auto blind = explain_gradient(large(1), {x});
+  CHECK(blind.ops[0].verdict == Verdict::unchecked);
+  CHECK_THAT(blind.ops[0].message,
+             ContainsSubstring("so large that finite differences tell nothing"));
+  CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
+}
+
 TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[explain]") {
   const std::string before = default_generator().state();
   explain_gradient([](const Inputs& in) { return dropout(in[0], 0.5); }, {leaf({1, 2, 3})});

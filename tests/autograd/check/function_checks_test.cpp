@@ -71,6 +71,25 @@ TEST_CASE("check_causal finds leaks that only the value or only the gradient sho
   CHECK_THROWS_AS(check_causal([](const Tensor& a) { return a; }, x, {.seq_dim = 2}), ValueError);
 }
 
+TEST_CASE("check_causal and check_batch_independence allow what rounding leaves", "[causal]") {
+  const Tensor x = normal({4, 3}, 1);
+  // the running sum as the sum of all without those that follow
+  const auto f = [](const Tensor& a) {
+    return sum(a * 0.1, {0}, true) - flip(cumsum(flip(a * 0.1, {0}), 0), {0}) + a * 0.1;
+  };
+  CHECK_FALSE(check_causal(f, x, {.seq_dim = 0}));
+  CHECK(check_causal(f, x, {.seq_dim = 0, .atol = 1e-14}));
+  const auto leaks = [](const Tensor& a) { return cumsum(a, 0) + 1e-9 * sum(a, {0}, true); };
+  CHECK_FALSE(check_causal(leaks, x, {.seq_dim = 0, .atol = 1e-14}));
+  CHECK_FALSE(check_batch_independence(leaks, x, {.atol = 1e-14}));
+  CHECK_FALSE(check_batch_independence(leaks, x, {.atol = 1e-6}));  // an earlier item
+  const auto mean_of_all = [](const Tensor& a) { return a + 1e-9 * sum(a, {0}, true); };
+  CHECK_FALSE(check_batch_independence(mean_of_all, x, {.atol = 1e-14}));
+  CHECK(check_batch_independence(mean_of_all, x, {.atol = 1e-6}));
+  const auto nan = [](const Tensor& a) { return a + sum(a * 0.0, {0}, true) / 0.0; };
+  CHECK_FALSE(check_causal(nan, x, {.seq_dim = 0, .atol = 1e-6}));
+}
+
 TEST_CASE("check_batch_independence", "[batch]") {
   const Weights w;
   const Tensor x = normal({3, 4, 8}, 3);
