@@ -104,7 +104,7 @@ Tensor probabilities_reference(const Inputs& in, const CrossEntropyOptions& o) {
 // ---- samples ----
 
 const Reduction reductions[] = {Reduction::none, Reduction::mean, Reduction::sum};
-const char* const names[] = {", none", ", mean", ", sum"};
+const char* const reduced_by[] = {", none", ", mean", ", sum"};
 
 Indices indices(const Ids& ids, const Shape& shape) {
   auto a = empty_array<std::int64_t>(shape);
@@ -140,7 +140,7 @@ void add_ids(Row& row, const std::string& name, const Shape& shape, const Ids& i
   for (const Reduction reduction : reductions) {
     o.reduction = reduction;
     row.samples.push_back(
-        {name + names[static_cast<std::size_t>(reduction)],
+        {name + reduced_by[static_cast<std::size_t>(reduction)],
          {sample_randn(shape, 1)},
          [=](const Inputs& in) { return cross_entropy(in[0], target, converted(o, in[0])); },
          ids_reference(ids, o, true),
@@ -153,7 +153,7 @@ void add_probabilities(Row& row, const std::string& name, const Shape& shape,
   for (const Reduction reduction : reductions) {
     o.reduction = reduction;
     row.samples.push_back(
-        {"probabilities: " + name + names[static_cast<std::size_t>(reduction)],
+        {"probabilities: " + name + reduced_by[static_cast<std::size_t>(reduction)],
          {sample_randn(shape, 1), sample_uniform(shape, 0, 1, 2)},
          [=](const Inputs& in) { return cross_entropy(in[0], in[1], converted(o, in[0])); },
          [=](const Inputs& in) { return probabilities_reference(in, o); }});
@@ -281,7 +281,7 @@ Row nll_loss_row() {
     for (const Reduction reduction : reductions) {
       o.reduction = reduction;
       row.samples.push_back(
-          {name + names[static_cast<std::size_t>(reduction)],
+          {name + reduced_by[static_cast<std::size_t>(reduction)],
            {sample_randn(shape, 1)},
            [=](const Inputs& in) { return nll_loss(in[0], target, converted(o, in[0])); },
            ids_reference(
@@ -308,7 +308,7 @@ Row mse_loss_row() {
   Row row{"mse_loss", {}, {}};
   const auto add = [&](const std::string& name, const Shape& shape) {
     for (const Reduction reduction : reductions)
-      row.samples.push_back({name + names[static_cast<std::size_t>(reduction)],
+      row.samples.push_back({name + reduced_by[static_cast<std::size_t>(reduction)],
                              {sample_randn(shape, 1), sample_randn(shape, 2)},
                              [=](const Inputs& in) { return mse_loss(in[0], in[1], reduction); },
                              [=](const Inputs& in) {
