@@ -73,9 +73,10 @@ GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, con
     const bool agrees = finite && error <= options.atol + options.rtol * std::abs(n[i]);
     const double size = finite ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
     pair.worst_error = std::max(pair.worst_error, size);
-    // The worst element that disagrees is reported; if all agree, the worst of all.
+    // The worst element that disagrees is reported; if all agree, the worst of all.  Of those that
+    // differ by rounding alone, the first: with every compiler the same.
     const bool first_to_disagree = !agrees && pair.disagree == 0;
-    if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest)) {
+    if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest * (1 + 1e-6))) {
       worst = i;
       largest = size;
     }

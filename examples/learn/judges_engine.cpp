@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -138,7 +139,7 @@ Answer judge_engine(const Work& work) {
     const std::vector<double> right = right_gradients(numbers);
     backward(numbers);
     for (std::size_t i = numbers.size(); i-- > 0;)
-      if (std::abs(numbers[i]->grad - right[i]) > 1e-9 || std::isnan(numbers[i]->grad)) {
+      if (!(std::abs(numbers[i]->grad - right[i]) <= 1e-9 * std::max(1.0, std::abs(right[i])))) {
         std::size_t users = 0;
         for (const Number* n : numbers)
           for (const auto& [input, slope] : n->inputs)

@@ -74,6 +74,20 @@ TEST_CASE("gradcheck names the element of a wrong gradient", "[gradcheck]") {
   CHECK(report.message.find('\n') == std::string::npos);
 }
 
+TEST_CASE("gradcheck names the first of elements that are wrong by as much", "[gradcheck]") {
+  const Tensor x = leaf({0.3, 0.31, -0.2, 0.07, 0.45, -0.11, 0.123, 0.2});
+  const auto f = [](const Inputs& in) {
+    return record(
+        "off", {in[0]}, [](std::span<const Tensor> v) { return v[0] * v[0]; },
+        [value = Saved(in[0])](Sink& sink) {
+          sink.add(0, sink.gradient() * (value.tensor() * 2 + 0.5));
+        });
+  };
+  const auto report = gradcheck(f, {x});
+  CHECK(report.disagree == 8);
+  CHECK(report.worst().worst.input_index == std::vector<std::size_t>{0});
+}
+
 TEST_CASE("gradcheck tells of a failure even where a larger error is within bounds",
           "[gradcheck]") {
   // 2e-5 is wrong for a derivative near 0, 5e-4 is within rtol of one near 1.
