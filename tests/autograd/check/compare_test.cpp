@@ -135,7 +135,7 @@ TEST_CASE("compare looks into norms, gelu and cross_entropy", "[compare]") {
       [](const Tensor& a) { return layer_norm(a, 4); }, "var");
   differs([](const Tensor& a) { return a * rsqrt(sum(a * a, -1, true) + 1e-5); },
           [](const Tensor& a) { return rms_norm(a, 4, {}, 1e-5); }, "sum");
-  differs([](const Tensor& a) { return a * 0.5 * (1.0 + erf(a)); },
+  differs([](const Tensor& a) { return a * (1.0 + erf(a)) * 0.5; },
           [](const Tensor& a) { return gelu(a); }, "erf");
   const Indices ids{0, 1, 2};
   differs(
