@@ -60,16 +60,6 @@ Tensor head_of(const Tensor& x, std::size_t h) {
   return select(x, 0, static_cast<std::int64_t>(h));
 }
 
-/// Whether query i sees keys 0 to i and no others, in every head.
-bool is_causal(const AttentionLayer& layer) {
-  const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
-  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
-  bool causal = T == S;
-  for (std::size_t n = 0; n < scores.size() && causal; ++n)
-    causal = is_masked(scores[n]) == (n % S > n / S % T);
-  return causal;
-}
-
 /// The elements that are not masked if `causal`, else all, with NaN where masked.
 std::string packed(const Tensor& x, const std::vector<double>& scores, bool causal) {
   std::vector<double> kept = xgrad::detail::elements(x);
@@ -135,6 +125,7 @@ JsonObject run_json(const AttentionRun& run, std::size_t position) {
                                 {"D", size_of(layer.q, 2)},
                                 {"scale", layer.scale},
                                 {"causal", causal},
+                                {"self", layer.self},
                                 {"heads", std::move(heads)}});
   }
   JsonObject json{{"name", run.name}, {"loss", run.loss}, {"layers", std::move(layers)}};

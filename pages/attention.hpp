@@ -6,8 +6,10 @@
 //                               {.tokens = {"T", "o", " ", "b", "e"}});
 //
 // The function runs once, under a Trace.  Found is every softmax over the last dimension whose
-// result is the left operand of a matmul (or of einsum's), dropout between them or not:
-// scaled_dot_product_attention, causal_self_attention and what is written out.  (Fused ops run as
+// result is the left operand of a matmul (or of bmm, mm, baddbmm, einsum): with dropout, a mask or
+// a reshape of heads between them or not, but not multiplied by a matrix (T, S) that is learned or
+// computed, for then it is a gate of features.  That is what scaled_dot_product_attention,
+// causal_self_attention and layers that are written out do.  (Fused ops run as
 // the ops that they fuse, with the same numbers up to rounding.)
 
 #include <cstddef>
@@ -22,9 +24,11 @@ namespace xgrad::pages {
 
 struct AttentionOptions {
   std::string title = "Attention";
-  std::string about = {};                 ///< a line below the title
-  std::vector<std::string> tokens = {};   ///< one for each query; numbers unless given
-  std::vector<std::string> keys = {};     ///< one for each key, where keys are others than queries
+  std::string about = {};                ///< a line below the title
+  std::vector<std::string> tokens = {};  ///< one for each query; numbers unless given
+  /// One for each key, where keys are others than queries: in every layer with so many keys, but
+  /// for one that is causal, whose keys are the queries.
+  std::vector<std::string> keys = {};
   std::vector<std::string> classes = {};  ///< names of what the logits are of
   std::vector<std::size_t> targets = {};  ///< the class that each position should predict
   std::size_t item = 0;                   ///< of the batch
@@ -50,6 +54,7 @@ struct HeadPattern {
 struct AttentionLayer {
   std::string name;                     ///< its Scope, as "h.0.attn"; "attention" outside of any
   std::size_t index = 0;                ///< its place among all that ran
+  bool self = false;                    ///< keys have the queries' tokens
   std::vector<std::size_t> heads = {};  ///< which of its heads these are
   Tensor weights = {};                  ///< A (H, T, S), before dropout
   Tensor gradient = {};                 ///< dL/dA (H, T, S)
@@ -74,8 +79,10 @@ struct AttentionRun {
 };
 
 /// Runs `loss`, which returns a Tensor of one element that has a graph, and finds its attentions.
-/// loss_without is exact: all ops that ran after the head run again, for each head; only what was
-/// read out of Tensors on the way (item(), array()) stays.  ValueError if there is no attention,
+/// loss_without is exact: in each product that reads the weights, a head's are 0, and all ops after
+/// it run again, for each head; only what was read out of Tensors on the way (item(), array())
+/// stays.  Weights (B, H, T, S) may reach the product as (B H, T, S), and the other way round; in
+/// another order they cannot be followed.  ValueError if there is no attention,
 /// the loss is not finite, or an item, layer, head, position does not exist or a list is of another
 /// length; GraphError if the loss has no graph.
 AttentionRun trace_attention(const std::function<Tensor()>& loss,

@@ -41,9 +41,8 @@ function visible(token) {
   if (/^[\p{M}]/u.test(token)) return "◌" + token;
   return token.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => (c === "\u200d" || c === "\ufe0f" ? c : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`));
 }
-const isSelf = (layer) => layer.T === layer.S;
 const queryToken = (i) => (data.tokens.length > i ? visible(data.tokens[i]) : String(i));
-const keyToken = (j, layer = layerNow()) => (isSelf(layer) ? queryToken(j) : data.keys.length > j ? visible(data.keys[j]) : String(j));
+const keyToken = (j, layer = layerNow()) => (layer.self ? queryToken(j) : data.keys.length > j ? visible(data.keys[j]) : String(j));
 // Text that reads from right to left stays where it is put.
 const word = (text) => make("bdi", { class: "token" }, text);
 const placed = (text, place) => (text === String(place) ? [word(text)] : [word(text), ` (${place})`]);
@@ -221,11 +220,11 @@ function drawStrip() {
   const keys = Array.from({ length: layer.S }, (_, j) => {
     const c = colour(head.maps[view.mode][n + j], range), bright = 0.3 * c[0] + 0.6 * c[1] + 0.1 * c[2] > 128;
     const seen = sees(head, layer, view.row, j);
-    return make("bdi", { class: `token${isSelf(layer) && j === view.row ? " query" : ""}${j === view.column ? " key" : ""}${seen ? "" : " unseen"}`, "data-position": j,
+    return make("bdi", { class: `token${layer.self && j === view.row ? " query" : ""}${j === view.column ? " key" : ""}${seen ? "" : " unseen"}`, "data-position": j,
       style: seen ? `background: ${css(c)}; color: ${bright ? "#111" : "#fff"}` : undefined,
-      onclick: () => (isSelf(layer) ? moveTo(j, Math.min(j, view.column)) : moveTo(view.row, j)) }, keyToken(j));
+      onclick: () => (layer.self ? moveTo(j, Math.min(j, view.column)) : moveTo(view.row, j)) }, keyToken(j));
   });
-  strip.replaceChildren(...(isSelf(layer) ? [] : [make("span", { class: "soft" }, "query "), word(queryToken(view.row)), make("br")]), ...keys);
+  strip.replaceChildren(...(layer.self ? [] : [make("span", { class: "soft" }, "query "), word(queryToken(view.row)), make("br")]), ...keys);
 }
 
 // ---- what changes with it ----

@@ -104,6 +104,16 @@ std::vector<HeadPattern> head_patterns(const Tensor& weights,
   return patterns;
 }
 
+bool is_causal(const AttentionLayer& layer) {
+  const auto T = static_cast<std::size_t>(layer.weights.size(1)),
+             S = static_cast<std::size_t>(layer.weights.size(2));
+  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
+  bool causal = T == S;
+  for (std::size_t n = 0; n < scores.size() && causal; ++n)
+    causal = is_masked(scores[n]) == (n % S > n / S % T);
+  return causal;
+}
+
 const HeadPattern* AttentionLayer::label(std::size_t h) const {
   const std::vector<HeadPattern>& all = patterns.at(h);
   return !all.empty() && all.front().score >= all.front().threshold ? &all.front() : nullptr;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/autograd/trace.hpp>
@@ -14,7 +15,8 @@ namespace xgrad::pages {
 inline constexpr const char* attention_page = "attention page";  // in messages
 using Events = std::vector<Trace::Event>;
 
-inline bool is_product(const Trace::Event& e) { return e.op == "matmul" || e.op == "einsum"; }
+/// Whether it multiplies matrices.
+bool is_product(const Trace::Event& e);
 /// Whether a score keeps its key unseen: -inf, or as people write it, -1e9.
 inline bool is_masked(double score) { return score < -1e8; }
 
@@ -23,7 +25,7 @@ inline bool is_masked(double score) { return score < -1e8; }
 class AttentionHeads {
  public:
   /// ValueError if there is no such item.
-  AttentionHeads(const std::string& name, const Shape& weights, const AttentionOptions& options);
+  AttentionHeads(std::string name, const Shape& weights, const AttentionOptions& options);
   std::size_t heads() const { return heads_; }
   std::size_t items() const { return items_; }
   const Shape& shape() const { return shape_; }
@@ -33,14 +35,20 @@ class AttentionHeads {
   Tensor of(const Tensor& x) const;
   /// Of what broadcasts to the weights.
   Tensor like_weights(const Tensor& x) const { return broadcast(x, shape_); }
+  /// Weights of the whole batch, in whatever shape, those of a head 0.  ValueError if it cannot be
+  /// told which they are.
+  Tensor without(const Tensor& weights, std::size_t head) const;
 
  private:
   Tensor broadcast(const Tensor& x, const Shape& full) const;
 
+  std::string name_;
   Shape shape_;
   std::size_t item_, heads_ = 1, items_ = 1;
 };
 
+/// Whether query i sees keys 0 to i and no others, in every head.
+bool is_causal(const AttentionLayer& layer);
 /// Fills q, k, scale and bias, if scores computed from them are those that this softmax had.
 void explain_scores(const Events& events, std::size_t softmax, const AttentionHeads& heads,
                     AttentionLayer& layer);

@@ -1,7 +1,9 @@
 // What the scores of an attention are made of, for one item of a batch.
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -11,15 +13,35 @@
 
 namespace xgrad::pages {
 
-AttentionHeads::AttentionHeads(const std::string& name, const Shape& weights,
+bool is_product(const Trace::Event& e) {
+  static const std::vector<std::string_view> ops{"matmul", "einsum", "bmm", "mm", "baddbmm"};
+  return std::ranges::find(ops, e.op) != ops.end();
+}
+
+AttentionHeads::AttentionHeads(std::string name, const Shape& weights,
                                const AttentionOptions& options)
-    : shape_(weights), item_(options.item) {
+    : name_(std::move(name)), shape_(weights), item_(options.item) {
   const std::size_t rank = shape_.size();
   heads_ = rank > 3 || (rank == 3 && options.heads_first) ? shape_[rank - 3] : 1;
   items_ = numel(shape_) / (heads_ * shape_[rank - 2] * shape_[rank - 1]);
   check<ValueError>(item_ < items_, "{}: item {} does not exist: the batch of {} has items 0 to {}",
-                    attention_page, item_, name, items_ - 1);
+                    attention_page, item_, name_, items_ - 1);
 }
+
+Tensor AttentionHeads::without(const Tensor& weights, std::size_t head) const {
+  if (heads_ == 1)
+    return zeros_like(weights);
+  const bool same = numel(weights.shape()) == numel(shape_);
+  check<ValueError>(same || (weights.dim() > 3 && std::cmp_equal(weights.size(-3), heads_)),
+                    "{}: {} has weights {}, which its product with the values reads as {}: that "
+                    "must be as many, or (..., {}, T, S), for its heads to be told apart",
+                    attention_page, name_, to_string(shape_), to_string(weights.shape()), heads_);
+  const Tensor number =
+      reshape(arange(static_cast<double>(heads_)), {static_cast<Size>(heads_), 1, 1});
+  const Tensor apart = same ? reshape(weights.detach(), shape_) : weights.detach();
+  return reshape(masked_fill(apart, number == static_cast<double>(head), 0.0), weights.shape());
+}
+
 Tensor AttentionHeads::of(const Tensor& x) const {
   if (x.dim() < 2)
     return {};

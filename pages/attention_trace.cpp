@@ -19,9 +19,10 @@
 namespace xgrad::pages {
 namespace {
 
-/// A softmax and the product with the values that comes of it.
+/// A softmax and the products with values that come of it.
 struct Found {
-  std::size_t softmax, product;
+  std::size_t softmax;
+  std::vector<std::size_t> products = {};
 };
 
 /// Whether the last dimension sums to 1, or to 0 where all is masked.
@@ -32,17 +33,21 @@ bool is_over_last(const Tensor& weights) {
   return true;
 }
 
-/// What may lie between the weights and their product with the values: the same matrices.
-bool keeps_weights(const Trace::Event& e, const Shape& weights) {
+/// What may lie between the weights, input n, and their product with the values: the same matrices.
+bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
   static const std::vector<std::string_view> ops{"dropout", "where", "mul", "masked_fill",
                                                  "reshape"};
-  const Shape& shape = e.output.shape();
-  return std::ranges::find(ops, e.op) != ops.end() && shape.size() >= 2 &&
-         shape.back() == weights.back() && shape[shape.size() - 2] == weights[weights.size() - 2];
+  const auto is_matrix = [&](const Shape& shape) {
+    return shape.size() >= 2 && shape.back() == weights.back() &&
+           shape[shape.size() - 2] == weights[weights.size() - 2];
+  };
+  if (e.op == "mul" && e.inputs[1 - n].requires_grad() && is_matrix(e.inputs[1 - n].shape()))
+    return false;  // features, with their weights
+  return std::ranges::find(ops, e.op) != ops.end() && is_matrix(e.output.shape());
 }
 
 std::vector<Found> find_attentions(const Events& events) {
-  std::vector<Found> found;
+  std::map<std::size_t, Found> found;             // by softmax, in the order in which they ran
   std::map<std::size_t, std::size_t> softmax_of;  // by the event that has its weights
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Trace::Event& e = events[i];
@@ -55,17 +60,17 @@ std::vector<Found> find_attentions(const Events& events) {
       const auto from = e.made_by[n] ? softmax_of.find(*e.made_by[n]) : softmax_of.end();
       if (from == softmax_of.end())
         continue;
+      const std::size_t softmax = from->second;
       if (is_product(e) && n == 0)
-        found.push_back({from->second, i});
-      else if (keeps_weights(e, events[from->second].output.shape()))
-        softmax_of[i] = from->second;
+        found.try_emplace(softmax, Found{softmax}).first->second.products.push_back(i);
+      else if (keeps_weights(e, n, events[softmax].output.shape()))
+        softmax_of[i] = softmax;
     }
   }
-  // Weights that are multiplied more than once are one attention.
-  std::ranges::stable_sort(found, {}, &Found::softmax);
-  const auto is_same = [](const Found& a, const Found& b) { return a.softmax == b.softmax; };
-  found.erase(std::unique(found.begin(), found.end(), is_same), found.end());
-  return found;
+  std::vector<Found> list;
+  for (auto& [softmax, attention] : found)
+    list.push_back(std::move(attention));
+  return list;
 }
 
 /// "h.0.attn": without the names of fused ops, and told apart where one Scope has several.
@@ -91,11 +96,11 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Found>
 
 // ---- the loss without a head ----
 
-/// The last event's output where event `from` has another output.
-double replayed(const Events& events, std::size_t from, const Tensor& instead, std::size_t last) {
+/// The last event's output where the products read weights without a head.
+double loss_without(const Events& events, const Found& at, const AttentionHeads& heads,
+                    std::size_t head, std::size_t last) {
   std::vector<Tensor> changed(events.size());
-  changed[from] = instead;
-  for (std::size_t i = from + 1; i <= last; ++i) {
+  for (std::size_t i = at.products.front(); i <= last; ++i) {
     std::vector<Tensor> inputs = events[i].inputs;
     bool any = false;
     for (std::size_t n = 0; n < inputs.size(); ++n)
@@ -103,18 +108,21 @@ double replayed(const Events& events, std::size_t from, const Tensor& instead, s
         inputs[n] = changed[*events[i].made_by[n]];
         any = true;
       }
+    if (std::ranges::find(at.products, i) != at.products.end()) {
+      inputs[0] = heads.without(inputs[0], head);
+      any = true;
+    }
     if (any)
       changed[i] = events[i].forward(inputs);
   }
   return (changed[last].defined() ? changed[last] : events[last].output).item();
 }
 
-Tensor without_head(const Tensor& output, std::size_t head, std::size_t heads) {
-  if (heads == 1)
-    return zeros_like(output);
-  const Tensor number =
-      reshape(arange(static_cast<double>(heads)), {static_cast<Size>(heads), 1, 1});
-  return masked_fill(output.detach(), number == static_cast<double>(head), 0.0);
+/// The weights' shape, or that which they have in the product if that tells more of their heads.
+const Shape& shape_with_heads(const Events& events, const Found& at) {
+  const Shape &before = events[at.softmax].output.shape(),
+              &after = events[at.products.front()].inputs[0].shape();
+  return after.size() > before.size() && numel(after) == numel(before) ? after : before;
 }
 
 // ---- the logits ----
@@ -166,7 +174,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   const std::vector<Found> found = find_attentions(events);
   check<ValueError>(!found.empty() && last.has_value(),
                     "{}: no attention ran: no softmax over the last dimension whose result is the "
-                    "left operand of a matmul, in {} ops",
+                    "left operand of a matmul, bmm, mm, baddbmm or einsum, in {} ops",
                     attention_page, events.size());
   std::vector<std::size_t> chosen = options.layers;
   if (chosen.empty())
@@ -190,10 +198,11 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
 
   AttentionRun run{.name = {}, .loss = loss.item()};
   const std::vector<std::string> names = names_of(events, found);
+  bool keys_found = options.keys.empty();
   for (std::size_t n = 0; n < chosen.size(); ++n) {
     const Found& at = found[chosen[n]];
     const Tensor& weights = events[at.softmax].output;
-    const AttentionHeads heads(names[chosen[n]], weights.shape(), options);
+    const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at), options);
     const auto T = static_cast<std::size_t>(weights.size(-2)),
                S = static_cast<std::size_t>(weights.size(-1));
     check_list("tokens", options.tokens.size(), T, names[chosen[n]]);
@@ -211,6 +220,8 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
                          .gradient = gradient(2 * n),
                          .scores = heads.of(events[at.softmax].inputs[0]),
                          .score_gradient = gradient(2 * n + 1)};
+    layer.self = T == S && (options.keys.size() != S || is_causal(layer));
+    keys_found = keys_found || (!layer.self && options.keys.size() == S);
     explain_scores(events, at.softmax, heads, layer);
     layer.heads = options.heads;
     if (layer.heads.empty())
@@ -219,11 +230,10 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     for (const std::size_t h : layer.heads) {
       check<ValueError>(h < heads.heads(), "{}: head {} does not exist: {} has heads 0 to {}",
                         attention_page, h, layer.name, heads.heads() - 1);
-      layer.loss_without.push_back(replayed(
-          events, at.product, without_head(events[at.product].output, h, heads.heads()), *last));
+      layer.loss_without.push_back(loss_without(events, at, heads, h, *last));
     }
     keep_heads(layer);
-    add_patterns(layer, T == S ? options.tokens : std::vector<std::string>());
+    add_patterns(layer, layer.self ? options.tokens : std::vector<std::string>());
     if (n == 0) {
       const Tensor logits = find_logits(events, heads);
       if (logits.defined())
@@ -234,6 +244,8 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     }
     run.layers.push_back(std::move(layer));
   }
+  check<ValueError>(keys_found, "{}: {} keys are given, and no layer has as many but its queries",
+                    attention_page, options.keys.size());
   const std::size_t classes =
       run.logits.defined() ? static_cast<std::size_t>(run.logits.size(-1)) : 0;
   check_list("class names", options.classes.size(), classes, "the logits");

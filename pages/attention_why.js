@@ -180,7 +180,9 @@ function drawPatterns() {
 // ---- the page's check of itself ----
 
 function checkHead(where, head, layer) {
-  const most = head.scoreGradient.reduce((m, x) => Math.max(m, x), 0) || 1;
+  // As exact as differences of float32 numbers are, where these cancel.
+  const largest = (list, part) => list.reduce((m, x) => Math.max(m, part * Math.abs(x) || 0), 0);
+  const most = Math.max(largest(head.scoreGradient, 1), largest(head.maps.G, 1e-3)) || 1;
   for (let i = 0; i < layer.T; ++i) {
     const { p } = softmax(scoresOf(head, layer, i)), mean = meanGradient(head, layer, i);
     let sum = 0, gradient = 0, worst = -1, off = -1;
@@ -219,10 +221,10 @@ document.getElementById("attention").append(buildControls(), strip,
   why, next, help());
 document.body.append(tip);
 view.column = Math.max(0, view.row - 1);
-// First the head that the loss needs most.
-const needed = (l, h) => runNow().layers[l].heads[h].without;
+// First the head that the loss needs most, as far as that is a number.
+const needed = (head) => head.without ?? -Infinity;
 runNow().layers.forEach((layer, l) => layer.heads.forEach((head, h) => {
-  if (head.without > needed(view.layer, view.head)) [view.layer, view.head] = [l, h];
+  if (needed(head) > needed(headNow())) [view.layer, view.head] = [l, h];
 }));
 darkness.addEventListener("change", drawAll);
 select(view.layer, view.head, false);

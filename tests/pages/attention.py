@@ -211,6 +211,17 @@ def check_own(page):
     assert not page.find(".next").is_displayed()
 
 
+def check_across(page):
+    """As many keys as queries, with labels of their own; the loss without the first head is not finite."""
+    assert [e.get_property("textContent") for e in page.all(".labels.columns .token")] == list("vwxyz")
+    assert [e.get_property("textContent") for e in page.all(".labels.rows .token")] == list("abcde")
+    large = page.find(".map")
+    hover(page, large, 1, 2, 5, 5)
+    assert page.find(".readout").text.startswith("b (1) looks at x (2)"), page.find(".readout").text
+    assert page.js("return data.runs[0].layers[0].heads.map((h) => h.without)")[0] is None
+    assert seen(page)[2:4] == [0, 1], "a head whose loss is not known is not the one that is needed most"
+
+
 def picture(page, name):
     if pictures:
         height = page.js("return document.documentElement.scrollHeight")
@@ -235,6 +246,8 @@ with tempfile.TemporaryDirectory() as folder:
     with browser.Page(folder / "own.html", width=1000) as page:
         check_own(page)
         picture(page, "own")
+    with browser.Page(folder / "across.html", width=1000) as page:
+        check_across(page)
     # A page that contradicts the program says so.
     text = (folder / "run.html").read_text()
     wrong = folder / "wrong.html"

@@ -162,4 +162,15 @@ TEST_CASE("attention page: writes own.html", "[.attention-page]") {
                                .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
                                .item = 1,
                                .position = 1});
+  // As many keys as queries; without the first head the loss is not finite.
+  const Tensor p = narrow(k, -2, 0, 5);
+  pages::write_attention_html(
+      "across.html",
+      [&] {
+        const Tensor a = softmax(matmul(q, transpose(p, -2, -1)), -1);
+        const Tensor y = matmul(a, ones({5, 1}, DType::float64));
+        const Tensor first = narrow(y, 1, 0, 1), other = narrow(y, 1, 1, 1);
+        return sum(log(first)) - sum(other) - 1.0;
+      },
+      {.tokens = {"a", "b", "c", "d", "e"}, .keys = {"v", "w", "x", "y", "z"}});
 }

@@ -237,6 +237,91 @@ TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   CHECK(twice.layers[2].name == "h.0 #2");
 }
 
+TEST_CASE("attention page: heads are followed through reshapes, into every product", "[pages]") {
+  const Tensor q = normal({2, 3, 4, 5}, 1).requires_grad_(),
+               k = normal({2, 3, 4, 5}, 2).requires_grad_(), v = normal({2, 3, 4, 5}, 3),
+               w = normal({2, 3, 4, 5}, 4);
+  const auto weights = [&] { return softmax(matmul(q, transpose(k, -2, -1)), -1); };
+  const auto loss = [&](const Tensor& y) { return sum(tanh(y) * reshape(w, y.shape())); };
+  const auto merged = [](const Tensor& x) { return reshape(x, {6, x.size(-2), x.size(-1)}); };
+  const auto without = [&](std::size_t h) {  // weights, those of head h 0
+    Tensor kept = ones({3, 1, 1}, DType::float64);
+    set_element(kept, h, 0);
+    return weights().detach() * kept;
+  };
+  const auto plain = trace_attention([&] { return loss(matmul(weights(), v)); });
+  const auto check = [&](const std::function<Tensor()>& f,
+                         const pages::AttentionOptions& options = {}) {
+    const auto run = trace_attention([&] { return loss(f()); }, options);
+    REQUIRE(run.layers.size() == 1);
+    check_scores(run.layers[0]);
+    check_same(run.layers[0].weights, plain.layers[0].weights);
+    check_same(run.layers[0].gradient, plain.layers[0].gradient);
+    REQUIRE(run.layers[0].loss_without.size() == 3);
+    for (std::size_t h = 0; h < 3; ++h)
+      CHECK(run.layers[0].loss_without[h] == Approx(loss(matmul(without(h), v)).item()));
+  };
+  check([&] { return matmul(merged(weights()), merged(v)); });
+  check([&] { return bmm(merged(weights()), merged(v)); });
+  check([&] { return baddbmm(zeros({6, 4, 5}, DType::float64), merged(weights()), merged(v)); });
+  check([&] {
+    const Tensor split =
+        reshape(softmax(bmm(merged(q), transpose(merged(k), -2, -1)), -1), {2, 3, 4, 4});
+    return matmul(split, v);
+  });
+  check([&] { return permute(einsum("bhts,bhsd->bthd", {weights(), v}), {0, 2, 1, 3}); });
+  check([&] { return matmul(weights() * ones_like(weights().detach()), v); });
+
+  const auto twice = trace_attention([&] {
+    const Tensor a = weights();
+    return loss(matmul(a, v) + bmm(merged(a), merged(v * v)).reshape({2, 3, 4, 5}));
+  });
+  REQUIRE(twice.layers.size() == 1);
+  for (std::size_t h = 0; h < 3; ++h)
+    CHECK(twice.layers[0].loss_without[h] ==
+          Approx(loss(matmul(without(h), v) + matmul(without(h), v * v)).item()));
+
+  const auto alone = trace_attention([&] {
+    const Tensor x = reshape(q, {24, 5});
+    return sum(pow2(mm(softmax(mm(x, x.transpose(0, 1)), -1), x)));
+  });
+  check_scores(alone.layers.at(0));
+  // A softmax that weighs features is none, and what cannot be followed is named.
+  CHECK_THAT(message_of<ValueError>([&] {
+               trace_attention([&] { return loss(matmul(softmax(q, -1) * k, normal({5, 5}, 7))); });
+             }),
+             ContainsSubstring("no attention ran"));
+  CHECK_THAT(
+      message_of<ValueError>([&] {
+        trace_attention([&] {
+          const Scope scope("mine");
+          return sum(matmul(merged(weights()) * ones({2, 6, 4, 4}, DType::float64), merged(v)));
+        });
+      }),
+      ContainsSubstring("mine has weights (2, 3, 4, 4), which its product with the values "
+                        "reads as (2, 6, 4, 4)"));
+}
+
+TEST_CASE("attention page: keys that are as many as queries", "[pages]") {
+  const Tensor q = normal({5, 4}, 1).requires_grad_(), k = normal({5, 4}, 2), v = normal({5, 3}, 3);
+  const auto trace = [&](bool causal, const std::vector<std::string>& keys) {
+    return trace_attention(
+               [&] { return sum(scaled_dot_product_attention(q, k, v, {.is_causal = causal})); },
+               {.tokens = {"a", "a", "b", "b", "a"}, .keys = keys})
+        .layers.at(0);
+  };
+  const auto self = trace(false, {}), across = trace(false, {"v", "w", "x", "y", "z"});
+  CHECK(self.self);
+  CHECK_FALSE(across.self);
+  CHECK(across.patterns[0].size() == self.patterns[0].size() - 1);  // not "same token elsewhere"
+  CHECK_THAT(message_of<ValueError>([&] { trace(false, {"v"}); }),
+             ContainsSubstring("1 keys are given, and no layer has as many but its queries"));
+  CHECK_THAT(message_of<ValueError>([&] {
+               trace(true, {"v", "w", "x", "y", "z"});
+             }),
+             ContainsSubstring("5 keys are given, and no layer has as many but its queries"));
+}
+
 TEST_CASE("attention page: with dropout, weights are those before it", "[pages]") {
   const nn::GPT model = small_gpt(0.5);
   const auto run = [&] {
