@@ -59,20 +59,42 @@ Answer judge_masks(const Work& work) {
               [&] { return judge_gradient("my_causal_attention", f, in); }});
 }
 
-Answer judge_heads(const Work& work) {
-  auto* const mine = work.find<decltype(::my_heads)>("my_heads");
-  const Inputs in = {random({2, 4, 18}, 1)};  // H = 2 heads of D = 3
-  const auto f = [&](const Inputs& x) { return mine(x[0], 2); };
-  const auto right = [](const Inputs& x) {
+namespace {
+
+// Heads of d channels each.
+Answer judge_heads(decltype(::my_heads)& mine, Size b, Size t, Size n_head, Size d) {
+  const std::string name = fmt::format("my_heads with n_head = {}", n_head);
+  const Inputs in = {random({b, t, 3 * n_head * d}, 1)};
+  const auto f = [&](const Inputs& x) { return mine(x[0], static_cast<std::size_t>(n_head)); };
+  const auto right = [&](const Inputs& x) {
     const auto parts = chunk<3>(x[0], -1);
-    const auto split = [](const Tensor& t) {
-      return permute(reshape(t, {2, 4, 2, 3}), {0, 2, 1, 3});
+    const auto split = [&](const Tensor& part) {
+      return permute(reshape(part, {b, t, n_head, d}), {0, 2, 1, 3});
     };
     const Tensor y = plain_attention(split(parts[0]), split(parts[1]), split(parts[2]), true);
-    return reshape(permute(y, {0, 2, 1, 3}), {2, 4, 6});
+    return reshape(permute(y, {0, 2, 1, 3}), {b, t, n_head * d});
   };
-  return ask({[&] { return judge_values("my_heads", f, right, in); },
-              [&] { return judge_gradient("my_heads", f, in); }});
+  try {
+    return ask({[&] { return judge_values(name, f, right, in); },
+                [&] { return judge_gradient(name, f, in); }});
+  } catch (const Error& error) {
+    return {false, fmt::format("{}: it throws an error: {}", name, error.what())};
+  }
+}
+
+}  // namespace
+
+Answer judge_heads(const Work& work) {
+  auto* const mine = work.find<decltype(::my_heads)>("my_heads");
+  const Answer two = judge_heads(*mine, 2, 4, 2, 3);
+  if (!two.right)
+    return two;
+  Answer three = judge_heads(*mine, 3, 5, 3, 2);
+  if (!three.right)
+    three.said +=
+        "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: does it take a number from "
+        "there that n_head or the shape should say?";
+  return three;
 }
 
 Answer judge_explained(const Work& work) {
@@ -127,6 +149,24 @@ Answer nothing_dropped(const char* name) {
           fmt::format("{}: nothing is dropped: with p = 0.2 the values are those of p = 0", name)};
 }
 
+// With v the same in all channels of a head, so is what comes out, whichever weights are dropped.
+Answer dropped_in_weights(decltype(::dropped_attention)& attention, const Inputs& in) {
+  using namespace exercise;
+  const Tensor v = narrow(in[1].detach(), 0, 2 * C, C);
+  const Tensor first = narrow(reshape(v, {H, D, C}), 1, 0, 1);
+  const Tensor weight =
+      cat({narrow(in[1].detach(), 0, 0, 2 * C), reshape(expand(first, {H, D, C}), {C, C})}, 0);
+  const Tensor heads = reshape(attention({in[0].detach(), weight}, 0.2), {B, T, H, D});
+  const Tensor apart = amax(heads, {-1}) - amin(heads, {-1});
+  if (amax(reshape(apart, {B * T * H}), {0}).item() < 1e-9)
+    return {true, ""};
+  return {
+      false,
+      "dropped_attention: with dropout p = 0.2 the channels of a head are dropped one by one\n\n"
+      "It is the weights that are dropped, so that a position is not looked at for once: then "
+      "all channels of a head lose it together. Yours drops numbers of v, or of the result."};
+}
+
 }  // namespace
 
 Answer judge_dropout(const Work& work) {
@@ -165,6 +205,8 @@ Answer judge_dropped(const Work& work) {
   }
   if (all(attention(in, 0.2) == attention(in, 0)))
     return nothing_dropped("dropped_attention");
+  if (const Answer where = dropped_in_weights(*attention, in); !where.right)
+    return where;
   const auto without = [&](const Inputs& x) { return attention(x, 0); };
   return ask(
       {[&] {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <deque>
 #include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/values.hpp>
 
 #include "learn/judge.hpp"
 
@@ -199,12 +200,42 @@ Answer judge_broadcasting(const Work& work) {
               [&] { return judge_gradient("my_add", f, in); }});
 }
 
+namespace {
+
+// That the rows sum to 1, and stay what they are where exp() alone is infinite or 0.
+Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
+  const std::vector<double> right = xgrad::detail::elements(softmax(x, -1));
+  for (const double shift : {0.0, 1000.0, -1000.0}) {
+    const Tensor y = my_softmax(cat({narrow(x, 0, 0, 1) + shift, narrow(x, 0, 1, 1)}).detach());
+    const std::vector<double> yours = xgrad::detail::elements(y);
+    for (std::size_t i = 0; i < right.size(); ++i)
+      if (!(std::abs(yours[i] - right[i]) <= 1e-6))
+        return {false, fmt::format("my_softmax: with {} added to all numbers of some rows, element "
+                                   "{} is {}, and should still be {}: exp(1000) is infinite, "
+                                   "exp(-1000) is 0\n\nA row's softmax stays what it is if its "
+                                   "numbers all get smaller by the same: subtract the largest of "
+                                   "the row, each row its own, before exp(). Then none is above "
+                                   "exp(0) = 1.",
+                                   shift, i, number(yours[i]), number(right[i]))};
+    for (const double total : xgrad::detail::elements(sum(y, {-1})))
+      if (std::abs(total - 1) > 1e-12)
+        return {false, fmt::format("my_softmax: a row sums to {:.12g}, and should sum to 1\n\nThe "
+                                   "divisor is the sum of the exp() and nothing else: if the "
+                                   "largest is subtracted before, it is at least 1.",
+                                   total)};
+  }
+  return {true, ""};
+}
+
+}  // namespace
+
 Answer judge_softmax(const Work& work) {
   auto* const my_softmax = work.find<decltype(::my_softmax)>("my_softmax");
   const Inputs in = {exercise::random({2, 3, 4}, 1)};
   const auto f = [&](const Inputs& x) { return my_softmax(x[0]); };
   const auto right = [](const Inputs& x) { return softmax(x[0], -1); };
   return ask({[&] { return judge_values("my_softmax", f, right, in); },
+              [&] { return judge_rows(*my_softmax, in[0]); },
               [&] { return judge_gradient("my_softmax", f, in); }});
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -85,7 +86,9 @@ std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()
 
 }  // namespace
 
-std::string number(double x) { return fmt::format("{:.6g}", x); }
+std::string number(double x) {
+  return fmt::format("{:.6g}", std::isnan(x) ? std::abs(x) : x);  // a NaN may have a sign
+}
 
 Answer ask(const std::vector<std::function<Answer()>>& judges) {
   Answer answer;

@@ -82,7 +82,17 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
   check_stage("5", "05_softmax",
               {{"y * (g - sum(y * g, {-1}, true))", "y * g", "my_softmax: its backward is wrong"},
                {"sum(y * g, {-1}", "sum(y * g, {0}", "my_softmax: its backward is wrong"},
-               {"y * (g - sum(y * g, {-1}, true))", "y * (1 - y)", "my_softmax"}});
+               {"y * (g - sum(y * g, {-1}, true))", "y * (1 - y)", "my_softmax"},
+               {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
+                "with 1000 added to all numbers of some rows, element 0 is nan"},
+               {"return softmax(in[0], -1)",
+                "const Tensor e = exp(in[0] - amax(in[0], {-1}, true)); "
+                "return e / (sum(e, {-1}, true) + 1e-8)",
+                "a row sums to 0.99999999"},
+               {"return softmax(in[0], -1)",
+                "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
+                "return e / sum(e, {-1}, true)",
+                "subtract the largest of the row, each row its own"}});
 }
 TEST_CASE("learn check 6: attention", "[learn]") {
   check_stage("6", "06_attention",
@@ -105,7 +115,8 @@ TEST_CASE("learn check 8: heads", "[learn]") {
                 "reshape(x, {b, n_head, t, d})", "the same numbers in another order"},
                {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
                 "the same numbers in another order"},
-               {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"}});
+               {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
+               {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "}});
 }
 TEST_CASE("learn check 9: Adam", "[learn]") {
   check_stage(
@@ -119,7 +130,8 @@ TEST_CASE("learn check 10: training", "[learn]") {
   check_stage(
       "10", "10_training",
       {{"optimizer.zero_grad();", "", "come out without zero_grad()"},
-       {"step < steps", "step <= steps", "after one step more"},
+       {"step < steps", "step <= steps", "these are the numbers after 3 steps"},
+       {"step < steps", "step < 5", "after 2 steps the weight should be"},
        {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"}});
 }
 TEST_CASE("learn check 11: a gradient checker", "[learn]") {
@@ -169,6 +181,10 @@ TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended
                 "attention_weights with p = 0");
   check_mistake("11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p)",
                 "softmax(hide_future(scores), -1)", "nothing is dropped");
+  check_mistake(
+      "11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p);",
+      "softmax(hide_future(scores), -1); return dropout(merge_heads(matmul(weights, v)), p);",
+      "the channels of a head are dropped one by one");
   check_mistake("11.12", "12_dropout_mask", "split_heads(parts[2])",
                 "split_heads(parts[2].detach())", "as a constant");
 }
