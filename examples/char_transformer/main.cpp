@@ -6,11 +6,8 @@
 #endif
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -20,6 +17,7 @@
 #include <xgrad/parallel/communicator.hpp>
 
 #include "command_line/command_line.hpp"
+#include "command_line/output.hpp"
 #include "evaluate.hpp"
 #include "exchange.hpp"
 #include "explain.hpp"
@@ -112,18 +110,6 @@ struct Run {
   }
 };
 
-/// What was printed may still fail to arrive.
-int flushed(int code) {
-  say("");
-  const int error = output_error();
-  if (error == 0 || code != 0)
-    return code;
-  if (error == EPIPE)
-    return 128 + SIGPIPE;
-  warn(fmt::format("standard output could not be written: {}", std::strerror(error)));
-  return 1;
-}
-
 /// The first of several processes speaks for all, unless it does not know.
 int failed(const xgrad::parallel::Launched& launched, const std::string& why) {
   warn(why);
@@ -156,7 +142,7 @@ int run(int argc, char** argv, const World& world) {
         !std::holds_alternative<Help>(command))
       throw command_line::UsageError(
           "char_transformer: of the commands, only train works on several processes");
-    return flushed(std::visit(Run{world}, command));
+    return command_line::exit_code("char_transformer", std::visit(Run{world}, command));
   } catch (const command_line::UsageError& error) {  // on all ranks
     xgrad::parallel::end_together();
     if (launched.rank == 0)

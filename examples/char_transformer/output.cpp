@@ -10,6 +10,7 @@
 #include <string>
 #include <xgrad/autograd/error.hpp>
 
+#include "command_line/output.hpp"
 #include "terminal.hpp"
 
 namespace char_transformer {
@@ -17,14 +18,7 @@ namespace {
 
 bool silent = false;
 Verbosity verbosity = Verbosity::usual;
-int out_error = 0, err_error = 0;  // errno of the first write that failed
-
-void write(std::FILE* stream, std::string_view text, int& first_error) {
-  errno = 0;
-  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  if ((std::fflush(stream) != 0 || !written) && first_error == 0)
-    first_error = errno != 0 ? errno : EIO;
-}
+bool err_is_read = true;  // as far as we know
 
 std::string for_people(std::string_view text) {
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
@@ -45,13 +39,8 @@ bool is_verbose() { return verbosity == Verbosity::verbose; }
 void be_silent() { silent = true; }
 
 void say(std::string_view text) {
-  static const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (silent)
-    return;
-  if (terminal)
-    write(stdout, xgrad::printable(text), out_error);
-  else
-    write(stdout, text, out_error);
+  if (!silent)
+    command_line::print(text);
 }
 
 void tell(std::string_view text) { draw(for_people(text)); }
@@ -76,12 +65,13 @@ std::string labelled(std::string_view label, std::string_view text) {
 void draw(std::string_view text) {
   if (silent || verbosity == Verbosity::quiet)
     return;
-  write(stderr, text, err_error);
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
+  if ((std::fflush(stderr) != 0 || !written) && errno == EPIPE)
+    err_is_read = false;
 }
 
-int output_error() { return out_error; }
-
-bool nobody_reads() { return out_error == EPIPE || err_error == EPIPE; }
+bool nobody_reads() { return command_line::output_error() == EPIPE || !err_is_read; }
 
 void warn(std::string_view text) {
   if (silent)

@@ -19,8 +19,7 @@ bool is_verbose();
 /// From here on, nothing is written: another process speaks for this one.
 void be_silent();
 
-/// Writes a result to standard output, at once.  Names of files, and what a model has learnt to
-/// write, may hold what a terminal obeys: there they are made printable.
+/// Writes a result to standard output, as command_line::print() does.
 void say(std::string_view text);
 
 /// Writes what is not a result to standard error, in the same way.
@@ -33,8 +32,6 @@ std::string labelled(std::string_view label, std::string_view text);
 /// tell() of text that a terminal is to obey.
 void draw(std::string_view text);
 
-/// The errno of the first write to standard output that failed; 0 if none did.
-int output_error();
 /// Whether nobody reads what is written any more, on either stream.
 bool nobody_reads();
 

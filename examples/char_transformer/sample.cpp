@@ -11,6 +11,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 
+#include "command_line/output.hpp"
 #include "output.hpp"
 #include "probabilities.hpp"
 #include "prompt.hpp"
@@ -69,7 +70,7 @@ void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids&
       say(character);
     }
   };
-  drawing.stop = [&] { return stop.complete() || output_error() != 0; };
+  drawing.stop = [&] { return stop.complete() || command_line::output_error() != 0; };
   if (options.show_probs)
     print_probabilities_head();
   else
@@ -85,7 +86,7 @@ bool converse(const TrainedModel& trained, const SampleOptions& options) {
   encode_stop(options.stop, characters);  // what is wrong with it is no prompt's fault
   xgrad::Generator generator(options.seed);
   bool well = true;
-  while (output_error() == 0) {
+  while (command_line::output_error() == 0) {
     if (terminal)
       say("> ");
     std::string line;

@@ -12,6 +12,7 @@
 #include <xgrad/io/picture.hpp>
 
 #include "command_line/command_line.hpp"
+#include "command_line/output.hpp"
 #include "runs/curves.hpp"
 #include "runs/run.hpp"
 
@@ -32,7 +33,7 @@ int run(int argc, char** argv) {
                "weight of an exponential moving average, such as 0.9; losses as they are stand "
                "faintly beside it [0: none]");
   if (const auto help = line.parse(argc, argv)) {
-    fmt::print("{}", *help);
+    command_line::print(*help);
     return 0;
   }
   const std::vector<runs::Run> all = runs::read_runs(paths);
@@ -40,9 +41,10 @@ int run(int argc, char** argv) {
   curves.options.title = title;
   curves.options.log_y = log;
   xgrad::io::save_svg(out, xgrad::io::line_chart(curves.lines, curves.options));
-  fmt::print("{}\n", xgrad::printable(fmt::format(
-                         "{}: {} run{}{}", out, all.size(), all.size() == 1 ? "" : "s",
-                         curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)));
+  command_line::print(xgrad::printable(fmt::format(
+                          "{}: {} run{}{}", out, all.size(), all.size() == 1 ? "" : "s",
+                          curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)) +
+                      "\n");
   return 0;
 }
 
@@ -50,7 +52,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return command_line::exit_code("plot_losses", run(argc, argv));
   } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
