@@ -179,7 +179,7 @@ std::string compile(const std::string& source, const std::string& library,
         ::execvp(argv[0], argv.data());
         return 98;
       },
-      {.seconds = seconds, .processes = true, .folder = folder});
+      {.seconds = seconds, .computing = seconds, .processes = true, .folder = folder});
   if (ended.how == Ended::How::too_long)
     return fmt::format(
         "compiling it takes longer than {:.0f} seconds: something in it keeps the compiler busy, "

@@ -26,6 +26,7 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "command_line/command_line.hpp"
+#include "command_line/output.hpp"
 #include "learn/compile.hpp"
 #include "learn/judge.hpp"
 #include "learn/sandbox.hpp"
@@ -129,7 +130,7 @@ const char* words_for(int signal) {
 }
 
 /// What is to be said of a child that ended so.
-Answer answer_of(const Ended& ended, const std::string& mark, double seconds) {
+Answer answer_of(const Ended& ended, const std::string& mark) {
   const std::size_t from = ended.message.find(mark);
   if (from != std::string::npos) {
     const std::size_t begin = from + mark.size(), end = ended.message.find(mark, begin);
@@ -140,7 +141,7 @@ Answer answer_of(const Ended& ended, const std::string& mark, double seconds) {
     case Ended::How::too_long:
       return {false, fmt::format("It was still running after {:.0f} seconds: is there a loop whose "
                                  "end is never reached, or something that waits?",
-                                 seconds)};
+                                 ended.seconds)};
     case Ended::How::too_large:
       return {
           false,
@@ -181,6 +182,7 @@ std::string mark() {
 int check(const Stage& stage, const std::string& file, std::size_t hints, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   const std::string text = read_source(file);
+  const Signals signals;
   const Folder folder;
   const std::string source = fs::absolute(file).string(), library = folder.path() + "/work.so";
   Answer answer;
@@ -192,10 +194,12 @@ int check(const Stage& stage, const std::string& file, std::size_t hints, double
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     const double left = seconds - passed.count() - 1;  // to clear up, and say so
     const std::string secret = mark();
-    const Ended ended =
-        learn::run([&](int fd) { return judge(stage, library, secret, fd); },
-                   {.seconds = left, .memory = std::size_t{1} << 30U, .folder = folder.path()});
-    answer = answer_of(ended, secret, left);
+    const Ended ended = learn::run([&](int fd) { return judge(stage, library, secret, fd); },
+                                   {.seconds = left,
+                                    .computing = seconds / 4,
+                                    .memory = std::size_t{1} << 30U,
+                                    .folder = folder.path()});
+    answer = answer_of(ended, secret);
     output = printed(ended);
   }
   std::string said = fmt::format("stage {}, {}: {}\n\n{}\n", stage.number, stage.title,
@@ -210,13 +214,14 @@ int check(const Stage& stage, const std::string& file, std::size_t hints, double
         "\nread: {}{}\n", page_of(stage),
         hints < 3 ? fmt::format("; a hint: learn check {} --hint {}", stage.number, hints + 1)
                   : "");
-  fmt::print("{}", said);
+  command_line::print(said);
   return answer.right ? 0 : 1;
 }
 
 void list() {
   for (const Stage& stage : stages())
-    fmt::print("{:<6} {:<50} exercises/{}.cpp\n", stage.number, stage.title, stage.file);
+    command_line::print(
+        fmt::format("{:<6} {:<50} exercises/{}.cpp\n", stage.number, stage.title, stage.file));
 }
 
 int run(int argc, char** argv) {
@@ -232,7 +237,7 @@ int run(int argc, char** argv) {
   checking.number("--hint", hint, {0, 3}, "print the hints up to this one [0]");
   checking.number("--seconds", seconds, {5, 600}, "when an answer must be there [20]");
   if (const auto help = line.parse(argc, argv)) {
-    fmt::print("{}", *help);
+    command_line::print(*help);
     return 0;
   }
   if (listing.given()) {
@@ -251,7 +256,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return run(argc, argv);
+    return command_line::exit_code("learn", run(argc, argv));
+  } catch (const Interrupted& interrupted) {  // now that nothing is left behind
+    std::signal(interrupted.signal, SIG_DFL);
+    ::raise(interrupted.signal);
+    return 128 + interrupted.signal;
   } catch (const command_line::UsageError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

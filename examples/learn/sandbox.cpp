@@ -29,6 +29,9 @@ namespace learn {
 namespace {
 
 constexpr std::size_t kept = 4000, kept_message = 100'000;
+constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP};
+volatile std::sig_atomic_t stopped_by = 0;
+std::array<struct sigaction, stopping.size()> before;
 
 struct Pipe {
   int read_end = -1, write_end = -1;
@@ -70,8 +73,9 @@ std::size_t drain(int fd, std::string& text, std::size_t most) {
   return count;
 }
 
-void limit(int resource, std::size_t most) {
-  const rlimit both{static_cast<rlim_t>(most), static_cast<rlim_t>(most)};
+// A process that ignores the signal at `most` gets SIGKILL where there is `more`.
+void limit(int resource, std::size_t most, std::size_t more = 0) {
+  const rlimit both{static_cast<rlim_t>(most), static_cast<rlim_t>(most + more)};
   ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &both);
 }
 
@@ -125,6 +129,8 @@ std::size_t memory_of(pid_t id) {
 [[noreturn]] void be_child(const std::function<int(int)>& body, const Limits& limits, Pipe& printed,
                            Pipe& message) {
   ::setpgid(0, 0);
+  for (const int signal : stopping)
+    std::signal(signal, SIG_DFL);
 #if defined(__linux__)
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it is out of reach of Ctrl-C
 #endif
@@ -140,7 +146,7 @@ std::size_t memory_of(pid_t id) {
     ::_exit(99);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, std::size_t{256} << 20U);
-  limit(RLIMIT_CPU, 8 * static_cast<std::size_t>(limits.seconds + 1));  // of all its threads
+  limit(RLIMIT_CPU, static_cast<std::size_t>(limits.computing) + 1, 1);  // of all its threads
   // (AddressSanitizer has terabytes of addresses, in this process alone.)
   if (XGRAD_SANITIZER == 0 || limits.processes)
     limit(RLIMIT_AS, limits.memory);
@@ -152,6 +158,20 @@ std::size_t memory_of(pid_t id) {
 }
 
 }  // namespace
+
+Signals::Signals() {
+  stopped_by = 0;
+  for (std::size_t i = 0; i < stopping.size(); ++i) {
+    ::sigaction(stopping[i], nullptr, &before[i]);
+    if (before[i].sa_handler != SIG_IGN)
+      std::signal(stopping[i], [](int signal) { stopped_by = signal; });
+  }
+}
+
+Signals::~Signals() {
+  for (std::size_t i = 0; i < stopping.size(); ++i)
+    ::sigaction(stopping[i], &before[i], nullptr);
+}
 
 void write_all(int fd, const std::string& text) {
   std::size_t at = 0;
@@ -190,7 +210,8 @@ Ended run(const std::function<int(int fd)>& body, const Limits& limits) {
     drain(message.read_end, ended.message, kept_message);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     const bool too_large = memory_of(id) > limits.memory;
-    if (!killed && !over && (passed.count() > limits.seconds || too_large)) {
+    ended.seconds = passed.count();
+    if (!killed && !over && (passed.count() > limits.seconds || too_large || stopped_by != 0)) {
       ended.how = too_large ? Ended::How::too_large : Ended::How::too_long;
       killed = true;
       ::kill(-id, SIGKILL);
@@ -200,10 +221,13 @@ Ended run(const std::function<int(int fd)>& body, const Limits& limits) {
   }
   int status = 0;
   ::waitpid(id, &status, 0);
+  if (stopped_by != 0)
+    throw Interrupted{stopped_by};
   if (!killed) {
     ended.how = WIFEXITED(status) ? Ended::How::exited : Ended::How::signalled;
     ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-    if (ended.how == Ended::How::signalled && ended.code == SIGXCPU)
+    if (ended.how == Ended::How::signalled &&
+        (ended.code == SIGXCPU || (ended.code == SIGKILL && ended.seconds > limits.computing)))
       ended.how = Ended::How::too_long;
   }
   return ended;

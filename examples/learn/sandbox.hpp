@@ -9,6 +9,7 @@ namespace learn {
 
 struct Limits {
   double seconds = 10;                         ///< on the clock, from its start
+  double computing = 100;                      ///< seconds of a processor
   std::size_t memory = std::size_t{2} << 30U;  ///< bytes
   bool processes = false;                      ///< it may start others, as a compiler does
   std::string folder = ".";                    ///< where it runs
@@ -17,9 +18,22 @@ struct Limits {
 struct Ended {
   enum class How { exited, signalled, too_long, too_large } how = How::exited;
   int code = 0;                   ///< the exit code, or the signal
+  double seconds = 0;             ///< that it took
   std::string message;            ///< what it wrote to its file descriptor; see run()
   std::string printed;            ///< the first few thousand bytes of stdout and stderr
   std::size_t printed_bytes = 0;  ///< of all of it
+};
+
+/// While one lives, SIGINT, SIGTERM and SIGHUP let run() throw Interrupted, and do nothing else.
+class Signals {
+ public:
+  Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals();
+};
+struct Interrupted {
+  int signal;
 };
 
 /// Runs body(fd) in a child process, and returns when that has ended or was ended; its result is

@@ -1,5 +1,7 @@
 // What a learner's file may do: `learn check` answers whatever it is.
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <string>
 #include <xgrad/autograd/sanitizers.hpp>
@@ -72,6 +74,50 @@ TEST_CASE("learn check: a file that never ends", "[learn]") {
              "does not compile", "1", soon);
   // With the compiler at work for ever, too.
   check_says("#include __FILE__\n", "the file includes itself", "1", soon);
+}
+
+TEST_CASE("learn check: a file that computes for ever is ended before one that waits", "[learn]") {
+  const TemporaryFolder folder;
+  const std::string text = slope("#include <csignal>",
+                                 "  std::signal(SIGXCPU, SIG_IGN);\n"
+                                 "  for (volatile int i = 0;; i = 1) {}");
+  rusage then{}, now{};
+  ::getrusage(RUSAGE_CHILDREN, &then);
+  check_answer(check_text(folder, "1", text, {"--seconds", "30"}), false, "still running after");
+  ::getrusage(RUSAGE_CHILDREN, &now);
+  CHECK(now.ru_utime.tv_sec - then.ru_utime.tv_sec < 20);  // a quarter of 30, and the compiler's
+}
+
+TEST_CASE("learn check: a signal leaves nothing behind", "[learn]") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.cpp", place = folder / "place";
+  write_bytes(file, slope("#include <unistd.h>", "  while (true) ::pause();"));
+  std::filesystem::create_directory(place);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    Process process(folder, [&] { ::setenv("TMPDIR", place.c_str(), 1); },
+                    {learn, "check", "1", file, "--seconds", "300"});
+    wait_until([&] { return !std::filesystem::is_empty(place); });
+    process.signal(signal);
+    const Result result = process.wait();
+    CHECK(result.code == -signal);
+    CHECK(result.out + result.err == "");
+    CHECK(std::filesystem::is_empty(place));
+  }
+}
+
+TEST_CASE("learn: what cannot be written is said", "[learn]") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.cpp";
+  write_bytes(file, solution_text(folder, "01_slope"));
+  for (const Arguments& words :
+       {Arguments{learn, "list"}, {learn, "--help"}, {learn, "check", "1", file}}) {
+    const Result result =
+        Process(
+            folder, [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); }, words)
+            .wait();
+    CHECK(result.code == 1);
+    CHECK(result.err == "learn: standard output could not be written: No space left on device\n");
+  }
 }
 
 TEST_CASE("learn check: a file that crashes", "[learn]") {
