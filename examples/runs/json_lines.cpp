@@ -28,6 +28,9 @@ std::string without_infinities(std::string text) {
   return text;
 }
 
+/// As readers of JSON Lines do, these are passed over.
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
+
 Json parse_line(const std::string& line, std::size_t longest) {
   if (line.size() > longest)
     return {};
@@ -47,7 +50,9 @@ void for_each_line(const std::string& path, std::size_t longest, const Line& f) 
     std::string_view left = part;
     for (std::size_t end = 0; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
       rest += left.substr(0, end);
-      f(++number, parse_line(rest, longest));
+      ++number;
+      if (!is_blank(rest))
+        f(number, parse_line(rest, longest));
       rest.clear();
     }
     rest += left.substr(0, longest + 1);
