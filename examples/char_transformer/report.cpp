@@ -80,7 +80,7 @@ std::string report_of(const std::string& folder, const TrainOptions& options) {
   }
 }
 
-void write_environment(const std::string& folder, std::size_t ranks) {
+std::string format_environment(std::size_t ranks) {
   utsname system{};
   ::uname(&system);
   const xgrad::io::JsonObject environment{
@@ -89,9 +89,7 @@ void write_environment(const std::string& folder, std::size_t ranks) {
       {"threads", std::uint64_t{xgrad::num_threads()}},
       {"ranks", std::uint64_t{ranks}},
       {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
-  xgrad::io::AtomicFile file(folder + "/environment.json");
-  file.write(xgrad::io::format_json(environment, xgrad::io::InvalidUtf8::replaced, 2) + "\n");
-  file.commit();
+  return xgrad::io::format_json(environment, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
 }  // namespace char_transformer

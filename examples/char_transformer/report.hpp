@@ -16,7 +16,7 @@ void compare(const CompareOptions& options);
 /// Writes report.html of a run that has ended or was interrupted.  Why that failed; empty if it did
 /// not.  Nothing that a run needs depends on it, so it throws nothing.
 std::string report_of(const std::string& folder, const TrainOptions& options);
-/// Writes environment.json: what the run is trained with, which changes none of its numbers.
-void write_environment(const std::string& folder, std::size_t ranks);
+/// For environment.json: what the run is trained with, which changes none of its numbers.
+std::string format_environment(std::size_t ranks);
 
 }  // namespace char_transformer

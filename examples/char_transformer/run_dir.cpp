@@ -32,14 +32,18 @@ fs::path parent_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-/// Makes a folder; false if it was there already.
-bool make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(parent_of(path), error);
-  const bool made = !error && fs::create_directory(path, error);
+/// Makes a folder, and those around it, and adds them to what was made; false if it was there
+/// already.
+bool make_folder(const fs::path& path, std::vector<std::string>& made) {
+  std::error_code error, none;
+  if (!fs::exists(parent_of(path), none) && parent_of(path) != path)
+    make_folder(parent_of(path), made);
+  const bool is_new = fs::create_directory(path, error);
   if (error)
     cannot_be_made(path, error.message());
-  return made;
+  if (is_new)
+    made.push_back(path.string());
+  return is_new;
 }
 
 /// Throws what make_folder() would, as far as that can be seen, and makes nothing.
@@ -146,24 +150,44 @@ void RunDir::lock() {
   // Another run may take the same number in the same moment; then the one after it is free.
   while (path_.empty()) {
     const fs::path path = fs::path(numbered_under) / next_numbered(numbered_under);
-    if (make_folder(path))
+    if (make_folder(path, made_))
       path_ = path.string();
   }
-  make_folder(path_);
+  make_folder(path_, made_);
   lock_.emplace(path_);
   check();  // since it was looked at, another process may have begun and ended
 }
 
-void RunDir::open(const std::string& config, std::uint64_t steps) {
-  if (!lock_)
-    lock();
-  remove_temporaries(path_);
-  const std::string path = path_ + "/config.json";
-  xgrad::io::AtomicFile file(path);
-  file.write(config + "\n");
-  file.commit();
-  metrics_.emplace(path_ + "/metrics.jsonl", steps);
-  samples_.emplace(path_ + "/samples.jsonl", steps);
+/// The path of a file, which is noted if there is none yet.
+std::string RunDir::noted(const char* name) {
+  std::string path = path_ + "/" + name;
+  std::error_code none;
+  if (!fs::exists(fs::symlink_status(path, none)))
+    made_.push_back(path);
+  return path;
+}
+
+void RunDir::open(const std::string& config, const std::string& environment, std::uint64_t steps) {
+  try {
+    if (!lock_)
+      lock();
+    remove_temporaries(path_);
+    for (const auto& [name, text] :
+         {std::pair("config.json", &config), {"environment.json", &environment}}) {
+      xgrad::io::AtomicFile file(noted(name));
+      file.write(*text + "\n");
+      file.commit();
+    }
+    metrics_.emplace(noted("metrics.jsonl"), steps);
+    samples_.emplace(noted("samples.jsonl"), steps);
+  } catch (...) {
+    metrics_.reset();
+    lock_.reset();
+    std::error_code none;
+    for (; !made_.empty(); made_.pop_back())
+      fs::remove(made_.back(), none);
+    throw;
+  }
 }
 
 std::string RunDir::kept(std::uint64_t step) const {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "folder_lock.hpp"
 #include "metrics.hpp"
@@ -40,9 +41,10 @@ class RunDir {
     if (lock_)
       lock_->check();
   }
-  /// Also removes what processes that were killed left half written, writes config.json, and opens
-  /// the metrics and samples of a run that has made so many steps.
-  void open(const std::string& config, std::uint64_t steps);
+  /// Also removes what processes that were killed left half written, writes config.json and
+  /// environment.json, and opens the metrics and samples of a run that has made so many steps.  If
+  /// that fails, what it has made is removed.
+  void open(const std::string& config, const std::string& environment, std::uint64_t steps);
   bool is_open() const { return metrics_.has_value(); }
 
   const std::string& path() const { return path_; }
@@ -59,9 +61,11 @@ class RunDir {
   enum class Holds { nothing, no_checkpoint, run };
   RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {}
   void check() const;
+  std::string noted(const char* name);
 
-  std::string path_;  ///< empty until a new folder is numbered
-  Holds holds_;       ///< what the folder may hold before
+  std::string path_;               ///< empty until a new folder is numbered
+  Holds holds_;                    ///< what the folder may hold before
+  std::vector<std::string> made_;  ///< files and folders that were not there before
   std::optional<FolderLock> lock_;
   std::optional<Metrics> metrics_;
   std::optional<Samples> samples_;

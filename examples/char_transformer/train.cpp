@@ -128,8 +128,8 @@ void Run::open_folder() {
     return;
   together(ranks_.world(), [this] {
     if (writes_) {
-      run_dir_.open(format_folder_notes(options_, source_.characters.size()), first_);
-      write_environment(run_dir_.path(), ranks_.size());
+      run_dir_.open(format_folder_notes(options_, source_.characters.size()),
+                    format_environment(ranks_.size()), first_);
     }
   });
   tell("Run", run_dir_.path());
@@ -369,6 +369,7 @@ int train(const TrainOptions& options, const World& world) {
   Training training(recipe, start->source, world);
   load_weights(*start, training);
   if (start->options.dry_run) {
+    const Sampler refused_as_in_a_run(start->options, start->source.characters);
     const StopSignals signals;
     describe(*start, training, signals, [](const std::string& label, const std::string& text) {
       say(labelled(label, text));  // here it is the result

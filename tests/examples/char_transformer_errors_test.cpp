@@ -96,6 +96,19 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: the folder cannot be made"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
                 {"text/run: the folder cannot be made"});
+  // What fails half way leaves nothing but what was there: config.json cannot be written ...
+  Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
+                limited(RLIMIT_FSIZE, 400));
+  const Result refused = small.wait();
+  CHECK(refused.code == 1);
+  check_contains(refused.err, {"deep/er/run/config.json"});
+  CHECK_FALSE(std::filesystem::exists(folder / "deep"));
+  // ... or the last of its files.
+  std::filesystem::create_directories(folder / "half/samples.jsonl");
+  check_refused(folder, tiny_train({"--out", "half", "--resume"}), 1,
+                {"half/samples.jsonl: cannot be written"});
+  std::filesystem::remove(folder / "half/samples.jsonl");
+  CHECK(std::filesystem::is_empty(folder / "half"));
   // A folder that is there and empty is as good as a new one.
   std::filesystem::create_directory(folder / "fresh");
   CHECK(run(folder, tiny_train({"--out", "fresh", "--max-iters", "1"})).code == 0);
