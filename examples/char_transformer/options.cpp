@@ -51,7 +51,7 @@ void apply_preset(const Flags& flags, TrainOptions& options) {
     else
       options.recipe.*field.member = preset.*field.member;
   });
-  for (const char* const flag : {"--preset", "--seed", "--data"})
+  for (const char* const flag : {"--preset", "--seed", "--data", "--sample-prompt"})
     if (flags.given(flag))
       options.given.insert(flag);
   if (!flags.given("--min-lr"))
@@ -81,6 +81,18 @@ std::optional<std::vector<std::size_t>> read_list(const std::string& text) {
         numbers.push_back(n);
   } while (at != end && *at++ == ',');
   return at == end && text.back() != ',' ? std::optional(numbers) : std::nullopt;
+}
+
+/// Which of the values that a message names come from the file of --config.
+std::string origins(const Flags& flags, const Recipe& recipe, const std::string& message) {
+  std::string said;
+  for_each_field([&](const auto& field) {
+    if (const std::string file = flags.file_of(field.flag);
+        !file.empty() &&
+        message.find(fmt::format("{} {}", field.flag, recipe.*field.member)) != std::string::npos)
+      said += fmt::format("; {} is from {}", field.flag, file);
+  });
+  return said;
 }
 
 void add_preset(Flags& flags, std::string& preset, const char* help) {
@@ -286,8 +298,8 @@ Command parse_command(int argc, const char* const* argv) {
         line.refuse(
             fmt::format("--overfit-one-batch is a check that keeps nothing: leave {} out", flag));
     const bool from_file = train.resume || !train.init_from.empty();
-    if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
-      line.refuse(*wrong);
+    if (auto wrong = contradiction(train.recipe); wrong && !from_file)
+      line.refuse(*wrong + origins(train_flags, train.recipe, *wrong));
     if (line.prints_configuration()) {
       train = resolved(train);
       return Help{line.configuration()};

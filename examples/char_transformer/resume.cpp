@@ -166,7 +166,7 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
     options.keep = notes.keep;
   if (!options.sample_interval)
     options.sample_interval = notes.sample_interval;
-  if (options.sample_prompt.empty())
+  if (given.given.count("--sample-prompt") == 0)  // it may be empty
     options.sample_prompt = notes.sample_prompt;
   if (options.data.empty())
     options.data = notes.data.value_or("");
@@ -195,8 +195,11 @@ TrainOptions with_sizes_of(const xgrad::io::Checkpoint& checkpoint, const Notes&
 
 TrainOptions resolved(TrainOptions options) {
   if (options.resume)
-    if (const auto checkpoint = checkpoint_to_resume(options))
-      return read_resume_point(*checkpoint, options).options;
+    if (const auto checkpoint = checkpoint_to_resume(options)) {
+      TrainOptions found = read_resume_point(*checkpoint, options).options;
+      found.init_from = options.init_from;  // what the run began with is over
+      return found;
+    }
   if (options.init_from.empty())
     return options;
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.init_from);

@@ -69,6 +69,11 @@ bool Flags::given(const std::string& flag) const {
 }
 bool Flags::given() const { return app_.parsed(); }
 
+std::string Flags::file_of(const std::string& flag) const {
+  const auto row = std::ranges::find(table_.rows, flag, long_name);
+  return row != table_.rows.end() && row->in_file && !row->given ? table_.configuration : "";
+}
+
 CommandLine::CommandLine(const std::string& name, const std::string& description,
                          const std::string& footer)
     : app_(std::make_unique<CLI::App>(description, name)) {
@@ -100,9 +105,13 @@ std::optional<std::string> CommandLine::parse(int argc, const char* const* argv)
   add_configuration();
   try {
     app_->parse(argc, argv);
-    for (const auto& table : tables_)
-      if (!table->configuration.empty())
-        read_configuration(*table);
+    for (const auto& table : tables_) {
+      if (table->configuration.empty())
+        continue;
+      if (app_->get_subcommand(table->name)->count("--config") > 1)
+        throw BadValue("--config is given more than once: all values must be in one file");
+      read_configuration(*table);
+    }
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     return app_->help();

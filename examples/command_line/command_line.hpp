@@ -82,6 +82,8 @@ class Flags {
   /// command's; known after parse().
   bool given(const std::string& flag) const;
   bool given() const;
+  /// The file of --config, if the flag's value is from there; else empty.
+  std::string file_of(const std::string& flag) const;
 
  private:
   void add(Row row);
@@ -102,7 +104,7 @@ class CommandLine {
   Flags flags();
   /// The flags of a command, of which one is needed.  Those that have any take `--config FILE`, a
   /// JSON object with flags' names ('_' or '-') as keys, for flags that are not given, and
-  /// `--print-config`.
+  /// `--print-config`.  One file: what a second one overrides would be hard to tell.
   Flags command(const std::string& name, const std::string& description);
 
   /// Gives the targets their values.  Returns the help or the version if one was asked for.  Throws

@@ -123,6 +123,15 @@ TEST_CASE("char_transformer: --config beside --resume and --init-from", "[config
   const Json begun = printed_json(folder, {"train", "--init-from", folder.checkpoint});
   CHECK(begun.at("n_embd") == 16);
   CHECK(begun.at("max_iters") == 2000);
+  // Of a run that began with other weights, too, it can be read again.
+  run_well(folder, tiny_train({"--init-from", folder.checkpoint, "--out", "second"}));
+  const std::string second = printed(folder, {"train", "--resume", "second", "--max-iters", "42"});
+  write_bytes(folder / "second.json", second);
+  CHECK(printed(folder, {"train", "--config", "second.json"}) == second);
+  run_well(folder, {"train", "--config", "second.json"});
+  CHECK(metrics_of(folder / "second").size() == 42);
+  CHECK(Json::parse(read_bytes(folder / "second/config.json")).at("init_from") !=
+        nullptr);  // where it came from stays known
   CHECK(metrics_of(folder / "run").size() == 43);
 }
 
@@ -159,6 +168,15 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   refused("n_layer = 2", {"is not JSON (byte 1)"});
   refused("", {"is not JSON (byte 0)"});
   refused(std::string(2 << 20, ' '), {"is larger than 1048576 bytes"});
+  // What contradicts a flag is named with the file that it is from, and only that.
+  write_bytes(folder / "c.json", R"({"learning_rate": 0.01, "min_lr": 0.002, "warmup_iters": 9})");
+  check_refused(
+      folder, {"train", "--config", "c.json", "--learning-rate", "0.001"}, 2,
+      {"--min-lr 0.002 is above --learning-rate 0.001: ", " fall; --min-lr is from c.json\n"});
+  check_refused(folder, {"train", "--config", "c.json", "--lr-decay-iters", "5"}, 2,
+                {"--warmup-iters 9 is beyond", " rises; --warmup-iters is from c.json\n"});
+  check_refused(folder, {"train", "--config", "c.json", "--config", "c.json"}, 2,
+                {"--config is given more than once"});
   // A value that a flag replaces must do as well.
   write_bytes(folder / "c.json", R"({"n_layer": 0})");
   check_refused(folder, {"train", "--config", "c.json", "--n-layer", "1"}, 2, {"'n_layer': 0"});

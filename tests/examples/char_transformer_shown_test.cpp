@@ -205,8 +205,15 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
   run_well(folder, {"train", "--resume", "parts", "--max-iters", "40"});
   CHECK(read_bytes(folder / "parts/samples.jsonl") == read_bytes(folder / "often/samples.jsonl"));
 
-  check_refused(folder, tiny_train({"--out", "bad", "--sample-prompt", "Zebra"}), 1,
-                {"--sample-prompt: ", "'Z'"});
+  // A prompt that is given counts, although it is empty.
+  run_well(folder, {"train", "--resume", "parts", "--max-iters", "43", "--sample-prompt", ""});
+  CHECK_THAT(samples_of(folder / "parts").back().at("text").get<std::string>(), StartsWith("\n"));
+  CHECK(samples_of(folder / "parts").back().at("step") == 42);
+
+  for (const char* const dry : {"false", "true"})
+    check_refused(folder,
+                  tiny_train({"--out", "bad", "--sample-prompt", "Zebra", "--dry-run", dry}), 1,
+                  {"--sample-prompt: ", "'Z'"});
   check_refused(folder, tiny_train({"--out", "bad", "--sample-prompt", std::string(1001, 't')}), 1,
                 {"--sample-prompt: 1001 characters are more than 1000"});
   check_refused(folder, tiny_train({"--out", "bad", "--sample-interval", "-1"}), 2,
