@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <xgrad/autograd/ops.hpp>
 
@@ -99,10 +100,13 @@ Source open_text(const std::string& data, const std::string& checkpoint, const N
   if (!data.empty())
     return open_source(data, block_size, preset, notes.characters);
   const auto known = read_folder_notes(checkpoint).data;
-  // A stranger may have written it, and a pipe would be waited for.
-  if (known && !known->empty() && std::filesystem::exists(*known) &&
-      !std::filesystem::is_regular_file(*known))
-    throw FileError(fmt::format("{}: is not a file; --data FILE names a text", *known));
+  // It may have been moved, or have a name that is not UTF-8; a stranger may have written
+  // config.json, and a pipe would be waited for.
+  std::error_code none;
+  if (known && !known->empty() && !std::filesystem::is_regular_file(*known, none))
+    throw FileError(
+        fmt::format("{}: {}; --data FILE names a text", *known,
+                    std::filesystem::exists(*known, none) ? "is not a file" : "no such file"));
   if (known)
     return open_source(*known, block_size, preset, notes.characters);
   try {

@@ -293,6 +293,27 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
                 {"does not say how it is trained", "batch_size"});
 }
 
+TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {
+  const TinyFolder folder;
+  const std::string text = "a\xFF\x1b[2Jb", checkpoint = "run/checkpoint.safetensors";
+  write_bytes(folder / text, tiny_text());
+  run_well(folder, tiny_train({"--data", text, "--out", "run"}));
+  // JSON cannot hold it.  So what is in config.json names no file, which is said.
+  const std::string known = read_bytes(folder / "run/config.json");
+  CHECK(Json::parse(known).at("data").get<std::string>().ends_with("a\xEF\xBF\xBD\x1b[2Jb"));
+  for (const Arguments& arguments : {Arguments{"train", "--resume", "run", "--max-iters", "44"},
+                                     {"eval", "--checkpoint", checkpoint}})
+    check_refused(folder, arguments, 1,
+                  {"/a\xEF\xBF\xBD\\x1b[2Jb: no such file; --data FILE names a text\n"});
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "44", "--data", text});
+  CHECK(metrics_of(folder / "run").size() == 44);
+  run_well(folder, {"eval", "--checkpoint", checkpoint, "--data", text});
+  run_well(folder, {"report", "run"});
+  fs::remove(folder / text);
+  check_refused(folder, tiny_train({"--data", text, "--out", "other"}), 1,
+                {"a\\xff\\x1b[2Jb: no such file"});
+}
+
 TEST_CASE("char_transformer: metrics that do not match the checkpoint", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "whole", "--max-iters", "30"}));
