@@ -97,12 +97,14 @@ Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& opt
                     "next_token_probabilities: logits are {}; they must be (..., V) with V above 0",
                     to_string(logits.shape()));
   const NoGrad no_grad;
-  const Tensor values = logits.to(DType::float32);
+  Tensor values = logits.to(DType::float32);
+  if (!all(isfinite(values))) {
+    check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
+    values =
+        (logits - amax(logits, {-1}, true)).to(DType::float32);  // beyond float32, but for that
+  }
   auto result = empty_array<float>(values.shape());
   std::copy_n(values.data<float>(), values.numel(), result.data());
-  if (!std::all_of(result.data(), result.data() + result.size(),
-                   [](float v) { return std::isfinite(v); }))
-    throw ValueError("generate: the model's logits are not finite");
   const std::size_t V = values.shape().back();
   for (std::size_t begin = 0; begin < result.size(); begin += V)
     filter({result.data() + begin, V}, options);

@@ -210,6 +210,12 @@ TEST_CASE("Options and logits that give no distribution", "[sampling]") {
     refused({.top_p = top_p}, "it must be above 0 and at most 1");
   for (const double min_p : {-0.1, 1.1, nan})
     refused({.min_p = min_p}, "it must be from 0 to 1");
+  // Numbers that float32 cannot hold are numbers.
+  const Tensor wide(std::vector<double>{1e300, 1e300, -1e308});
+  CHECK(numbers(nn::next_token_probabilities(wide)) == std::vector<double>{0.5, 0.5, 0});
+  CHECK(numbers(
+            nn::next_token_probabilities(wide, {.temperature = 1e-9, .top_k = 2, .min_p = 0.1})) ==
+        std::vector<double>{0.5, 0.5, 0});
   for (const double bad : {nan, infinity, -infinity})
     CHECK_THROWS_WITH(nn::next_token_probabilities(full({3}, bad)),
                       ContainsSubstring("logits are not finite"));
