@@ -166,7 +166,7 @@ std::string graph_dot(const Graph& graph) {
   std::string text =
       "digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n";
   text += fmt::format("  label={};\n", dot_quoted(printable_name(graph.title)));
-  // A cluster for each scope that is named; deeper ones lie within.
+  // A cluster for each scope that is named, side by side: the label is the whole path.
   std::map<std::string, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     members[graph.nodes[i].scope].push_back(i);
