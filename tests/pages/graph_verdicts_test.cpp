@@ -224,21 +224,25 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
 TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody",
           "[pages][graph]") {
   const Tensor infinite = leaf({700, 800, 1}), low = cast(leaf({-105, 1}), DType::float32);
-  const Tensor alike =
-      cast(leaf({{1034, 1287, 1773, 1175}, {1755, 1608, 1199, 1433}}), DType::float32);
   const auto functions = {
       std::function([&] { return sum(exp(infinite) * 2.0); }),
       std::function([&] {
         const Tensor y = silu(low);
         return sum(y * y);
       }),
-      std::function([&] {
-        const Tensor y = rms_norm(alike * 3.453e-4, {4});
-        return sum(y * y);
-      }),
   };
   for (const auto& f : functions) {
     const Graph graph = checked(f);
+    INFO(to_string(graph));
+    CHECK(graph.wrong().empty());
+  }
+  // The gradient of this is what rounding leaves.
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Tensor x = cast(normal({2, 4}, seed) * 1000.0, DType::float32);
+    const Graph graph = checked([&] {
+      const Tensor y = rms_norm(x * 3e-4, {4});
+      return sum(y * y);
+    });
     INFO(to_string(graph));
     CHECK(graph.wrong().empty());
   }
