@@ -64,6 +64,8 @@ class Sink::Run {
           gradient = replacement;
       if (!hooks.empty())
         node->check_gradient(gradient, "hook on " + node->op, 0);
+      if (observer_ != nullptr)
+        observer_->on_gradient(*node, gradient);
       deliver(*node, gradient);
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
@@ -194,10 +196,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (std::size_t i = 0; i < inputs.size(); ++i)  // before anything runs and is freed
     check_used(i, run.wants(inputs[i].impl().node));
   run.execute(outputs, options.grad_outputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    results.push_back(run.result(inputs[i]));
-    check_used(i, results.back().defined());
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    check_used(i, results.emplace_back(run.result(inputs[i])).defined());
   return results;
 }
 

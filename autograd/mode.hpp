@@ -18,6 +18,9 @@ struct Observer {
   virtual ~Observer() = default;
   virtual void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                           const Forward& forward) = 0;
+  /// Called in a backward run when a node's turn has come: the gradient of its output, as its hooks
+  /// leave it.  Its formula is next, if it has one.
+  virtual void on_gradient(const Node& /*node*/, const Tensor& /*gradient*/) {}
   /// Called after node's formula, for each input that has a gradient by then.
   virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
 };

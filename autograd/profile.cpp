@@ -34,8 +34,10 @@ std::size_t thread_number() {
   return number;
 }
 
-// 2 for each multiply-add of a product.  An input without a shape is one that wants no gradient.
-std::uint64_t forward_flops(std::string_view op, std::span<const Shape> in, const Shape& y) {
+}  // namespace
+
+std::uint64_t detail::forward_flops(std::string_view op, std::span<const Shape> in,
+                                    const Shape& y) {
   const auto size = [&](std::size_t i, int d) -> std::uint64_t {
     if (i >= in.size())  // an op of the user's own that has this name
       return 0;
@@ -53,8 +55,6 @@ std::uint64_t forward_flops(std::string_view op, std::span<const Shape> in, cons
     return 4 * elements * size(1, -2);
   return 0;
 }
-
-}  // namespace
 
 Profile::Profile() {
   const std::lock_guard lock(profile_mutex);

@@ -47,6 +47,11 @@ namespace detail {
 
 inline std::atomic<bool> profiling{false};
 
+/// Of an op's forward: 2 for each multiply-add of a matrix product or of attention; 0 for others.
+/// An input that is left out, or wants no gradient, may have the shape ().
+std::uint64_t forward_flops(std::string_view op, std::span<const Shape> inputs,
+                            const Shape& output);
+
 /// Times what happens while it lives, if there is a Profile; costs a load and a branch if not.
 class Timed {
  public:

@@ -53,6 +53,11 @@ void Trace::on_forward(std::string_view op, std::span<const Tensor> inputs, cons
     before_->on_forward(op, inputs, output, forward);
 }
 
+void Trace::on_gradient(const Node& node, const Tensor& gradient) {
+  if (before_ != nullptr)
+    before_->on_gradient(node, gradient);
+}
+
 void Trace::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
   if (on_backward_)
     on_backward_(node, input, gradient);

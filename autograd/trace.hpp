@@ -56,6 +56,7 @@ class Trace final : public Observer {
 
   void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                   const Forward& forward) override;
+  void on_gradient(const Node& node, const Tensor& gradient) override;
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
 
  private:

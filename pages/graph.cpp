@@ -117,6 +117,15 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
     inputs.push_back(in.node ? Json(static_cast<std::int64_t>(2 * *in.node + (in.constant ? 1 : 0)))
                              : Json(std::int64_t{-1}));
   json.emplace_back("inputs", std::move(inputs));
+  JsonArray nothing;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k)
+    if (node.inputs[k].nothing)
+      nothing.emplace_back(JsonArray{index_json(k), check_json(*node.inputs[k].nothing)});
+  if (!nothing.empty())
+    json.emplace_back("nothing", std::move(nothing));
+  if (node.value.requires_grad())
+    if (Json whole = check_json(node.whole); whole.as<std::nullptr_t>() == nullptr)
+      json.emplace_back("whole", std::move(whole));
   if (!node.step)
     return json;
   json.emplace_back("step", index_json(*node.step));
@@ -127,8 +136,6 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   for (const GraphContribution& part : node.contributions)
     parts.push_back(contribution_json(part, graph.max_values, texts));
   json.emplace_back("parts", std::move(parts));
-  if (Json whole = check_json(node.whole); whole.as<std::nullptr_t>() == nullptr)
-    json.emplace_back("whole", std::move(whole));
   return json;
 }
 

@@ -7,8 +7,8 @@
 //   std::cout << to_string(pages::run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
 //
 // The page goes through the backward pass step by step, in the engine's order.  The run is a real
-// one: forward under a Trace, then backward, with hooks.  No grad() changes.  While it runs, no other
-// thread may differentiate what shares leaves with it.
+// one: forward under a Trace, then backward, which tells this thread's observer each gradient.  No
+// grad() changes, and nothing is written that other threads may share.
 
 #include <cstddef>
 #include <functional>
@@ -32,8 +32,10 @@ struct GraphOptions {
   bool numeric = true;                 ///< hold gradients to differences of the forward
 };
 
-/// A gradient beside differences.  The direction is that of the gradient's signs; a Tensor of up to
-/// eight elements is checked element by element.
+/// A gradient beside differences.  A Tensor of up to eight elements is checked element by element
+/// (NaN beside one that is infinite or below -1e8, for it is not moved); a larger one along a
+/// direction, in which each element moves by the sign of its gradient and a fixed weight of its
+/// own.
 struct GraphCheck {
   enum class Verdict { right, wrong, unchecked };
   Verdict verdict = Verdict::unchecked;
@@ -53,6 +55,8 @@ struct GraphContribution {
 struct GraphInput {
   std::optional<std::size_t> node = {};  ///< none for an input that was left out
   bool constant = false;                 ///< no gradient goes this way: detach(), NoGrad, a number
+  /// The op's backward ran and added nothing for this input: 0, held to differences of its forward.
+  std::optional<GraphCheck> nothing = {};
 };
 
 struct GraphNode {
@@ -83,7 +87,8 @@ struct Graph {
   std::vector<std::size_t> order;  ///< nodes as the engine took them from its queue
   std::size_t max_values = 16;
   std::size_t max_bytes = 50'000'000;
-  std::vector<std::size_t> wrong() const;  ///< nodes with a check that found a wrong gradient
+  /// Nodes with a check that found a wrong gradient, also one that is missing.
+  std::vector<std::size_t> wrong() const;
 };
 
 /// Runs f and its backward.  GraphError if the result has no graph, was computed before f ran, or

@@ -6,8 +6,11 @@ nodes.forEach((node, i) => node.inputs.forEach((input) => {
   if (input >= 0 && consumers[input >> 1].at(-1) !== i) consumers[input >> 1].push(i);
 }));
 const wrong = new Set(data.wrong);
+// Contributions that did not come: of each op that got a gradient and added nothing for an input.
+for (const node of nodes) node.missing = [];
+nodes.forEach((node, i) => (node.nothing || []).forEach(([input, own]) => nodes[node.inputs[input] >> 1].missing.push({ node: i, input, own })));
 // Ops whose own backward is wrong, whatever came after them.
-const guilty = new Set(nodes.flatMap((node) => node.parts.filter((part) => part.own && part.own.ok === false).map((part) => part.node)));
+const guilty = new Set(nodes.flatMap((node) => [...node.parts, ...node.missing].filter((part) => part.own && part.own.ok === false).map((part) => part.node)));
 
 // ---- the page's check of itself ----
 
@@ -36,7 +39,9 @@ const finite = (x) => (Array.isArray(x) ? x.every((v) => typeof v === "number") 
       const mine = part.own && part.own.ok === false ? undefined : reckoned(part, consumer, nodes);
       if (mine && elements(part.gradient))
         mine.total.forEach((v, k) => {
-          const scale = 1 + mine.terms[k].reduce((s, [g, d]) => s + Math.abs(g * d), 0);
+          // Of a sum, what one part added is known as exactly as the sum.
+          const scale = 1 + mine.terms[k].reduce((s, [g, d]) => s + Math.abs(g * d), 0) +
+            node.parts.reduce((s, other) => s + 0.01 * Math.abs(Array.isArray(other.gradient) ? other.gradient[k] : magnitude(other.gradient)), 0);
           if (Number.isFinite(v)) check(`${consumer.op} ${part.node + 1} to node ${i + 1}, element ${k}, relative`, (v - part.gradient[k]) / scale, 0, 1e-4);
         });
     }
@@ -114,7 +119,7 @@ const graph = {
       make("span", {}, guilty.has(row) ? make("span", { class: "bad", title: "its own backward is wrong" }, "✗ ") : "", make("code", {}, visible(node.op)), " ", make("span", { class: "soft" }, String(row + 1)), node.name ? make("span", { title: visible(node.name) }, ` ${visible(short_name(node.name))}`) : ""),
       make("span", { class: "soft shape" }, shape_text(node)),
       make("span", { class: "number value", title: "value" }, brief(node.value)),
-      make("span", { class: "number gradient", title: "gradient" }, done(row) ? [wrong.has(row) ? make("span", { class: "bad" }, "✗ ") : "", `∂ ${brief(node.gradient)}`] : node.step === undefined ? "" : "·"));
+      make("span", { class: "number gradient", title: "gradient" }, done(row) ? [wrong.has(row) ? make("span", { class: "bad" }, "✗ ") : "", `∂ ${brief(node.gradient)}`] : node.step !== undefined ? "·" : wrong.has(row) ? make("span", { class: "bad", title: "a gradient is missing" }, "✗") : ""));
   },
 };
 let rows;
@@ -125,7 +130,7 @@ const jump = (i) => make("button", { class: "jump", "data-to": i, onclick: () =>
 function verdict(check, shape) {
   if (check === undefined) return make("span", { class: "soft" }, "not made");
   if (typeof check === "string") return make("span", { class: "soft" }, check);
-  const along = size_of(shape) > check.numeric.length ? ", where each element moves by the sign of its gradient" : "";
+  const along = size_of(shape) > check.numeric.length ? ", where each element moves by the sign of its gradient times a fixed weight" : "";
   const text = check.ok ? `✓ ${brief(check.numeric)}` : `✗ ${brief(check.numeric)} by differences, but ${brief(check.analytic)} by the backward`;
   return make("span", { class: check.ok ? "ok" : "bad verdict" }, text, along && make("span", { class: "soft" }, along), check.note ? ` (${check.note})` : "");
 }
@@ -179,19 +184,27 @@ function parts_of(node) {
   show(0, 12);
   return box;
 }
+// Ops that should have added something, and did not.
+const forgotten = (node) => node.missing.filter((part) => part.own.ok === false).map((part) => make("div", { class: "part missing" },
+  make("p", {}, "From ", jump(part.node), `, where it is ${"abc"[part.input] || `input ${part.input}`}: `, make("span", { class: "bad" }, "its backward adds nothing.")),
+  make("p", {}, "This op alone, by differences: ", verdict(part.own, node.shape))));
 function why_none(node, i) {
   if (node.kind === "constant") return "None: it is a constant.";
   if (consumers[i].length === 0 && i !== data.root) return "None: nothing uses it.";
-  return "None: no gradient came here from the result (what uses it takes it as a constant, or leads elsewhere).";
+  if (node.missing.some((part) => part.own.ok === false)) return make("span", { class: "bad" }, "None, though there is one: a backward forgets it.");
+  if (node.whole && node.whole.ok === false) return make("span", { class: "bad" }, "None, though the result depends on it: a backward forgets something on the way.");
+  if (node.missing.length > 0) return "None: the backward of what uses it adds nothing.";
+  return "None: no gradient came here from the result (what uses it takes it as a constant, gets none itself, or leads elsewhere).";
 }
 function show_detail() {
   const node = nodes[chosen], title = node.scope ? make("span", { class: "soft" }, ` in ${visible(node.scope)}`) : "";
   const kinds = { leaf: "A leaf: its gradient is what is added to its grad().", constant: "A constant.", outside: "The result of an op that ran before the function; its own inputs are not shown." };
   const rule = data.rules[node.op];
+  const missing = Object.fromEntries(node.nothing || []);
   const inputs = node.inputs.map((input, k) => {
     const part = input < 0 ? undefined : nodes[input >> 1].consumer_parts.get(chosen), shares = part && part.inputs[0] !== k;
     return make("li", {}, `${"abc"[k] || `input ${k}`}: `, input < 0 ? "left out" : jump(input >> 1), input >= 0 && input & 1 ? make("span", { class: "soft" }, " as a constant") : "",
-      part ? (shares ? make("span", { class: "soft" }, ` shares what ${"abc"[part.inputs[0]]} gets`) : [" gets ", values(part.gradient), " ", verdict(part.own, nodes[input >> 1].shape)]) : "");
+      missing[k] ? [" gets nothing ", verdict(missing[k], nodes[input >> 1].shape)] : part ? (shares ? make("span", { class: "soft" }, ` shares what ${"abc"[part.inputs[0]]} gets`) : [" gets ", values(part.gradient), " ", verdict(part.own, nodes[input >> 1].shape)]) : "");
   });
   by_id("detail").replaceChildren(
     make("h2", {}, make("code", {}, title_of(chosen)), title),
@@ -202,8 +215,8 @@ function show_detail() {
       make("tr", {}, make("th", {}, "step"), make("td", {}, node.step === undefined ? "–" : `${node.step + 1} of ${last_step}`, node.step !== undefined && node.step !== step - 1 ? [" ", make("button", { onclick: () => go(node.step + 1) }, "go there")] : ""))),
     make("p", { class: "soft" }, kinds[node.kind] || ""),
     node.step === undefined ? "" : make("h3", {}, "Why this gradient"),
-    parts_of(node), ...(node.step === undefined ? [] : sum_of(node)),
-    node.step === undefined ? "" : make("p", {}, "The whole, by differences of the result: ", verdict(node.whole, node.shape)),
+    parts_of(node), ...forgotten(node), ...(node.step === undefined ? [] : sum_of(node)),
+    node.whole === undefined && node.step === undefined ? "" : make("p", {}, "The whole, by differences of the result: ", verdict(node.whole, node.shape)),
     node.inputs.length > 0 ? make("h3", {}, "Inputs") : "", make("ul", {}, inputs),
     consumers[chosen].length > 0 ? make("h3", {}, "Consumers") : "",
     make("ul", {}, consumers[chosen].slice(0, 40).map((i) => make("li", {}, jump(i))), consumers[chosen].length > 40 ? make("li", { class: "soft" }, `and ${consumers[chosen].length - 40} more`) : ""));
@@ -280,7 +293,7 @@ document.addEventListener("keydown", (e) => {
   if (moves[e.key]) { e.preventDefault(); moves[e.key](); }
 });
 
-const checks_made = nodes.flatMap((node) => [node.whole, ...node.parts.map((part) => part.own)]).filter((c) => c && typeof c === "object");
+const checks_made = nodes.flatMap((node) => [node.whole, ...[...node.parts, ...node.missing].map((part) => part.own)]).filter((c) => c && typeof c === "object");
 const agree = checks_made.filter((c) => c.ok).length, ops = nodes.filter((node) => node.kind === "op").length;
 by_id("summary").append(`${ops} op${ops === 1 ? "" : "s"}, ${nodes.length - ops} leaves and constants, result ${full(nodes[data.root].value)}. `,
   checks_made.length === 0 ? "No gradient was held to differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),

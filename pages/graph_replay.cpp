@@ -5,223 +5,188 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <numeric>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <set>
+#include <string>
+#include <utility>
 #include <xgrad/autograd/check/values.hpp>
-#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/profile.hpp>
+#include <xgrad/pages/graph_differences.hpp>
+#include <xgrad/pages/graph_numbers.hpp>
 
 namespace xgrad::pages::detail {
 namespace {
 
 using xgrad::detail::elements;
-using Numbers = std::vector<double>;
-using Verdict = GraphCheck::Verdict;
 
-constexpr std::size_t each_up_to = 8;  // elements that are checked one by one
-constexpr const char* not_finite =
-    "there are NaN or infinite values, of which differences say nothing";
+constexpr double rounding_in_float32 = 1.2e-7, rounding_in_float64 = 2.2e-16;
+constexpr const char* left_out = "left out: it takes more work than is left for checks";
 
 double sum_of_sizes(const Numbers& x) {
   return std::accumulate(x.begin(), x.end(), 0.0,
                          [](double s, double v) { return s + std::abs(v); });
 }
 
-bool all_finite(const Numbers& x) {
-  return std::ranges::all_of(x, [](double v) { return std::isfinite(v); });
+// These values, as x has them.
+Tensor like(const Tensor& x, const Numbers& values) {
+  return reshape(Tensor(Numbers(values)), Dims(x.shape())).to(x.dtype());
 }
 
-double root_mean_square(const Numbers& x) {
-  double sum = 0;
-  for (const double v : x)
-    sum += std::isfinite(v) ? v * v : 0;
-  return x.empty() ? 0 : std::sqrt(sum / static_cast<double>(x.size()));
-}
-
-// x + h u, in its dtype.
-Tensor moved(const Tensor& x, const Numbers& u, double h) {
-  Numbers values = elements(x);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] += u[i] == 0 ? 0 : h * u[i];
-  return reshape(Tensor(std::move(values)), Dims(x.shape())).to(x.dtype());
-}
-
-// How exact the numbers of a check are.
-struct Precision {
-  bool wide;   // differences in float64
-  bool exact;  // the gradient is float64, too
-  double unit() const { return wide ? 2.2e-16 : 1.2e-7; }
-  double tolerance() const { return !wide ? 3e-2 : exact ? 1e-5 : 1e-3; }
-};
-
-// What is differentiated: the sum of weights times values.
-struct Measured {
-  std::function<Numbers(const Numbers& u, double h)> at;  // the values at x + h u
-  Numbers weights;                                        // of the values
-  double slack;  // what rounding in float32 may do to a right gradient
-};
-
-double weighted(const Numbers& weights, const Numbers& a, const Numbers& b) {
-  double sum = 0;
-  for (std::size_t j = 0; j < weights.size(); ++j)
-    if (weights[j] != 0)
-      sum += weights[j] * xgrad::detail::difference(a.at(j), b.at(j));
-  return sum;
-}
-
-struct Slopes {
-  double step, central, left, right;
-};
-
-Slopes slopes_of(const Measured& f, const Numbers& u, double h, const Numbers& here) {
-  const Numbers above = f.at(u, h), below = f.at(u, -h);
-  return {h, weighted(f.weights, above, below) / (2 * h), weighted(f.weights, here, below) / h,
-          weighted(f.weights, above, here) / h};
-}
-
-// The steps to try, one after the other: a function of small numbers may bend within the first.
-std::vector<double> steps(const Precision& precision, const Numbers& x, double size,
-                          double analytic) {
-  const double typical = root_mean_square(x);
-  if (precision.wide)
-    return typical == 0 || typical > 0.1 ? std::vector<double>{1e-6 * std::max(1.0, typical)}
-                                         : std::vector<double>{1e-6, 1e-5 * typical};
-  // As far as the result changes by a thousandth.
-  const double far = std::max(1e-3, typical) * 1e-2;
-  return {std::clamp(1e-3 * size / std::max(std::abs(analytic), 1e-30), far * 1e-2, far)};
-}
-
-enum class Judgement { agrees, at_kink, disagrees };
-Judgement judge(double analytic, const Slopes& slopes, double tolerance) {
-  if (std::abs(analytic - slopes.central) <= tolerance)
-    return Judgement::agrees;
-  // At a kink the slopes to both sides differ: all between them is right.
-  const auto [low, high] = std::minmax(slopes.left, slopes.right);
-  const bool between = analytic >= low - tolerance && analytic <= high + tolerance;
-  return high - low > 10 * tolerance && between ? Judgement::at_kink : Judgement::disagrees;
-}
-
-// A gradient, given by its elements, beside differences of f at x.
-GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
-                   const Measured& f) {
-  GraphCheck check;
-  const std::size_t n = gradient.size();
-  if (n == 0) {
-    check.message = "it has no elements";
-    return check;
-  }
-  const bool has_nan = std::ranges::any_of(x, [](double v) { return std::isnan(v); });
-  if (has_nan || !all_finite(gradient) || !all_finite(f.weights)) {
-    check.message = not_finite;
-    return check;
-  }
-  std::vector<Numbers> directions;
-  if (n <= each_up_to)
-    for (std::size_t i = 0; i < n; ++i) {
-      directions.emplace_back(n, 0.0);
-      directions.back()[i] = 1;
-    }
-  else {
-    directions.emplace_back(n);
-    for (std::size_t i = 0; i < n; ++i)
-      directions[0][i] = gradient[i] > 0 ? 1 : gradient[i] < 0 ? -1 : i % 2 == 0 ? 1 : -1;
-  }
-  for (Numbers& u : directions)  // what is infinite, a masked score, stays
-    for (std::size_t i = 0; i < n; ++i)
-      u[i] = std::isfinite(x[i]) ? u[i] : 0;
-  const Numbers here = f.at(Numbers(n), 0);
-  double size = 0, largest = 0;
-  for (std::size_t j = 0; j < here.size(); ++j)
-    size += std::isfinite(here[j]) ? std::abs(f.weights[j] * here[j]) : 0;
-  for (const double g : gradient)
-    largest = std::max(largest, std::abs(g));
-  check.verdict = Verdict::right;
-  for (const Numbers& u : directions) {
-    const double analytic = std::inner_product(u.begin(), u.end(), gradient.begin(), 0.0);
-    Slopes found{};
-    Judgement judgement = Judgement::disagrees;
-    for (const double h : steps(precision, x, size, analytic)) {
-      const Slopes slopes = slopes_of(f, u, h, here);
-      if (!std::isfinite(slopes.central)) {
-        check = {};
-        check.message = not_finite;
-        return check;
-      }
-      const double noise = 16 * precision.unit() * size / h;
-      const double scale =
-          std::max(directions.size() > 1 ? largest : std::abs(analytic), std::abs(slopes.central));
-      if (found.step != 0 && noise > 0.1 * scale)
-        break;  // so small a step says nothing
-      found = slopes;
-      judgement = judge(analytic, slopes, precision.tolerance() * scale + noise + f.slack);
-      if (judgement != Judgement::disagrees)
-        break;
-    }
-    check.analytic.push_back(analytic);
-    check.numeric.push_back(found.central);
-    if (judgement == Judgement::at_kink)
-      check.message = "at a kink, where any slope between those of both sides is right";
-    if (judgement != Judgement::disagrees)
-      continue;
-    check.verdict = Verdict::wrong;
-  }
-  return check;
-}
+// For an order that comes from all over the graph.
+std::uint32_t scattered(std::size_t i) { return static_cast<std::uint32_t>(i * 2654435761U); }
 
 class Replay {
  public:
-  Replay(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed)
+  Replay(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed, double work)
       : graph_(graph), ops_(ops), seed_(elements(seed)), op_of_(graph.nodes.size()) {
-    for (std::size_t i = 0; i < ops.size(); ++i)
+    double once = 0;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
       op_of_[ops[i].node] = i;
+      once += cost_of(ops[i]);
+    }
+    affordable_ = once <= work;
     base_.resize(graph.nodes.size());
-    wide_ = run_wide();
+    wide_ = affordable_ && run_wide();
     if (!wide_)
       for (std::size_t i = 0; i < base_.size(); ++i)
         base_[i] = graph.nodes[i].value;
   }
 
-  // Each contribution beside the op's own forward.
-  void check_own() {
-    for (GraphNode& node : graph_.nodes)
-      for (GraphContribution& part : node.contributions)
-        if (part.consumer && op_of_[*part.consumer])
-          part.own = own(part);
-  }
-
-  void check_whole(double work) {
-    std::vector<std::size_t> candidates;
+  // What each op added, and what it did not add, beside the op's own forward.
+  void check_own(double work) {
+    std::vector<Own> all;
+    std::set<std::pair<std::size_t, std::size_t>> added;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (graph_.nodes[i].gathered.defined())
-        candidates.push_back(i);
-      else
-        graph_.nodes[i].whole.message = "no gradient reaches it";
-    // Leaves first, then others from all over the graph.
-    std::ranges::sort(candidates, {}, [this](std::size_t i) {
-      return std::pair(graph_.nodes[i].kind != GraphNode::Kind::leaf,
-                       static_cast<std::uint32_t>(i * 2654435761U));
-    });
-    std::size_t done = 0;
-    for (const std::size_t i : candidates) {
-      GraphNode& node = graph_.nodes[i];
-      if (!consistent_) {
-        node.whole.message =
-            "the function's ops, run again on the same values, give another result";
+      for (GraphContribution& part : graph_.nodes[i].contributions)
+        if (part.consumer && op_of_[*part.consumer]) {
+          all.push_back({*op_of_[*part.consumer], i, part.inputs, part.gradient, &part.own});
+          added.emplace(i, *part.consumer);
+        }
+    for (std::size_t k = 0; k < ops_.size(); ++k) {
+      if (!graph_.nodes[ops_[k].node].step)
         continue;
+      auto& inputs = graph_.nodes[ops_[k].node].inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i].node || inputs[i].constant ||
+            !added.emplace(*inputs[i].node, ops_[k].node).second)
+          continue;
+        Own own{k, *inputs[i].node, {}, Tensor(), &inputs[i].nothing.emplace()};
+        for (std::size_t j = i; j < inputs.size(); ++j)
+          if (inputs[j].node == inputs[i].node && !inputs[j].constant)
+            own.inputs.push_back(j);
+        all.push_back(std::move(own));
       }
-      if (work <= 0) {
-        node.whole.message = fmt::format(
-            "left out: the first {} of {} gradients took all the work that is meant for this", done,
-            candidates.size());
-        continue;
-      }
-      node.whole = whole(i, work);
-      ++done;
+    }
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, scattered);
+    for (const std::size_t i : order) {
+      const auto n = static_cast<std::size_t>(graph_.nodes[all[i].to].value.numel());
+      const double cost = cost_of(ops_[all[i].op]) * static_cast<double>(runs_for(n));
+      *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = left_out};
+      work -= cost <= work ? cost : 0;
     }
   }
 
+  // After check_own(), which finds how exact each op's backward is.
+  void check_whole(double work) {
+    relative_rounding_.resize(graph_.nodes.size());
+    for (const std::size_t i : graph_.order)
+      follow_rounding(i);
+    std::vector<std::size_t> candidates;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (graph_.nodes[i].gathered.defined() || graph_.nodes[i].value.requires_grad())
+        candidates.push_back(i);
+      else
+        graph_.nodes[i].whole.message = "no gradient reaches it";
+    // Leaves first.
+    std::ranges::sort(candidates, {}, [this](std::size_t i) {
+      return std::pair(graph_.nodes[i].kind != GraphNode::Kind::leaf, scattered(i));
+    });
+    for (const std::size_t i : candidates)
+      graph_.nodes[i].whole =
+          !affordable_ || work <= 0 ? GraphCheck{.message = left_out}
+          : !consistent_
+              ? GraphCheck{.message =
+                               "the function's ops, run again on the same values, give another "
+                               "result"}
+              : whole(i, work);
+  }
+
  private:
+  // The contribution of an op to a node's gradient; none if its backward added nothing.
+  struct Own {
+    std::size_t op, to;
+    std::vector<std::size_t> inputs;
+    Tensor gradient;
+    GraphCheck* check;
+  };
+
+  // In elements read and written; as long as one of these takes, a processor makes sixteen
+  // multiplications of a product.
+  double cost_of(const RanOp& op) const {
+    std::vector<Shape> shapes;
+    const Tensor& y = op.event->output;
+    double cost = 1000 + static_cast<double>(y.numel());
+    for (const Tensor& x : op.event->inputs) {
+      shapes.push_back(x.defined() ? x.shape() : Shape());
+      cost += x.defined() ? static_cast<double>(x.numel()) : 0;
+    }
+    return cost +
+           static_cast<double>(xgrad::detail::forward_flops(op.event->op, shapes, y.shape())) / 16;
+  }
+
+  // What the sums that the engine makes in its dtype may lose of each element of a gradient: there,
+  // and if `inherited`, on the way there, also in the ops' own backwards.
+  Numbers rounding(std::size_t node, bool inherited) const {
+    const GraphNode& of = graph_.nodes[node];
+    Numbers lost(static_cast<std::size_t>(of.value.numel()));
+    const double unit = exact(of.value) ? rounding_in_float64 : rounding_in_float32;
+    for (const GraphContribution& part : of.contributions) {
+      double relative = unit, absolute = 0;
+      if (inherited && part.consumer) {
+        relative += relative_rounding_[*part.consumer] + 8 * lost_within(part);
+        if (part.own.numeric.empty() && part.own.message != left_out)
+          absolute = slack_of(*part.consumer) / static_cast<double>(lost.size());
+      }
+      const Numbers g = elements(part.gradient);
+      for (std::size_t i = 0; i < g.size(); ++i)
+        lost[i] += std::isinf(relative) ? relative : relative * std::abs(g[i]) + absolute;
+    }
+    return lost;
+  }
+
+  // The share of a contribution by which a right backward in float32 is beside differences.
+  double lost_within(const GraphContribution& part) const {
+    if (!wide_ || exact(graph_.nodes[*part.consumer].value) || !part.own.message.empty() ||
+        part.own.verdict != GraphCheck::Verdict::right)
+      return 0;
+    double off = 0;
+    for (std::size_t i = 0; i < part.own.numeric.size(); ++i)
+      off += std::abs(part.own.analytic[i] - part.own.numeric[i]);
+    return off == 0 ? 0 : off / sum_of_sizes(part.own.analytic);
+  }
+
+  // What rounding may do to what an op adds.
+  double slack_of(std::size_t consumer) const {
+    const GraphNode& of = graph_.nodes[consumer];
+    return exact(of.value) ? 0 : 4e-6 * sum_of_sizes(elements(of.gradient));
+  }
+
+  void follow_rounding(std::size_t node) {
+    const GraphNode& of = graph_.nodes[node];
+    const double lost = sum_of_sizes(rounding(node, true));
+    const double share = of.gathered.defined() ? lost / sum_of_sizes(elements(of.gathered)) : 0;
+    relative_rounding_[node] = lost == 0              ? 0
+                               : std::isfinite(share) ? share
+                                                      : std::numeric_limits<double>::infinity();
+    if (of.gathered.defined() && !xgrad::detail::same_bits(of.gathered, of.gradient))
+      hooked_.insert(node);
+  }
+
   static Tensor in_float64(const Tensor& x) {
     return x.dtype() == DType::float64 ? x.detach() : x.detach().to(DType::float64);
   }
@@ -259,25 +224,24 @@ class Replay {
 
   bool exact(const Tensor& x) const { return x.dtype() == DType::float64; }
 
-  GraphCheck own(const GraphContribution& part) const {
-    const RanOp& op = ops_[*op_of_[*part.consumer]];
+  GraphCheck own(const Own& part) const {
+    const RanOp& op = ops_[part.op];
     const GraphNode& consumer = graph_.nodes[op.node];
     const Numbers upstream = elements(consumer.gradient);
     std::vector<Tensor> inputs;
-    for (std::size_t i = 0; i < op.event->inputs.size(); ++i) {
-      const Tensor& x = op.event->inputs[i];
+    for (const Tensor& x : op.event->inputs)
       inputs.push_back(x.defined() && wide_ ? in_float64(x) : x.defined() ? x.detach() : x);
-    }
     const Tensor& x = inputs[part.inputs[0]];
-    const Measured f{[&](const Numbers& u, double h) {
+    const Measured f{[&](const Numbers& at) {
                        auto in = inputs;
                        for (const std::size_t i : part.inputs)
-                         in[i] = moved(x, u, h);
+                         in[i] = like(x, at);
                        return elements(op.event->forward(in));
                      },
-                     upstream, exact(consumer.value) ? 0 : 4e-6 * sum_of_sizes(upstream)};
+                     upstream, slack_of(op.node), rounding(part.to, false)};
     return guarded([&] {
-      return compare(elements(part.gradient), elements(x), {wide_, exact(consumer.value)}, f);
+      return compare(part.gradient.defined() ? elements(part.gradient) : Numbers(x.numel()),
+                     elements(x), {wide_, exact(consumer.value)}, f);
     });
   }
 
@@ -296,35 +260,46 @@ class Replay {
         continue;
       depends[ops_[i].node] = true;
       again.push_back(&ops_[i]);
-      cost += 1000 + static_cast<double>(graph_.nodes[ops_[i].node].value.numel());
-      for (const GraphInput& in : inputs)
-        cost += in.node ? static_cast<double>(graph_.nodes[*in.node].value.numel()) : 0;
+      cost += cost_of(ops_[i]);
     }
+    work -= static_cast<double>(ops_.size());
     const GraphNode& of = graph_.nodes[node];
     for (const GraphContribution& part : of.contributions)
       if (part.consumer ? !op_of_[*part.consumer] : node != graph_.root)
         return {.message = "ops that ran before the function use it, too"};
-    const auto n = static_cast<std::size_t>(of.value.numel());
-    const std::size_t calls = 1 + 2 * (n <= each_up_to ? n : 1);
-    work -= cost * static_cast<double>(calls) + static_cast<double>(ops_.size());
     if (!depends[graph_.root])
       return {.message = "the result does not depend on it"};
+    for (const std::size_t i : hooked_)
+      if (i != node && depends[i])
+        return {.message = hook_message(i)};
+    const auto n = static_cast<std::size_t>(of.value.numel());
+    cost *= static_cast<double>(runs_for(n));
+    if (cost > work)
+      return {.message = left_out};
+    work -= cost;
     double slack = 0;
     for (const GraphContribution& part : of.contributions)
-      if (part.consumer && !exact(of.value))
-        slack =
-            std::max(slack, 4e-6 * sum_of_sizes(elements(graph_.nodes[*part.consumer].gradient)));
+      if (part.consumer)
+        slack = std::max(slack, slack_of(*part.consumer));
     std::vector<Tensor> values = base_;
-    const Measured f{[&](const Numbers& u, double h) {
-                       values[node] = moved(base_[node], u, h);
+    const Measured f{[&](const Numbers& at) {
+                       values[node] = like(base_[node], at);
                        for (const RanOp* op : again)
                          values[op->node] = op->event->forward(with_constants(*op, values));
                        return elements(values[graph_.root]);
                      },
-                     seed_, slack};
+                     seed_, slack, rounding(node, true)};
     return guarded([&] {
-      return compare(elements(of.gathered), elements(base_[node]), {wide_, exact(of.value)}, f);
+      return compare(of.gathered.defined() ? elements(of.gathered) : Numbers(n),
+                     elements(base_[node]), {wide_, exact(of.value)}, f);
     });
+  }
+
+  std::string hook_message(std::size_t node) const {
+    const GraphNode& of = graph_.nodes[node];
+    const auto text = [this](const Tensor& x) { return to_text(shown(x, graph_.max_values)); };
+    return fmt::format("a hook on {} {} changed the gradient on its way, from {} to {}",
+                       printable_name(of.op), node + 1, text(of.gathered), text(of.gradient));
   }
 
   // The inputs at these values, and where no gradient goes, at those that were there.
@@ -349,15 +324,17 @@ class Replay {
   Numbers seed_;
   std::vector<std::optional<std::size_t>> op_of_;  // by node
   std::vector<Tensor> base_;                       // by node
-  bool wide_ = false, consistent_ = true;
+  std::vector<double> relative_rounding_;          // by node, of its gradient's sum
+  std::set<std::size_t> hooked_;                   // nodes with hooks that changed their gradient
+  bool affordable_ = false, wide_ = false, consistent_ = true;
 };
 
 }  // namespace
 
 void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed, double work) {
   const ModeGuard unobserved({false, nullptr});
-  Replay replay(graph, ops, seed);
-  replay.check_own();
+  Replay replay(graph, ops, seed, work);
+  replay.check_own(work);
   replay.check_whole(work);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <unordered_map>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
@@ -28,23 +30,25 @@ Tensor gain(const Tensor& after, const Tensor& before) {
   return reshape(Tensor(std::move(gained)), Dims(after.shape()));
 }
 
-class Recorder {
+class Recorder final : public Observer {
  public:
   explicit Recorder(const GraphOptions& options) : options_(options) {
     graph_.title = options.title;
   }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
-  ~Recorder() { remove_hooks(); }
+  ~Recorder() override = default;
 
   Graph run(const std::function<Tensor()>& f) {
     check<ValueError>(f != nullptr, "graph: there is no function to run");
-    Trace trace([this](const Node& node, std::size_t input, const Tensor& gathered) {
-      on_backward(node, input, gathered);
-    });
-    const Tensor result = f();
+    Tensor result;
+    {
+      const Trace trace;
+      result = f();
+      events_ = trace.events();
+    }
     check<ValueError>(result.defined(), "graph: the function returned an undefined Tensor");
-    events_ = trace.events();  // of backward's own there are more to come
+    const ModeGuard unobserved({false, nullptr});  // ops that the page needs are not the user's
     check_result(result);
     build(result);
     backward(result);
@@ -171,31 +175,28 @@ class Recorder {
   // ---- what happens in the backward run ----
 
   void backward(const Tensor& result) {
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      Tensor x = graph_.nodes[i].value;
-      if (!x.requires_grad())
-        continue;
-      // The last hook sees what others have made of the gradient; then the node's turn has come.
-      hooks_.emplace_back(x, x.register_hook([this, i](const Tensor& gradient) {
-        graph_.nodes[i].gradient = gradient;
-        turn_[i] = ++clock_;
-        return Tensor();
-      }));
-    }
-    turn_.assign(graph_.nodes.size(), 0);
     seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();
     gather(graph_.root,
            {.consumer = {}, .op = "backward()", .inputs = {}, .gradient = gain(seed_, {})}, seed_);
-    running_ = true;
+    const ModeGuard observed({true, this});
     leaf_gradients({result}, {.grad_outputs = {seed_}, .retain_graph = true});
-    running_ = false;
-    remove_hooks();
-    for (std::size_t i = 0; i < turn_.size(); ++i)
-      if (turn_[i] > 0)
-        graph_.order.push_back(i);
-    std::ranges::sort(graph_.order, {}, [this](std::size_t i) { return turn_[i]; });
-    for (std::size_t step = 0; step < graph_.order.size(); ++step)
-      graph_.nodes[graph_.order[step]].step = step;
+  }
+
+  void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
+                  const Forward& forward) override {
+    if (outer_ != nullptr)
+      outer_->on_forward(op, inputs, output, forward);
+  }
+
+  void on_gradient(const Node& node, const Tensor& gradient) override {
+    if (outer_ != nullptr)
+      outer_->on_gradient(node, gradient);
+    const auto at = by_node_.find(&node);
+    if (at == by_node_.end())
+      return;
+    graph_.nodes[at->second].gradient = gradient;
+    graph_.nodes[at->second].step = graph_.order.size();
+    graph_.order.push_back(at->second);
   }
 
   void gather(std::size_t to, GraphContribution part, const Tensor& gathered) {
@@ -203,9 +204,11 @@ class Recorder {
     graph_.nodes[to].gathered = gathered;
   }
 
-  void on_backward(const Node& node, std::size_t input, const Tensor& gathered) {
+  void on_backward(const Node& node, std::size_t input, const Tensor& gathered) override {
+    if (outer_ != nullptr)
+      outer_->on_backward(node, input, gathered);
     const auto to = by_node_.find(node.inputs[input].get());
-    if (!running_ || to == by_node_.end())
+    if (to == by_node_.end())
       return;
     const auto from = by_node_.find(&node);
     const auto consumer = from == by_node_.end() ? std::nullopt : std::optional(from->second);
@@ -229,12 +232,6 @@ class Recorder {
            gathered);
   }
 
-  void remove_hooks() {
-    for (auto& [x, id] : hooks_)
-      x.remove_hook(id);
-    hooks_.clear();
-  }
-
   const GraphOptions& options_;
   Graph graph_;
   std::vector<Trace::Event> events_;
@@ -244,11 +241,8 @@ class Recorder {
   std::unordered_map<const Value*, std::size_t> constants_;
   std::unordered_map<const Node*, std::string> name_of_node_;
   std::unordered_map<const Value*, std::string> name_of_value_;
-  std::vector<std::pair<Tensor, std::size_t>> hooks_;
-  std::vector<std::size_t> turn_;
-  std::size_t clock_ = 0;
+  Observer* outer_ = Mode::current().observer;
   Tensor seed_;
-  bool running_ = false;
   const Node* last_formula_ = nullptr;
 };
 
@@ -262,11 +256,19 @@ std::vector<std::size_t> Graph::wrong() const {
   const auto is_wrong = [](const GraphCheck& check) {
     return check.verdict == GraphCheck::Verdict::wrong;
   };
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
+  std::vector<bool> marked(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (is_wrong(nodes[i].whole) ||
         std::ranges::any_of(nodes[i].contributions,
                             [&](const GraphContribution& part) { return is_wrong(part.own); }))
+      marked[i] = true;
+    for (const GraphInput& in : nodes[i].inputs)
+      if (in.nothing && is_wrong(*in.nothing))
+        marked[*in.node] = true;
+  }
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (marked[i])
       found.push_back(i);
   return found;
 }

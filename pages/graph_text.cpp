@@ -96,6 +96,10 @@ std::string node_label(const Graph& graph, std::size_t i) {
   return fmt::format("{} {}{}", printable_name(node.op), i + 1, name);
 }
 
+bool hook_changed(const GraphNode& node) {
+  return node.gathered.defined() && !xgrad::detail::same_bits(node.gathered, node.gradient);
+}
+
 std::string verdict_text(const GraphCheck& check) {
   if (check.verdict == Verdict::unchecked)
     return {};
@@ -141,6 +145,9 @@ std::string to_string(const Graph& graph) {
     const GraphNode& node = graph.nodes[at];
     std::string number = std::to_string(step + 1), name = node_label(graph, at),
                 gradient = values_text(graph, node.gradient), check = verdict_text(node.whole);
+    if (hook_changed(node))
+      check += fmt::format("{}a hook made it of {}", check.empty() ? "" : "; ",
+                           values_text(graph, node.gathered));
     for (const GraphContribution& part : node.contributions) {
       const std::string from =
           part.consumer ? node_label(graph, *part.consumer) : printable_name(part.op);
@@ -153,11 +160,17 @@ std::string to_string(const Graph& graph) {
       number = name = gradient = check = "";
     }
   }
+  std::string missing;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    for (const GraphInput& in : graph.nodes[i].inputs)
+      if (in.nothing && in.nothing->verdict == Verdict::wrong)
+        missing += fmt::format("{} adds nothing to {}: {}\n", node_label(graph, i),
+                               node_label(graph, *in.node), verdict_text(*in.nothing));
   const std::size_t wrong = graph.wrong().size();
   return printable(fmt::format(
-      "{}\n\nforward ({} nodes; c: taken as a constant)\n{}\nbackward ({} steps)\n{}{}",
+      "{}\n\nforward ({} nodes; c: taken as a constant)\n{}\nbackward ({} steps)\n{}{}{}",
       printable_name(graph.title), graph.nodes.size(), in_columns(values), graph.order.size(),
-      in_columns(steps),
+      in_columns(steps), missing,
       wrong == 0 ? ""
                  : fmt::format("\n{} nodes have a gradient that differences contradict\n", wrong)));
 }
@@ -166,7 +179,7 @@ std::string graph_dot(const Graph& graph) {
   std::string text =
       "digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n";
   text += fmt::format("  label={};\n", dot_quoted(printable_name(graph.title)));
-  // A cluster for each scope that is named; deeper ones lie within.
+  // A cluster for each scope that is named, side by side: the label is the whole path.
   std::map<std::string, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     members[graph.nodes[i].scope].push_back(i);

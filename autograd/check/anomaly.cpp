@@ -93,6 +93,11 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
     places_.insert_or_assign(output.impl().node.get(), std::move(place));
 }
 
+void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
+  if (before_ != nullptr)
+    before_->on_gradient(node, gradient);
+}
+
 void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
   if (before_ != nullptr)
     before_->on_backward(node, input, gradient);

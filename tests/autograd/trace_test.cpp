@@ -1,3 +1,4 @@
+#include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -168,4 +169,32 @@ TEST_CASE("Decompose: fused ops run as the ops that they fuse", "[trace]") {
                                            {"masked_fill", scope},
                                            {"softmax", scope},
                                            {"matmul", scope}});
+}
+
+TEST_CASE("an observer is told each gradient in its turn, after hooks, through others", "[trace]") {
+  struct Turns : Observer {
+    std::vector<std::string> seen;
+    void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
+                    const Forward&) override {}
+    void on_gradient(const Node& node, const Tensor& gradient) override {
+      seen.push_back(node.op + " " + std::to_string(static_cast<int>(gradient.item())));
+    }
+    void on_backward(const Node& node, std::size_t, const Tensor&) override {
+      seen.push_back("after " + node.op);
+    }
+  } turns;
+  const Tensor w = tensor(3).requires_grad_();
+  Tensor y = exp(w * 0.0);
+  y.register_hook([](const Tensor& g) { return g * 5.0; });
+  {
+    const ModeGuard watched({true, &turns});
+    const Trace trace;
+    const DetectAnomaly anomaly;
+    leaf_gradients({y * w});
+  }
+  // (Nothing is told of the constant; w gets 5 * 0 from below the hook, and 1.)
+  CHECK(turns.seen == std::vector<std::string>{"mul 1", "after mul", "after mul", "exp 15",
+                                               "after exp", "mul 15", "after mul", "leaf 1"});
+  leaf_gradients({exp(w)});
+  CHECK(turns.seen.size() == 8);
 }

@@ -197,11 +197,42 @@ def large(folder):
           f"a step {cost[0]:.1f} ms (at most {cost[1]:.1f}), closing and opening all layers {fold:.0f} ms, checks {checks[0]} of {checks[1]}")
 
 
+def limits(folder):
+    with browser.Page(folder / "limits.html") as page:
+        right, made = page.checks()
+        assert right == made and made > 30, page.checks()
+        said = page.find("#wrong").text
+        assert "The backward is wrong of forgetful_product" in said and "leaf" in said, said
+        page.find("#wrong .jump").click()
+        assert heading(page).startswith("forgetful_product")
+        text = page.find("#detail").text
+        assert "gets nothing ✗" in text and "but [0, 0, 0] by the backward" in text, text
+        picture(page, "forgets")
+        v = page.js("return nodes.findIndex((n) => n.name === 'v')")
+        page.js("choose(arguments[0])", v)
+        text = page.find("#detail").text
+        assert "None, though the result depends on it" in text and "✗" in text, text
+        triple = page.js("return nodes[arguments[0]].missing.length ? arguments[0] : nodes.findIndex((n) => n.missing.length > 0)", v)
+        page.js("choose(arguments[0])", triple)
+        text = page.find("#detail").text
+        assert "a backward forgets it" in text and "its backward adds nothing" in text, text
+        picture(page, "forgotten")
+        press(page, Keys.END)
+        assert len(page.all(".row .gradient .bad")) == 2, "v and its triple have none"
+        w = page.js("return nodes.findIndex((n) => n.name === 'w')")
+        page.js("choose(arguments[0])", w)
+        assert "a hook on mul" in page.find("#detail").text and "changed the gradient on its way" in page.find("#detail").text
+        x = page.js("return nodes.findIndex((n) => n.name === 'x')")
+        page.js("choose(arguments[0])", x)
+        assert "left as it is" in page.find("#detail").text, page.find("#detail").text
+        picture(page, "limits")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         environment = dict(os.environ, XGRAD_PAGES=name)
         subprocess.run([sys.argv[1], "[.graph-pages]"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        for test in (small, wrong, layers, hostile, large):
+        for test in (small, wrong, layers, hostile, large, limits):
             test(pathlib.Path(name))
             print(f"{test.__name__}: ok", flush=True)
 

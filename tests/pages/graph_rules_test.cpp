@@ -27,41 +27,42 @@ TEST_CASE("graph: every op has a rule", "[pages][graph]") {
   CHECK(pages::graph_rule("wrong_square") == nullptr);
 }
 
-TEST_CASE("graph: each op of the table has a rule, and differences agree", "[pages][graph]") {
+TEST_CASE("graph: each op of the table has a rule, and differences blame none", "[pages][graph]") {
   using namespace xgrad::testing;
   std::set<std::string> ops;
   std::size_t checked = 0;
   for (const auto& rows : {elementwise_rows(), reduce_rows(), matmul_rows(), shape_rows(),
                            index_rows(), softmax_rows(), loss_rows(), attention_rows()})
     for (const Row& row : rows)
-      for (const Sample& sample : row.samples) {
-        std::vector<Tensor> inputs;
-        Size elements = 0;
-        for (const Tensor& x : sample.inputs) {
-          elements += x.defined() ? x.numel() : 0;
-          inputs.push_back(x.defined() ? x.detach().requires_grad_() : x);
-        }
-        if (!sample.differentiable || elements == 0 || elements > 300)
-          continue;
-        INFO(row.op << ": " << sample.name);
-        const Graph graph = pages::run_graph(
-            [&] {
-              const Tensor y = sample.f(inputs);
-              return y.requires_grad() ? sum(y * y)
-                                       : sum(*std::ranges::find_if(inputs, &Tensor::defined));
-            },
-            {.max_nodes = 500});
-        check_consistent(graph);
-        INFO(to_string(graph));
-        CHECK(graph.wrong().empty());
-        for (const GraphNode& node : graph.nodes)
-          if (node.kind == GraphNode::Kind::op) {
-            ops.insert(node.op);
-            INFO(node.op);
-            CHECK(pages::graph_rule(node.op) != nullptr);
+      for (const Sample& sample : row.samples)
+        for (const DType dtype : {DType::float64, DType::float32}) {
+          std::vector<Tensor> inputs;
+          Size elements = 0;
+          for (const Tensor& x : sample.inputs) {
+            elements += x.defined() ? x.numel() : 0;
+            inputs.push_back(x.defined() ? x.detach().to(dtype).requires_grad_() : x);
           }
-        checked += checks_with(graph, Verdict::right);
-      }
+          if (!sample.differentiable || elements == 0 || elements > 300)
+            continue;
+          INFO(row.op << ": " << sample.name << ", " << to_string(dtype));
+          const Graph graph = pages::run_graph(
+              [&] {
+                const Tensor y = sample.f(inputs);
+                return y.requires_grad() ? sum(y * y)
+                                         : sum(*std::ranges::find_if(inputs, &Tensor::defined));
+              },
+              {.max_nodes = 500});
+          check_consistent(graph);
+          INFO(to_string(graph));
+          CHECK(graph.wrong().empty());
+          for (const GraphNode& node : graph.nodes)
+            if (node.kind == GraphNode::Kind::op) {
+              ops.insert(node.op);
+              INFO(node.op);
+              CHECK(pages::graph_rule(node.op) != nullptr);
+            }
+          checked += checks_with(graph, Verdict::right);
+        }
   CHECK(ops.size() >= 85);
   CHECK(checked > 1000);
 }

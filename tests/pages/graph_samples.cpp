@@ -66,7 +66,27 @@ GraphSample large() {
           {.names = {{"w", w}}, .title = "10,000 nodes"}};
 }
 
+// A forgotten gradient, a hook, a masked score, and sums of float32 where small numbers drown.
+GraphSample limits() {
+  const auto leaf32 = [](const Values& values) { return tensor(values).requires_grad_(); };
+  const Tensor w = leaf32({1, 2, 3}), v = leaf32({4, 5, 6}), x = leaf32({1, -1e9, 2});
+  return {"limits",
+          [=] {
+            Tensor y = w * 2.0;
+            y.register_hook([](const Tensor& g) { return g * 10.0; });
+            return sum(forgetful_product(tanh(w), v * 3.0)) + sum(y * y) + sum(w * 1e6) +
+                   sum(softmax(x, 0) * w);
+          },
+          {.names = {{"w", w}, {"v", v}, {"x", x}}, .title = "What differences can tell"}};
+}
+
 }  // namespace
+
+Tensor forgetful_product(const Tensor& a, const Tensor& b) {
+  return record(
+      "forgetful_product", {a, b}, [](std::span<const Tensor> in) { return in[0] * in[1]; },
+      [b = Saved(b)](Sink& sink) { sink.add(0, sink.gradient() * b.tensor()); });
+}
 
 Tensor wrong_square(const Tensor& x) {
   return record(
@@ -84,7 +104,7 @@ Tensor long_chain(const Tensor& w, std::size_t nodes) {
 }
 
 std::vector<GraphSample> graph_samples() {
-  return {small(), wrong(), layers(), hostile_names(), large()};
+  return {small(), wrong(), layers(), hostile_names(), large(), limits()};
 }
 
 void check_consistent(const pages::Graph& graph) {

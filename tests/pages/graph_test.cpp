@@ -202,23 +202,6 @@ TEST_CASE("graph: constants, detach(), NoGrad and what nobody uses", "[pages][gr
       CHECK_FALSE(node.step.has_value());
 }
 
-TEST_CASE("graph: hooks change gradients, and that is seen", "[pages][graph]") {
-  const Tensor w = leaf(2);
-  Tensor inner;
-  const Graph graph = pages::run_graph(
-      [&] {
-        Tensor y = w * w;
-        y.register_hook([](const Tensor& g) { return g * 10.0; });
-        return y * 3.0;
-      },
-      {.names = {{"w", w}}});
-  CHECK(graph.nodes[1].gathered.item() == 3);
-  CHECK(graph.nodes[1].gradient.item() == 30);
-  CHECK(named(graph, "w").gradient.item() == 120);
-  CHECK(graph.wrong() == std::vector<std::size_t>{0});  // by differences 12
-  CHECK(w.impl().node->hooks.empty());
-}
-
 TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
   Tensor w = leaf({1, 2});
   const auto f = [&] { return sum(w * w); };

@@ -1,0 +1,285 @@
+// What differences are allowed to say: never that a right backward is wrong, and nothing where they
+// cannot tell.
+
+#include <xgrad/autograd/graph.hpp>
+#include <xgrad/pages/graph.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
+#include "pages/graph_samples.hpp"
+
+using namespace xgrad;
+using pages::Graph;
+using pages::GraphCheck;
+using testing::forgetful_product;
+using Verdict = GraphCheck::Verdict;
+
+namespace {
+
+Graph checked(const std::function<Tensor()>& f) { return pages::run_graph(f); }
+
+// An op of one input, whose backward multiplies by this slope.
+Tensor with_slope(const std::string& op, const Tensor& x,
+                  const std::function<Tensor(const Tensor&)>& forward,
+                  const std::function<Tensor(const Tensor&)>& slope) {
+  return record(
+      op, {x}, [forward](std::span<const Tensor> in) { return forward(in[0]); },
+      [slope, x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * slope(x.tensor())); });
+}
+
+// The ops whose own backward is called wrong.
+std::vector<std::string> blamed(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const auto& node : graph.nodes)
+    for (const auto& part : node.contributions)
+      if (part.own.verdict == Verdict::wrong)
+        ops.push_back(part.op);
+  return ops;
+}
+
+Tensor cast(const Tensor& x, DType dtype) { return x.detach().to(dtype).requires_grad_(); }
+
+}  // namespace
+
+TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") {
+  const Tensor w = leaf({1, 2}), v = leaf({3, 4});
+  for (const DType dtype : {DType::float64, DType::float32}) {
+    const Graph graph =
+        pages::run_graph([&] { return sum(forgetful_product(w.to(dtype), v.to(dtype) * 2.0)); },
+                         {.names = {{"w", w}, {"v", v}}});
+    const std::string text = to_string(graph);
+    INFO(text);
+    CHECK_THAT(text,
+               ContainsSubstring(dtype == DType::float64
+                                     ? "product 5 adds nothing to mul 3: WRONG: numeric 1, 2"
+                                     : "product 7 adds nothing to mul 4: WRONG: numeric 1, 2"));
+    CHECK(blamed(graph).empty());
+    // What lies behind has none either: v, its copy and its double, in the order of the graph.
+    std::vector<std::string> wrong;
+    for (const std::size_t i : graph.wrong())
+      wrong.push_back(graph.nodes[i].op + graph.nodes[i].name);
+    if (dtype == DType::float32)
+      CHECK(wrong == std::vector<std::string>{"leafv", "to", "mul"});
+    CHECK_THAT(pages::graph_html(graph), ContainsSubstring("\"nothing\":[[1,{\"ok\":false"));
+  }
+  // Others add to the same gradient, before and after.
+  const Graph shared = checked([&] { return sum(forgetful_product(w, v) + v * v) + sum(v); });
+  CHECK_FALSE(shared.wrong().empty());
+  const Graph twice = checked([&] {
+    const Tensor y = v * 2.0;
+    return sum(forgetful_product(w, y) * exp(y * w));
+  });
+  CHECK_FALSE(twice.wrong().empty());
+}
+
+TEST_CASE("graph: a gradient that is 0 need not be added", "[pages][graph]") {
+  const Tensor w = leaf({1.25, -2.5, 0}), v = leaf({1, 2, 3});
+  const Graph graph = checked([&] {
+    const Tensor steps = record(
+        "steps", {w},
+        [](std::span<const Tensor> in) { return where(in[0] > 0.0, ones_like(in[0]), 0.0); },
+        [](Sink&) {});
+    return sum(steps * v);
+  });
+  INFO(to_string(graph));
+  CHECK(graph.wrong().empty());
+  REQUIRE(graph.nodes[1].op == "steps");
+  REQUIRE(graph.nodes[1].inputs.at(0).nothing.has_value());
+  CHECK(graph.nodes[1].inputs[0].nothing->verdict == Verdict::right);
+}
+
+TEST_CASE("graph: large and masked values blame nobody", "[pages][graph]") {
+  Tensor few = leaf({0.5, -1e9, 1, -0.25}), many = normal({12}, 4);
+  set_element(many, 3, -1e9);
+  set_element(many, 7, -1e30);
+  many.requires_grad_();
+  const Tensor large = leaf({0.5, 3e7, -2e6, 1});
+  const auto ops = {
+      +[](const Tensor& x) { return softmax(x, 0); },
+      +[](const Tensor& x) { return tanh(x); },
+      +[](const Tensor& x) { return sin(x); },
+      +[](const Tensor& x) { return log_softmax(x, 0); },
+  };
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (const Tensor& one : {few, many, large})
+      for (const auto& op : ops) {
+        const Tensor x = cast(one, dtype);
+        const Tensor c = normal({x.size(0)}, 5, dtype);
+        const Graph graph = checked([&] { return sum(op(x) * c); });
+        INFO(to_string(graph));
+        CHECK(graph.wrong().empty());
+        // The output of log_softmax is as large as what is masked, and so is its rounding.
+        if (graph.nodes[1].op != "log_softmax")
+          CHECK(graph.nodes[0].contributions.at(0).own.verdict == Verdict::right);
+      }
+  const auto half = [](const Tensor& x) { return cos(x) * 0.5; };
+  const auto wave = [](const Tensor& x) { return sin(x); };
+  for (const Tensor& x : {few, many, large})
+    CHECK(blamed(checked([&] { return sum(with_slope("half", x, wave, half)); })) ==
+          std::vector<std::string>{"half"});
+  const Tensor masked = leaf({-1e9, -2e9});
+  const Graph all = checked([&] { return sum(masked * 2.0); });
+  CHECK(all.wrong().empty());
+  CHECK_THAT(all.nodes[0].whole.message, ContainsSubstring("below -1e8"));
+}
+
+TEST_CASE("graph: a backward that permutes its gradients is wrong", "[pages][graph]") {
+  const auto forward = [](const Tensor& x) { return exp(x); };
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (const Size n : {9, 20, 1000}) {
+      const Tensor x = cast(normal({n}, 6), dtype);
+      const auto reversed = [&](const Tensor& at) { return flip(exp(at), {0}); };
+      CHECK(blamed(checked([&] { return sum(with_slope("r", x, forward, reversed)); })).size() ==
+            1);
+      CHECK(checked([&] { return sum(with_slope("r", x, forward, forward)); }).wrong().empty());
+    }
+}
+
+TEST_CASE("graph: unchecked is what differences cannot tell", "[pages][graph]") {
+  const Tensor x = leaf({1, 2});
+  const auto tiny = [](const Tensor& at) { return at * 1e-12 + 1.0; };
+  for (const double slope : {1e-12, 2e-12, 1e-20}) {
+    const Graph graph = checked([&] {
+      return sum(with_slope("tiny", x, tiny, [&](const Tensor& at) { return at * 0.0 + slope; }));
+    });
+    INFO(to_string(graph));
+    CHECK(graph.wrong().empty());
+    const GraphCheck& own = graph.nodes[0].contributions.at(0).own;
+    CHECK(own.verdict == Verdict::unchecked);
+    CHECK_THAT(own.message, ContainsSubstring("too small for differences: it is "));
+    CHECK(own.numeric.empty());
+  }
+  const Graph still = checked(
+      [&] { return sum(with_slope("still", x, tiny, [](const Tensor& at) { return at * 0.0; })); });
+  CHECK_THAT(still.nodes[0].whole.message, ContainsSubstring("does not change at all"));
+}
+
+TEST_CASE("graph: a kink is one that stays when the step shrinks", "[pages][graph]") {
+  // It is near, but the slope is known.
+  const Tensor near = leaf({5e-7, -5e-7, 3});
+  const Graph one = checked([&] { return sum(relu(near)); });
+  CHECK(one.nodes[0].whole.verdict == Verdict::right);
+  CHECK(one.nodes[0].whole.message.empty());
+  const Tensor at = leaf({0, 2});
+  const Graph kink = checked([&] { return sum(relu(at)); });
+  CHECK(kink.nodes[0].whole.verdict == Verdict::right);
+  CHECK_THAT(kink.nodes[0].whole.message, ContainsSubstring("kink"));
+  // The slopes to both sides are -1 and 1 at the first step, and go to 0.
+  const auto steep = [](const Tensor& v) { return (v - 1.0) * (v - 1.0) * 1e6; };
+  const auto slope = [](const Tensor& v) { return v * 0.0 + 0.5; };
+  const Tensor middle = leaf({1});
+  const Graph wrong = checked([&] { return sum(with_slope("steep", middle, steep, slope)); });
+  CHECK(blamed(wrong) == std::vector<std::string>{"steep"});
+  const Graph right = checked([&] { return sum(steep(middle)); });
+  CHECK(right.wrong().empty());
+}
+
+TEST_CASE("graph: each element has a step of its own", "[pages][graph]") {
+  const auto inverse = [](const Tensor& v) { return 1.0 / v; };
+  const auto logarithm = [](const Tensor& v) { return log(v); };
+  const Tensor wide = leaf({1000, 1e-5}), small = leaf({1e-9, 3, 1e4});
+  for (const Tensor& x : {wide, small}) {
+    const Graph right = checked([&] { return sum(log(x)); });
+    INFO(to_string(right));
+    CHECK(right.wrong().empty());
+    CHECK(right.nodes[0].whole.verdict == Verdict::right);
+    CHECK(right.nodes[0].contributions.at(0).own.verdict == Verdict::right);
+    // Wrong at one element alone, and not the largest.
+    const Graph wrong = checked([&] {
+      return sum(with_slope("bad_log", x, logarithm, [&](const Tensor& v) {
+        return inverse(v) * where(v > 10.0, ones_like(v) * 2.0, 1.0);
+      }));
+    });
+    CHECK(blamed(wrong) == std::vector<std::string>{"bad_log"});
+  }
+}
+
+TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
+  for (const Size n : {3, 20}) {
+    const Tensor w = normal({n}, 7, DType::float32).requires_grad_();
+    for (const bool behind : {false, true}) {
+      // The gradient 2 x is added to 1e6, in float32.
+      const Graph drowned = checked([&] {
+        const Tensor x = behind ? w * 3.0 : w;
+        return sum(x * 1e6) + sum(x * x);
+      });
+      INFO(to_string(drowned));
+      CHECK(drowned.wrong().empty());
+      // What has drowned is all there is.
+      const Graph alone = checked([&] {
+        const Tensor x = behind ? w * 3.0 : w;
+        return sum(x * 1e6) - sum(x * 1e6) + sum(x * x);
+      });
+      INFO(to_string(alone));
+      CHECK(alone.wrong().empty());
+      const Graph wrong = checked([&] {
+        const Tensor x = behind ? w * 3.0 : w;
+        return sum(testing::wrong_square(x)) + sum(x * x);
+      });
+      CHECK(blamed(wrong) == std::vector<std::string>{"wrong_square"});
+    }
+  }
+}
+
+TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody",
+          "[pages][graph]") {
+  const Tensor infinite = leaf({700, 800, 1}), low = cast(leaf({-105, 1}), DType::float32);
+  const auto functions = {
+      std::function([&] { return sum(exp(infinite) * 2.0); }),
+      std::function([&] {
+        const Tensor y = silu(low);
+        return sum(y * y);
+      }),
+  };
+  for (const auto& f : functions) {
+    const Graph graph = checked(f);
+    INFO(to_string(graph));
+    CHECK(graph.wrong().empty());
+  }
+  // The gradient of this is what rounding leaves.
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Tensor x = cast(normal({2, 4}, seed) * 1000.0, DType::float32);
+    const Graph graph = checked([&] {
+      const Tensor y = rms_norm(x * 3e-4, {4});
+      return sum(y * y);
+    });
+    INFO(to_string(graph));
+    CHECK(graph.wrong().empty());
+  }
+}
+
+TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
+  // Cheap ops that claim to be products.
+  std::size_t calls = 0;
+  const auto products = [&](Size n, int count) {
+    const Tensor a = ones({n, n}).requires_grad_();
+    calls = 0;
+    return checked([&] {
+      Tensor y = a;
+      for (int i = 0; i < count; ++i)
+        y = record(
+            "matmul", {y, a},
+            [&](std::span<const Tensor> in) {
+              ++calls;
+              return in[0] + in[1];
+            },
+            [](Sink& sink) {
+              sink.add(0, sink.gradient());
+              sink.add(1, sink.gradient());
+            });
+      return mean(y);
+    });
+  };
+  const Graph some = products(512, 12);
+  CHECK(some.wrong().empty());
+  CHECK(testing::checks_with(some, Verdict::right) > 5);
+  CHECK(calls > 24);
+  CHECK(calls <= 12 + 12 + 2 * 60);  // the run, the run in float64, and 1e9 twice
+  std::string left_out;
+  for (const auto& node : some.nodes)
+    left_out += node.whole.message;
+  CHECK_THAT(left_out, ContainsSubstring("left out: it takes more work"));
+  const Graph none = products(1024, 8);
+  CHECK(calls == 8);
+  CHECK(testing::checks_with(none, Verdict::right) == 0);
+}
