@@ -32,11 +32,16 @@
 #include "learn/sandbox.hpp"
 #include "learn/stages.hpp"
 
-#if XGRAD_ADDRESS_SANITIZER
+#if XGRAD_SANITIZER
 // A crash shall be a signal, as in other builds.
+#define XGRAD_CRASHES \
+  "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0"
 extern "C" const char* __asan_default_options() {  // NOLINT: the sanitizer's name
-  return "detect_leaks=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0:"
-         "allocator_may_return_null=1:detect_stack_use_after_return=0:use_sigaltstack=0";
+  return XGRAD_CRASHES
+      ":detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0";
+}
+extern "C" const char* __tsan_default_options() {  // NOLINT: the sanitizer's name
+  return XGRAD_CRASHES ":allocator_may_return_null=1";
 }
 #endif
 

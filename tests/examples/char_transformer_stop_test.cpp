@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/io/checkpoint.hpp>
 
 #include "examples/char_transformer_run.hpp"
@@ -122,7 +123,9 @@ TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
     twice.signal(signal);
     sleep_ms(1);
   }
-  CHECK(twice.wait().code == 128 + SIGTERM);
+  const int code = twice.wait().code;
+  // ThreadSanitizer hands signals on late, the smallest first.
+  CHECK((code == 128 + SIGTERM || (XGRAD_THREAD_SANITIZER && code == 128 + SIGINT)));
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step >= 4);
 }
 

@@ -78,8 +78,9 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
     CHECK_THROWS_WITH(read(text), ContainsSubstring(why));
   };
   refused("", "it has no lines");
-  refused("\n", "line 1 is not a JSON object with the numbers \"step\" and \"loss\"");
-  refused("{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"lo\n", "line 2 is not");
+  refused("\n \n", "it has no lines");
+  refused("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n",
+          "line 3 is not a JSON object with the numbers \"step\" and \"loss\"");
   refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
   refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");
   refused("[1]\n", "line 1 is not");
