@@ -17,6 +17,10 @@ using Events = std::vector<Trace::Event>;
 
 /// Whether it multiplies matrices.
 bool is_product(const Trace::Event& e);
+/// Whether it has two operands: an op of a user's own may have the name of another.
+inline bool is_binary(const Trace::Event& e) {
+  return e.inputs.size() == 2 && e.inputs[0].defined() && e.inputs[1].defined();
+}
 /// Whether a score keeps its key unseen: -inf, or as people write it, -1e9.
 inline bool is_masked(double score) { return score < -1e8; }
 

@@ -97,7 +97,7 @@ std::optional<Scores> product_behind(const Events& events, std::optional<std::si
     s.bias = s.bias.defined() ? s.bias * c : s.bias;
     return s;
   };
-  if (e.op == "mul" || e.op == "div")
+  if ((e.op == "mul" || e.op == "div") && is_binary(e))
     for (const std::size_t n : {0, 1}) {
       const auto c = number_in(e.inputs[1 - n]);
       if (!c || (e.op == "div" && n == 1))
@@ -105,7 +105,7 @@ std::optional<Scores> product_behind(const Events& events, std::optional<std::si
       if (const auto found = behind(n))
         return scaled(*found, e.op == "mul" ? *c : 1 / *c);
     }
-  if (e.op == "add" || e.op == "sub")
+  if ((e.op == "add" || e.op == "sub") && is_binary(e))
     for (const std::size_t n : {0, 1}) {
       auto found = behind(n);
       if (!found)
@@ -138,7 +138,8 @@ void explain_scores(const Events& events, std::size_t softmax, const AttentionHe
   double scale = scores->scale;
   if (product.made_by[0]) {  // (q * scale) kᵀ
     const Trace::Event& e = events[*product.made_by[0]];
-    const auto c = e.op == "mul" || e.op == "div" ? number_in(e.inputs[1]) : std::nullopt;
+    const auto c =
+        (e.op == "mul" || e.op == "div") && is_binary(e) ? number_in(e.inputs[1]) : std::nullopt;
     if (c && *c != 0 && e.inputs[0].shape() == left.shape()) {
       left = e.inputs[0];
       scale *= e.op == "mul" ? *c : 1 / *c;

@@ -41,7 +41,8 @@ bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
     return shape.size() >= 2 && shape.back() == weights.back() &&
            shape[shape.size() - 2] == weights[weights.size() - 2];
   };
-  if (e.op == "mul" && e.inputs[1 - n].requires_grad() && is_matrix(e.inputs[1 - n].shape()))
+  if (e.op == "mul" && is_binary(e) && e.inputs[1 - n].requires_grad() &&
+      is_matrix(e.inputs[1 - n].shape()))
     return false;  // features, with their weights
   return std::ranges::find(ops, e.op) != ops.end() && is_matrix(e.output.shape());
 }

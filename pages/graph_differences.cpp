@@ -58,7 +58,7 @@ struct Slopes {
   bool flat() const { return analytic == 0 && central == 0 && left == 0 && right == 0; }
 };
 
-enum class Judgement { right, at_kink, wrong, bends, too_coarse, not_finite };
+enum class Judgement { right, at_kink, wrong, at_kinks, bends, too_coarse, not_finite };
 
 class Comparison {
  public:
@@ -103,7 +103,7 @@ class Comparison {
       return check_;
     }
     if (!unknown_.empty())
-      return {.message = unknown_};
+      return {.message = unknown_, .at_kink = check_.at_kink};
     check_.verdict = GraphCheck::Verdict::right;
     if (flat_ && std::ranges::any_of(f_.weights, [](double w) { return w != 0; }))
       check_.message = "the function does not change at all within the step";
@@ -132,6 +132,8 @@ class Comparison {
                          slopes.scale(), slopes.error);
     if (judgement == Judgement::bends)
       return "differences of smaller steps differ: the function bends or jumps within the step";
+    if (judgement == Judgement::at_kinks)
+      return "at kinks of some elements, of which differences of all together tell nothing";
     if (judgement == Judgement::not_finite)
       return odd_values;
     return {};
@@ -179,6 +181,7 @@ class Comparison {
       return Judgement::right;
     if (!tells(slopes))
       return Judgement::too_coarse;
+    check_.at_kink = check_.at_kink || slopes.gap() > 10 * tolerance(slopes);
     if (agrees(slopes))
       return Judgement::right;
     const Slopes third = slopes_along(times(step, 0.3)), tenth = slopes_along(times(step, 0.1));
@@ -191,6 +194,9 @@ class Comparison {
       if (stays || !(tenth.error < coarse * slopes.gap()))
         return Judgement::bends;
     }
+    // Kinks of elements with weights of both signs: their sum may be beyond both slopes.
+    if (!each_ && slopes.gap() > 10 * tolerance(slopes) && tenth.gap() > 0.5 * slopes.gap())
+      return Judgement::at_kinks;
     // A wrong gradient is as far from differences whatever the step.
     const double off = std::abs(slopes.analytic - slopes.central);
     const bool steady = std::abs(third.central - slopes.central) <= 0.1 * off &&

@@ -182,10 +182,16 @@ void RunDir::open(const std::string& config, const std::string& environment, std
     samples_.emplace(noted("samples.jsonl"), steps);
   } catch (...) {
     metrics_.reset();
+    const auto remove = [this](bool folders) {
+      std::error_code none;
+      for (auto path = made_.rbegin(); path != made_.rend(); ++path)
+        if (fs::is_directory(*path, none) == folders)
+          fs::remove(*path, none);
+    };
+    // Files while nobody else may have begun; of folders only empty ones go.
+    remove(false);
     lock_.reset();
-    std::error_code none;
-    for (; !made_.empty(); made_.pop_back())
-      fs::remove(made_.back(), none);
+    remove(true);
     throw;
   }
 }

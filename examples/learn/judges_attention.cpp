@@ -89,7 +89,7 @@ Answer judge_heads(const Work& work) {
   const Answer two = judge_heads(*mine, 2, 4, 2, 3);
   if (!two.right)
     return two;
-  Answer three = judge_heads(*mine, 3, 5, 3, 2);
+  Answer three = judge_heads(*mine, 3, 5, 3, 3);
   if (!three.right)
     three.said +=
         "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: does it take a number from "

@@ -116,7 +116,8 @@ TEST_CASE("learn check 8: heads", "[learn]") {
                {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
                 "the same numbers in another order"},
                {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
-               {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "}});
+               {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
+               {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "}});
 }
 TEST_CASE("learn check 9: Adam", "[learn]") {
   check_stage(

@@ -271,6 +271,19 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
   });
   check([&] { return permute(einsum("bhts,bhsd->bthd", {weights(), v}), {0, 2, 1, 3}); });
   check([&] { return matmul(weights() * ones_like(weights().detach()), v); });
+  // An op of one's own that has the name of another, with one input or three.
+  const auto own = [](const char* name, const std::vector<Tensor>& in) {
+    return record(
+        name, in, [](std::span<const Tensor> x) { return x[0] * 1.0; },
+        [](Sink& sink) { sink.add(0, sink.gradient()); });
+  };
+  check([&] { return matmul(own("mul", {weights()}), v); });
+  check([&] { return matmul(own("mul", {weights(), k.detach(), v}), v); });
+  for (const char* const name : {"mul", "div", "add", "sub"})
+    CHECK(trace_attention([&] {
+            const Tensor scores = own(name, {matmul(own(name, {q}), transpose(k, -2, -1))});
+            return loss(matmul(softmax(scores, -1), v));
+          }).layers.size() == 1);
 
   const auto twice = trace_attention([&] {
     const Tensor a = weights();

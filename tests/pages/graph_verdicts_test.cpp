@@ -39,6 +39,9 @@ std::vector<std::string> blamed(const Graph& graph) {
 
 Tensor cast(const Tensor& x, DType dtype) { return x.detach().to(dtype).requires_grad_(); }
 
+// 1 where x is above 0, else 0.
+Tensor step(const Tensor& x) { return clamp(x.detach() * 1e30, 0, 1); }
+
 }  // namespace
 
 TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") {
@@ -282,4 +285,50 @@ TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
   const Graph none = products(1024, 8);
   CHECK(calls == 8);
   CHECK(testing::checks_with(none, Verdict::right) == 0);
+}
+
+TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[pages][graph]") {
+  const auto fine = [](const std::function<Tensor()>& f) {
+    const Graph graph = checked(f);
+    INFO(to_string(graph));
+    CHECK(testing::checks_with(graph, Verdict::wrong) == 0);
+  };
+  for (std::uint64_t seed = 1; seed <= 5; ++seed)
+    for (const DType dtype : {DType::float64, DType::float32}) {
+      const Tensor x = normal({48}, seed, dtype).requires_grad_();
+      const Tensor weights = normal({48}, seed + 100, dtype),
+                   mask = step(normal({48}, seed + 200, dtype));
+      fine([&] { return sum(relu(x * mask) * weights); });
+      fine([&] { return sum(leaky_relu(x * mask) * weights); });
+      fine([&] { return sum(clamp(relu(x), 0, 1) * weights); });
+    }
+  const Tensor zero = leaf({0}), a = leaf({1, 2}), b = leaf({1, 2}), c = leaf({1, 2});
+  fine([&] { return sum(relu(zero) - relu(-zero)); });
+  fine([&] { return sum(relu(zero) - 0.1 * relu(-zero)); });
+  fine([&] { return sum(maximum(minimum(a, b), c)); });
+  const Tensor first = zeros({3, 4}, DType::float64).requires_grad_();
+  const Tensor x = normal({5, 3}, 1), second = normal({4, 2}, 2);
+  fine([&] { return sum(matmul(relu(matmul(x, first)), second)); });
+  // A wrong slope beside kinks is still one.
+  const Tensor y = leaf({0, 1.5, -2});
+  const auto wrong = [&] {
+    return sum(with_slope(
+        "my_relu", y, [](const Tensor& v) { return relu(v); },
+        [](const Tensor& v) { return step(v) * 1.1; }));
+  };
+  CHECK(blamed(checked(wrong)) == std::vector<std::string>{"my_relu"});
+}
+
+TEST_CASE("graph: a fit that float32 cannot better blames nobody", "[pages][graph]") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Tensor x = normal({64, 3}, seed) * 100.0 + 1000.0, best = normal({3, 1}, seed + 10);
+    const Tensor y = matmul(x, best).to(DType::float32), data = x.to(DType::float32);
+    const Tensor w = cast(best * (1 + 1e-7), DType::float32);
+    const Graph graph = checked([&] {
+      const Tensor off = matmul(data, w) - y;
+      return mean(off * off);
+    });
+    INFO(to_string(graph));
+    CHECK(testing::checks_with(graph, Verdict::wrong) == 0);
+  }
 }

@@ -226,6 +226,16 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   CHECK_THAT(blind.ops[0].message,
              ContainsSubstring("so large that finite differences tell nothing"));
   CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
+  // seconds since 1970: a step moves them by more than it says, or not at all
+  const auto hours = [](double first) {
+    return explain_gradient([first](const Inputs& in) { return sum((in[0] - first) / 3600.0); },
+                            {leaf({first + 1.25, first + 7.5, first + 3601})},
+                            {.second_order = true});
+  };
+  CHECK_FALSE(hours(1.7e9).first_wrong.has_value());
+  const auto still = hours(1e13);
+  CHECK_FALSE(still.first_wrong.has_value());
+  CHECK(still.ops[0].verdict == Verdict::unchecked);
 }
 
 TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[explain]") {
