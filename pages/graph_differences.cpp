@@ -199,6 +199,13 @@ class Comparison {
       return Judgement::at_kinks;
     // A wrong gradient is as far from differences whatever the step.
     const double off = std::abs(slopes.analytic - slopes.central);
+    // (Sums of products in float32 lose by the size of what cancels in them.)
+    const double size = root_mean_square(x_);
+    const double lost = precision_.exact || size == 0 ? 0 : 1e-6 * total(here_) / size;
+    if (off <= lost) {
+      slopes.error += lost;
+      return Judgement::too_coarse;
+    }
     const bool steady = std::abs(third.central - slopes.central) <= 0.1 * off &&
                         std::abs(tenth.central - slopes.central) <= 0.1 * off;
     return steady ? Judgement::wrong : Judgement::bends;
