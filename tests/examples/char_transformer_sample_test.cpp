@@ -228,7 +228,10 @@ TEST_CASE("char_transformer: a conversation", "[sample]") {
   };
   wait_for("> ");
   terminal.type("Zebra\n");
-  wait_for("U+005A");
+  wait_until([&] {  // what is typed before it asks is echoed before it asks
+    const std::string shown = terminal.bytes();
+    return shown.find("U+005A") != std::string::npos && shown.ends_with("> ");
+  });
   terminal.type("the cat\n");
   std::string answer = "the cat\r\n" + first;  // what was typed, and what came
   for (std::size_t at = 9; (at = answer.find('\n', at)) != std::string::npos; at += 2)

@@ -47,9 +47,12 @@ Tensor step(const Tensor& x) { return clamp(x.detach() * 1e30, 0, 1); }
 TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), v = leaf({3, 4});
   for (const DType dtype : {DType::float64, DType::float32}) {
-    const Graph graph =
-        pages::run_graph([&] { return sum(forgetful_product(w.to(dtype), v.to(dtype) * 2.0)); },
-                         {.names = {{"w", w}, {"v", v}}});
+    const Graph graph = pages::run_graph(
+        [&] {
+          const Tensor twice = v.to(dtype) * 2.0;
+          return sum(forgetful_product(w.to(dtype), twice));
+        },
+        {.names = {{"w", w}, {"v", v}}});
     const std::string text = to_string(graph);
     INFO(text);
     CHECK_THAT(text,
