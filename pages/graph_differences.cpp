@@ -181,21 +181,21 @@ class Comparison {
       return Judgement::right;
     if (!tells(slopes))
       return Judgement::too_coarse;
-    check_.at_kink = check_.at_kink || slopes.gap() > 10 * tolerance(slopes);
+    check_.at_kink = check_.at_kink || breaks(slopes);
     if (agrees(slopes))
       return Judgement::right;
     const Slopes third = slopes_along(times(step, 0.3)), tenth = slopes_along(times(step, 0.1));
     if (tells(tenth) && agrees(tenth))
       return Judgement::right;
+    const bool stays = tenth.gap() > 0.5 * slopes.gap();
     if (between(slopes)) {
-      const bool stays = tenth.gap() > 0.5 * slopes.gap();
       if (stays && between(tenth))
         return Judgement::at_kink;
       if (stays || !(tenth.error < coarse * slopes.gap()))
         return Judgement::bends;
     }
     // Kinks of elements with weights of both signs: their sum may be beyond both slopes.
-    if (!each_ && slopes.gap() > 10 * tolerance(slopes) && tenth.gap() > 0.5 * slopes.gap())
+    if (!each_ && breaks(slopes) && stays)
       return Judgement::at_kinks;
     // A wrong gradient is as far from differences whatever the step.
     const double off = std::abs(slopes.analytic - slopes.central);
@@ -217,11 +217,13 @@ class Comparison {
   }
   double tolerance(const Slopes& s) const { return precision_.tolerance() * s.scale() + s.error; }
   bool agrees(const Slopes& s) const { return std::abs(s.analytic - s.central) <= tolerance(s); }
-  // At a kink the slopes to both sides differ: all between them is right.
+  // At a kink the slopes to both sides differ ...
+  bool breaks(const Slopes& s) const { return s.gap() > 10 * tolerance(s); }
+  // ... and all between them is right.
   bool between(const Slopes& s) const {
     const auto [low, high] = std::minmax(s.left, s.right);
     const double near = tolerance(s);
-    return high - low > 10 * near && s.analytic >= low - near && s.analytic <= high + near;
+    return breaks(s) && s.analytic >= low - near && s.analytic <= high + near;
   }
 
   Slopes slopes_along(const Numbers& step) const {
