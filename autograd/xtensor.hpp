@@ -65,7 +65,7 @@ Array<T> from_xtensor(E&& e) {
   if constexpr (!std::is_reference_v<E> && !std::is_const_v<E> && is_container<Expression> &&
                 std::is_same_v<value_type_of<E>, T>)
     if (numel(shape) > 0 && e.layout() == xt::layout_type::row_major) {
-      const auto owner = std::make_shared<Expression>(std::move(e));
+      const auto owner = std::make_shared<Expression>(std::forward<E>(e));
       return {std::shared_ptr<T>(owner, owner->data()), shape};
     }
   Array<T> array = empty_array<T>(shape);

@@ -19,8 +19,8 @@ struct RanOp {
 /// the result.  Ops of float32 are run in float64 where they can be.  Each contribution is held to
 /// the op's own forward, and so is 0 where an op that got a gradient added none.  Whole gradients,
 /// of leaves first, are held to the result.  Each of both as long as `work` lasts, in elements read
-/// and written and sixteenths of a product's multiplications; nothing is checked if one run of the
-/// ops takes more.
+/// and written and sixteenths of a product's multiplications, or nanoseconds of an op that takes
+/// 20 ms and more; nothing is checked if one run of the ops takes more.
 void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed,
                      double work = 1e9);
 

@@ -38,7 +38,7 @@ std::size_t round_interval(std::size_t steps) {
 std::string format_eta(double seconds) {
   if (!(seconds < 1e9))
     return "years";
-  const auto s = static_cast<unsigned long>(seconds + 0.5);
+  const auto s = static_cast<unsigned long>(std::lround(seconds));
   if (s < 60)
     return fmt::format("{}s", s);
   if (s < 3600)

@@ -21,9 +21,9 @@ std::string format_count(double n) {
 }
 
 std::string format_duration(double seconds) {
-  if (!(seconds < 1e15))
+  if (!(seconds >= 0 && seconds < 1e15))
     return fmt::format("{:.4g} s", seconds);
-  const auto s = static_cast<unsigned long>(seconds + 0.5);
+  const auto s = static_cast<unsigned long>(std::lround(seconds));
   if (s < 60)
     return fmt::format("{} s", s);
   if (s < 3600)

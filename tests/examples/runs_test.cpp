@@ -314,5 +314,6 @@ TEST_CASE("runs: numbers for people", "[runs]") {
   CHECK(runs::format_duration(200) == "3 min 20 s");
   CHECK(runs::format_duration(7500) == "2 h 05 min");
   CHECK(runs::format_duration(1e300) == "1e+300 s");
+  CHECK(runs::format_duration(-200) == "-200 s");
   CHECK(runs::format_number(std::nullopt) == "-");
 }

@@ -1,6 +1,7 @@
 // What differences are allowed to say: never that a right backward is wrong, and nothing where they
 // cannot tell.
 
+#include <ctime>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/pages/graph.hpp>
 
@@ -288,6 +289,27 @@ TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
   const Graph none = products(1024, 8);
   CHECK(calls == 8);
   CHECK(testing::checks_with(none, Verdict::right) == 0);
+}
+
+TEST_CASE("graph: an op that is slow for its size is not run again and again", "[pages][graph]") {
+  int calls = 0;
+  const Tensor x = normal({4}, 1).requires_grad_();
+  const Graph graph = checked([&] {
+    return sum(record(
+        "slow", {x},
+        [&](std::span<const Tensor> in) {
+          ++calls;
+          for (const std::clock_t began = std::clock();
+               std::clock() - began < CLOCKS_PER_SEC / 4;) {
+          }
+          return in[0].detach();
+        },
+        [](Sink& sink) { sink.add(0, sink.gradient()); }));
+  });
+  CHECK(calls == 2);  // the run, and the run in float64
+  CHECK(graph.wrong().empty());
+  CHECK_THAT(graph.nodes[0].contributions.at(0).own.message,
+             ContainsSubstring("left out: it takes more work"));
 }
 
 TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[pages][graph]") {
