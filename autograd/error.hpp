@@ -9,8 +9,8 @@
 namespace xgrad {
 
 /// A text without what a terminal would obey.  Control characters, those that turn the direction of
-/// writing, and bytes that are not UTF-8 become what C++ writes for them: `\x1b`, `\u202e`.  Line ends
-/// and tabs stay.
+/// writing, and bytes that are not UTF-8 become what C++ writes for them: `\x1b`, `\u202e`.  Line
+/// ends and tabs stay.
 std::string printable(std::string_view text);
 /// The same in one line, for names from files: line ends and tabs are written so, too, and what
 /// goes beyond 200 bytes is left out.

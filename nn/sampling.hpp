@@ -35,7 +35,8 @@ struct GenerateOptions {
 /// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
 /// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
 /// min_p from 0 to 1, and all logits finite (of float64 ones that float32 cannot hold, so is what
-/// they differ by from the largest, as far as it counts); ShapeError without a dimension, or if V is 0.
+/// they differ by from the largest, as far as it counts); ShapeError without a dimension, or if V
+/// is 0.
 Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
 
 /// The errors of next_token_probabilities() that are the options', before there are logits.
