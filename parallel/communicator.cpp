@@ -160,7 +160,7 @@ void end_together() { all_end = true; }
 
 bool ended_together() { return all_end; }
 
-void detail::agree(const Communicator& world, std::exception_ptr mine) {
+void detail::agree(const Communicator& world, const std::exception_ptr& mine) {
   const std::vector<double> failed = gather(world, mine != nullptr ? 1 : 0);
   const auto first = std::ranges::find(failed, 1.0);
   if (first == failed.end())

@@ -100,7 +100,7 @@ bool ended_together();
 namespace detail {
 
 /// Tells the ranks whether this one has failed; throws as together() if one has.
-void agree(const Communicator& world, std::exception_ptr mine);
+void agree(const Communicator& world, const std::exception_ptr& mine);
 
 }  // namespace detail
 

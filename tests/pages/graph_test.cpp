@@ -1,6 +1,7 @@
 #include <xgrad/pages/graph.hpp>
 
 #include <regex>
+#include <string_view>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/graph.hpp>
@@ -31,7 +32,7 @@ std::vector<std::string> steps(const Graph& graph) {
   return names;
 }
 
-const GraphNode& named(const Graph& graph, const std::string& name) {
+const GraphNode& named(const Graph& graph, std::string_view name) {
   for (const GraphNode& node : graph.nodes)
     if (node.name == name)
       return node;
