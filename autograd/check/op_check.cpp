@@ -251,7 +251,7 @@ class OpChecker {
   bool first_order(const std::vector<Tensor>& gradients) {
     Judge judge(check_, options_, numeric_.blur());
     std::string reason;
-    std::size_t unmoved = 0;
+    bool unmoved = false;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const auto analytic = or_zeros(gradients[k], numel(shape));
@@ -259,10 +259,10 @@ class OpChecker {
       const std::size_t before = check_.disagree;
       for (const std::size_t at : chosen(numel(shape), options_.max_elements)) {
         const auto d = numeric_.first(k, at);
-        if (!d && ++unmoved > 0)
+        unmoved = unmoved || !d;
+        if (!d)
           continue;
-        // At a kink (relu at 0) the derivatives from both sides differ; any value between them is
-        // right.
+        // At a kink (relu at 0) the derivatives from both sides differ: all between them is right.
         const auto [low, high] = std::minmax(d->left, d->right);
         const bool kink = high - low > options_.atol + options_.rtol * std::abs(d->central);
         check_.kinks += kink ? 1 : 0;
@@ -275,7 +275,7 @@ class OpChecker {
     }
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
-    if (check_.disagree == 0 && (judge.blind() || (unmoved > 0 && check_.checked == 0))) {
+    if (check_.disagree == 0 && (judge.blind() || (unmoved && check_.checked == 0))) {
       check_.verdict = Verdict::unchecked;
       check_.message = "its numbers are so large that finite differences tell nothing";
     }
@@ -340,7 +340,7 @@ class OpChecker {
           judge.element(op_.input(k), shape, at, values[at], *numeric);
     }
     const bool by_source = found.disagree > 0;
-    bool all_move = true;
+    bool all_move = true;  // (what is masked, by -1e9, say, need not)
     for (std::size_t k = 0; k < op_.sources(); ++k)
       for (const double x : elements(op_.source(k)))
         all_move = all_move && (x < -1e8 || noise(x, options_.eps) <= options_.rtol);

@@ -87,8 +87,9 @@ void graph(const GraphOptions& options) {
              .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
              .max_nodes = options.max_nodes});
   const auto finished = [&](const std::string& path) {
-    say(fmt::format("{}: {} nodes, {} bytes{}\n", xgrad::printable_name(path),
-                    recorded.nodes.size(), std::filesystem::file_size(path),
+    say(fmt::format("{}: {} nodes, {:.1f} MB{}\n", xgrad::printable_name(path),
+                    recorded.nodes.size(),
+                    static_cast<double>(std::filesystem::file_size(path)) / 1e6,
                     recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
   };
   if (options.format == "html") {
