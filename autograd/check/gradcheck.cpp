@@ -32,7 +32,7 @@ std::string at(const std::string& name, std::size_t flat, const Shape& shape) {
 }
 
 // Thrown: a check ends before there is anything to compare.
-struct Verdict {
+struct Refusal {
   GradcheckReason reason;
   std::string explanation;
 };
@@ -60,7 +60,7 @@ class Snapshot {
         x.set_value(before.impl().value);
       }
     if (!changed.empty())
-      throw Verdict{GradcheckReason::inputs_modified,
+      throw Refusal{GradcheckReason::inputs_modified,
                     fmt::format("{} changes {}: compute new Tensors instead", when, changed)};
   }
 
@@ -86,7 +86,7 @@ class Analytic {
     f.check_shapes(again_, shapes_);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (const auto j = first_difference(outputs_[i], again_[i]))
-        throw Verdict{GradcheckReason::nondeterministic,
+        throw Refusal{GradcheckReason::nondeterministic,
                       fmt::format("two calls gave {:.17g} and {:.17g} for {}: {}",
                                   outputs_[i].data<double>()[*j], again_[i].data<double>()[*j],
                                   at(f.output_name(i), *j, shapes_[i]), repeat)};
@@ -144,7 +144,7 @@ class Analytic {
       for (std::size_t k = 0; k < zero.size(); ++k)
         for (Size a = 0; zero[k].defined() && a < zero[k].numel(); ++a)
           if (const double g = zero[k].data<double>()[a]; g != 0 && std::isfinite(g))
-            throw Verdict{
+            throw Refusal{
                 GradcheckReason::not_linear,
                 fmt::format("a zero cotangent for {} gives {:.6g} for {}: a backward "
                             "formula does not multiply by its cotangent",
@@ -173,7 +173,7 @@ class Analytic {
         for (std::size_t a = 0; a < n; ++a) {
           const double g = all[k].data<double>()[a];
           if (std::abs(g - sum[a]) > options_.atol + options_.rtol * size[a])
-            throw Verdict{
+            throw Refusal{
                 GradcheckReason::not_linear,
                 fmt::format("the gradient is not linear in the cotangent: a random one for {} "
                             "gives {:.6g} for {}, the same sum of unit vectors gives {:.6g}",
@@ -191,13 +191,13 @@ class Analytic {
     for (std::size_t k = 0; k < first.size(); ++k) {
       if (!first[k].defined() || !second[k].defined()) {
         if (first[k].defined() != second[k].defined())
-          throw Verdict{GradcheckReason::nondeterministic,
+          throw Refusal{GradcheckReason::nondeterministic,
                         fmt::format("the graph leads to {} in one of two calls only: {}",
                                     f_.leaves()[k].name, repeat)};
         continue;
       }
       if (const auto a = first_difference(first[k], second[k]))
-        throw Verdict{
+        throw Refusal{
             GradcheckReason::nondeterministic,
             fmt::format("two runs gave the gradients {:.17g} and {:.17g} of {} for {}: {}",
                         first[k].data<double>()[*a], second[k].data<double>()[*a],
@@ -235,7 +235,7 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
   std::vector<std::vector<Array<double>>> jacobian;
   std::vector<std::vector<bool>> reached;
   std::vector<Shape> shapes;
-  std::optional<Verdict> not_linear;
+  std::optional<Refusal> not_linear;
   {
     const Analytic analytic(f, snapshot, options);
     shapes = analytic.shapes();
@@ -244,7 +244,7 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
     try {
       analytic.check_zero();
       analytic.check_linear(jacobian, generator);
-    } catch (const Verdict& verdict) {
+    } catch (const Refusal& verdict) {
       not_linear = verdict;  // reported after the Jacobian, which shows the effect
     }
   }  // the graphs are gone, so leaves change in place
@@ -330,7 +330,7 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
           "the function, or its backward,");  // if it did, that is why the rest failed
       throw;
     }
-  } catch (const Verdict& verdict) {
+  } catch (const Refusal& verdict) {
     report.reason = verdict.reason;
     report.explanation = verdict.explanation;
   } catch (const BackwardError& error) {

@@ -40,11 +40,11 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
           [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
 }
 
-static constexpr double infinity = std::numeric_limits<double>::infinity();
+static constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
   check<ValueError>(min || max, "clamp: at least one of min and max must be given");
-  const double low = min.value_or(-infinity), high = max.value_or(infinity);
+  const double low = min.value_or(-unbounded), high = max.value_or(unbounded);
   return elementwise(
       "clamp", x, [low, high](const auto& a) { return minimum(maximum(a, c(a, low)), c(a, high)); },
       partial<A>([low, high](const auto& g, const auto& a) {
@@ -56,8 +56,8 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
   check<ValueError>(min.defined() || max.defined(),
                     "clamp: at least one of min and max must be defined");
   const Tensor& bound = min.defined() ? min : max;
-  const Tensor low = min.defined() ? min : scalar(-infinity, bound.dtype());
-  const Tensor high = max.defined() ? max : scalar(infinity, bound.dtype());
+  const Tensor low = min.defined() ? min : scalar(-unbounded, bound.dtype());
+  const Tensor high = max.defined() ? max : scalar(unbounded, bound.dtype());
   return elementwise<3>(
       "clamp", {x, low, high},
       [](const auto& a, const auto& l, const auto& h) { return minimum(maximum(a, l), h); },

@@ -34,7 +34,7 @@ std::string function_of(const Table& program) {
 }
 
 /// In single quotes, for bash and zsh.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text)
     result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -58,7 +58,7 @@ std::string bash_values(const std::string& function, const Row& row) {
   switch (row.completes) {
     case Completes::words:
       return fmt::format("{}_reply -W {}", function,
-                         quoted(fmt::format("{}", fmt::join(row.words, " "))));
+                         shell_quoted(fmt::format("{}", fmt::join(row.words, " "))));
     case Completes::files:
       return function + "_reply -f; compopt -o filenames 2>/dev/null";
     case Completes::folders:
@@ -93,7 +93,7 @@ std::string bash_command(const std::string& function, const Table& command) {
   for (const auto& [action, names] : cases)
     text += fmt::format("        {}) {} ;;\n", names, action);
   return text + fmt::format("      esac\n{}      {}_reply -W {}\n      ;;\n", others, function,
-                            quoted(fmt::format("{}", fmt::join(flags, " "))));
+                            shell_quoted(fmt::format("{}", fmt::join(flags, " "))));
 }
 
 std::string bash(const Table& program, const Tables& commands) {
@@ -161,12 +161,12 @@ std::string zsh(const Table& program, const Tables& commands) {
   for (const Table* const command : commands) {
     described += fmt::format(
         "      {}\n",
-        quoted(fmt::format("{}:{}", command->name, escaped(command->description, ":\\"))));
+        shell_quoted(fmt::format("{}:{}", command->name, escaped(command->description, ":\\"))));
     cases +=
         fmt::format("    {})\n      _arguments '--help[Print the help and exit]'", command->name);
     for (const Row& row : command->rows)
       for (const std::string& name : names_of(row))
-        cases += fmt::format(" \\\n        {}", quoted(zsh_argument(row, name)));
+        cases += fmt::format(" \\\n        {}", shell_quoted(zsh_argument(row, name)));
     cases += "\n      ;;\n";
   }
   return fmt::format(

@@ -87,7 +87,7 @@ struct GroupedQueryAttention {
 };
 
 // The same by the library's attention.
-Tensor reference(const GroupedQueryAttention& m, const Tensor& x) {
+Tensor by_formula(const GroupedQueryAttention& m, const Tensor& x) {
   const auto heads = [&](const Tensor& y, std::int64_t n) {
     return y.view({x.size(0), x.size(1), n, 2}).transpose(1, 2);
   };
@@ -153,7 +153,7 @@ TEST_CASE("planted bugs: without them the layers pass", "[planted]") {
   CHECK(check_causal(attention, x));
   CHECK(check_batch_independence(attention, x));
   const Comparison same =
-      compare(attention, [&](const Tensor& in) { return reference(attention, in); }, {x});
+      compare(attention, [&](const Tensor& in) { return by_formula(attention, in); }, {x});
   CHECK(same);
   CHECK(nn::gradcheck(model<Mixture>(Bug::none), {input_of({3, 4})}));
   CHECK(check_batch_independence(model<Mixture>(Bug::none), input_of({3, 4})));
@@ -176,7 +176,7 @@ TEST_CASE("planted bugs: a wrong function is found beside the library's attentio
     const auto mine = model<GroupedQueryAttention>(c.bug);
     CHECK(nn::gradcheck(mine, {x}));  // the gradient of a wrong function is right
     const Comparison found =
-        compare(mine, [&](const Tensor& in) { return reference(mine, in); }, {x});
+        compare(mine, [&](const Tensor& in) { return by_formula(mine, in); }, {x});
     CHECK_FALSE(found);
     check_contains(found.message, c.says);
   }
