@@ -21,7 +21,7 @@ constexpr bool keep_blocks = !XGRAD_ADDRESS_SANITIZER;
 struct SizeClass {
   std::size_t index, bytes;
 };
-constexpr std::size_t classes = 256;
+constexpr std::size_t classes = 226;  // the last: 2^63 bytes
 
 SizeClass size_class(std::size_t bytes) {
   if (bytes <= 64)

@@ -130,16 +130,18 @@ void foreach_tree_sum_(std::span<std::vector<Tensor>> lists) {
   std::vector<Tensor*> sums;
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const auto first = std::ranges::find_if(lists[i], &Tensor::defined);
-    Tensor* const sum = first == lists[i].end() ? nullptr : &*first;
+    sums.push_back(nullptr);
+    if (first == lists[i].end())
+      continue;
     for (const Tensor& x : lists[i])
       if (x.defined())
-        check_fits("foreach_tree_sum_", i, *sum, "addend", x);
-    const bool alone = std::ranges::count_if(lists[i], &Tensor::defined) < 2;
-    sums.push_back(alone ? nullptr : sum);
-    if (!alone)
-      unshare(*sum);
-    else if (sum != nullptr)
-      std::swap(*sum, lists[i].front());
+        check_fits("foreach_tree_sum_", i, *first, "addend", x);
+    if (std::count_if(first, lists[i].end(), [](const Tensor& x) { return x.defined(); }) < 2) {
+      std::swap(*first, lists[i].front());
+    } else {
+      unshare(*first);
+      sums.back() = &*first;
+    }
   }
   Tasks<kernels::SumTask> tasks;
   for (std::size_t i = 0; i < lists.size(); ++i)
