@@ -26,8 +26,10 @@ class Array {
  public:
   Array() : Array(nullptr, Shape{0}) {}  ///< no elements
   /// Memory for numel(shape) elements, and who owns it.
-  Array(std::shared_ptr<T> memory, Shape shape)
-      : memory_(std::move(memory)), shape_(std::move(shape)), size_(numel(shape_)) {}
+  Array(std::shared_ptr<T> memory, const Shape& shape)
+      : Array(std::move(memory), shape, static_cast<std::size_t>(numel(shape))) {}
+  Array(std::shared_ptr<T> memory, const Shape& shape, std::size_t numel)
+      : memory_(std::move(memory)), shape_(shape), size_(numel) {}
   Array(Array&&) noexcept = default;
   Array& operator=(Array&&) noexcept = default;
 
@@ -39,9 +41,9 @@ class Array {
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size_; }
-  std::shared_ptr<T> release() && { return std::move(memory_); }
 
  private:
+  friend struct Value;
   std::shared_ptr<T> memory_;
   Shape shape_;
   std::size_t size_;
@@ -58,13 +60,13 @@ Array<T> empty_array(const Shape& shape) {
   if (n <= 64 / sizeof(T)) {  // the elements and their count of owners are one block
     auto few = make_pooled<Few>();
     T* const elements = few->elements;
-    return {std::shared_ptr<T>(std::move(few), elements), shape};
+    return {std::shared_ptr<T>(std::move(few), elements), shape, n};
   }
   Allocator<T> allocator;
   T* const block = allocator.allocate(n);
   return {std::shared_ptr<T>(
               block, [n](T* b) { Allocator<T>().deallocate(b, n); }, allocator),
-          shape};
+          shape, n};
 }
 
 /// A copy of n elements, shaped.
@@ -84,7 +86,7 @@ struct Value {
 
   template <class T>
   Value(Array<T> array)
-      : memory(std::move(array).release()), shape(array.shape()), dtype(dtype_of<T>) {}
+      : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {}
   /// The window of `whole` that begins with its element `offset`.
   Value(const Value& whole, std::size_t offset, Shape window)
       : memory(whole.memory, static_cast<char*>(whole.memory.get()) + offset * whole.itemsize()),

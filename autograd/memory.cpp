@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <type_traits>
@@ -23,7 +24,7 @@ struct SizeClass {
 };
 constexpr std::size_t classes = 226;  // the last: 2^63 bytes
 
-SizeClass size_class(std::size_t bytes) {
+constexpr SizeClass size_class(std::size_t bytes) {
   if (bytes <= 64)
     return {0, 64};
   if (bytes <= 128)
@@ -75,17 +76,19 @@ struct Blocks {
 // arrays again and again asks the system for none, and one that does not holds little more than it
 // needed.
 struct Bounded : Blocks {
-  std::size_t used = 0, most_used = 0;
+  std::size_t most = 0, most_used = 0, used = 0;
 
-  std::size_t most() const { return most_used + most_used / 8; }
   void count(SizeClass size) {
     used += size.bytes;
-    most_used = std::max(most_used, used);
+    if (used > most_used) {
+      most_used = used;
+      most = used + used / 8;
+    }
   }
   // Whether it kept a block that is given back.
   bool keeps(SizeClass size, void* block) {
     used -= std::min(used, size.bytes);
-    if (kept + used + size.bytes > most())
+    if (kept + used + size.bytes > most)
       return false;
     keep(size, block);
     return true;
@@ -100,7 +103,24 @@ constexpr std::size_t most_small = std::size_t{64} << 20;  // bytes a thread may
 // A thread that frees what others made keeps no more of it than it makes itself.
 struct Cache : Bounded {
   ~Cache();
+  bool keeps(SizeClass size, void* block) {
+    return kept < most_small && Bounded::keeps(size, block);
+  }
 };
+
+// Of so many times 64 bytes.
+constexpr auto small_classes = [] {
+  std::array<std::array<std::uint16_t, 2>, largest_small / 64 + 1> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const SizeClass size = size_class(i * 64);
+    table[i] = {static_cast<std::uint16_t>(size.index), static_cast<std::uint16_t>(size.bytes)};
+  }
+  return table;
+}();
+SizeClass small_class(std::size_t bytes) {
+  const auto [index, rounded] = small_classes[(bytes + 63) / 64];
+  return {index, rounded};
+}
 
 // Tensors with static storage die after the main thread's thread_local objects: the pointer tells
 // whether the cache lives.
@@ -113,13 +133,14 @@ Cache::~Cache() {
   shrink(0);
 }
 
-Cache* live_cache() {
-  if (cache == nullptr && !cache_is_dead) {
+[[gnu::noinline]] Cache* new_cache() {
+  if (!cache_is_dead) {
     thread_local Cache mine;
     cache = &mine;
   }
   return cache;
 }
+Cache* live_cache() { return cache != nullptr ? cache : new_cache(); }
 
 // ---- large blocks: kept for all threads, since one makes gradients and another frees them ----
 
@@ -147,30 +168,26 @@ void* from_system(std::size_t bytes) {
   return ::operator new(bytes, alignment);
 }
 
-}  // namespace
+[[gnu::noinline]] void* allocate_new_small(SizeClass size) {
+  void* const block = from_system(size.bytes);
+  if (Cache* const c = live_cache())
+    c->count(size);
+  return block;
+}
 
-void* allocate_bytes(std::size_t bytes) {
+[[gnu::noinline]] void* allocate_large(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(-1) / 2)  // before it is rounded up
     throw std::bad_alloc();
   if (!keep_blocks)
     return ::operator new(bytes, alignment);
   const SizeClass size = size_class(bytes);
-  if (bytes <= largest_small) {
-    Cache* const c = live_cache();
-    void* block = c != nullptr ? c->take(size) : nullptr;
-    if (block == nullptr)
-      block = from_system(size.bytes);
-    if (c != nullptr)
-      c->count(size);
-    return block;
-  }
   {
     const std::lock_guard lock(store.mutex);
     if (void* const block = store.take(size)) {
       store.count(size);
       return block;
     }
-    store.shrink(store.most() - std::min(store.most(), store.used + size.bytes));
+    store.shrink(store.most - std::min(store.most, store.used + size.bytes));
   }
   void* const block = from_system(size.bytes);
   const std::lock_guard lock(store.mutex);
@@ -178,20 +195,48 @@ void* allocate_bytes(std::size_t bytes) {
   return block;
 }
 
-void free_bytes(void* block, std::size_t bytes) noexcept {
-  if (block != nullptr && keep_blocks) {
-    const SizeClass size = size_class(bytes);
-    if (bytes <= largest_small) {
-      if (Cache* const c = live_cache();
-          c != nullptr && c->kept < most_small && c->keeps(size, block))
-        return;
-    } else {
-      const std::lock_guard lock(store.mutex);
-      if (store.keeps(size, block))
-        return;
-    }
+[[gnu::noinline]] void give_back(void* block) noexcept { ::operator delete(block, alignment); }
+
+[[gnu::noinline]] void free_large(void* block, std::size_t bytes) noexcept {
+  if (keep_blocks && block != nullptr) {
+    const std::lock_guard lock(store.mutex);
+    if (store.keeps(size_class(bytes), block))
+      return;
   }
-  ::operator delete(block, alignment);
+  give_back(block);
+}
+
+// Of a thread that has no cache yet, or none any more.
+[[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
+  Cache* const c = live_cache();
+  if (c == nullptr || !c->keeps(small_class(bytes), block))
+    give_back(block);
+}
+
+}  // namespace
+
+// An op takes and frees eight small blocks, forward and backward.
+void* allocate_bytes(std::size_t bytes) {
+  if (!keep_blocks || bytes > largest_small)
+    return allocate_large(bytes);
+  const SizeClass size = small_class(bytes);
+  if (cache != nullptr)
+    if (void* const block = cache->take(size)) {
+      cache->count(size);
+      return block;
+    }
+  return allocate_new_small(size);
+}
+
+void free_bytes(void* block, std::size_t bytes) noexcept {
+  if (!keep_blocks || bytes > largest_small)
+    return free_large(block, bytes);
+  if (block == nullptr)
+    return;
+  if (cache == nullptr)
+    return free_first_small(block, bytes);
+  if (!cache->keeps(small_class(bytes), block))
+    give_back(block);
 }
 
 }  // namespace xgrad
