@@ -1,6 +1,9 @@
 // Blocks of memory: every size, alignment, and what is kept for whom.
 
 #include <sys/resource.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <barrier>
 #include <cstdint>
@@ -21,7 +24,7 @@ TEST_CASE("blocks of all sizes are aligned and whole", "[memory]") {
     sizes.push_back(bytes);
   for (std::size_t power = 11; power <= 23; ++power)
     for (const std::size_t part : {4, 5, 6, 7})
-      for (const std::size_t off : {-1, 0, 1})
+      for (const std::size_t off : {-1, 0, 1, 64})
         sizes.push_back((std::size_t{1} << power) / 4 * part + off);
   for (int round = 0; round < 2; ++round) {  // new blocks, then kept ones
     std::vector<unsigned char*> blocks;
@@ -37,6 +40,15 @@ TEST_CASE("blocks of all sizes are aligned and whole", "[memory]") {
       free_bytes(blocks[i], sizes[i]);
     }
   }
+}
+
+TEST_CASE("no block, and blocks that nothing can hold", "[memory]") {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, std::size_t{1} << 20})
+    free_bytes(nullptr, bytes);
+  free_bytes(allocate_bytes(0), 0);
+  constexpr std::size_t all = ~std::size_t{0};
+  for (const std::size_t bytes : {all, all - 63, all / 2 + 1})
+    CHECK_THROWS_AS(allocate_bytes(bytes), std::bad_alloc);
 }
 
 #if !XGRAD_ADDRESS_SANITIZER
@@ -75,6 +87,24 @@ TEST_CASE("a thread that frees what another makes does not gather it", "[memory]
   maker.join();
   CHECK(seen.size() < 4 * parts);
 }
+
+#if defined(__GLIBC__) && !XGRAD_THREAD_SANITIZER
+TEST_CASE("a thread keeps 64 MiB of small blocks and no more", "[memory]") {
+  constexpr std::size_t bytes = 1024, most = std::size_t{64} << 20;
+  std::size_t kept = 0;
+  std::thread([&] {
+    std::vector<void*> blocks(2 * most / bytes);
+    const std::size_t before = mallinfo2().uordblks;
+    for (void*& block : blocks)
+      block = allocate_bytes(bytes);
+    for (void* const block : blocks)
+      free_bytes(block, bytes);
+    kept = mallinfo2().uordblks - before;
+  }).join();
+  CHECK(kept >= most);
+  CHECK(kept <= most + most / 4);  // what malloc adds to each
+}
+#endif
 
 TEST_CASE("what is done again and again asks the system for nothing", "[memory]") {
   constexpr std::size_t bytes = std::size_t{48} << 20, parts = 24;
