@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <type_traits>
@@ -76,6 +77,8 @@ struct Blocks {
 // arrays again and again asks the system for none, and one that does not holds little more than it
 // needed.
 struct Bounded : Blocks {
+  // Bytes.  Not in another order: GCC would change `used` and `kept`, were they neighbours, as one
+  // vector, which is slower.
   std::size_t most = 0, most_used = 0, used = 0;
 
   void count(SizeClass size) {
@@ -108,7 +111,9 @@ struct Cache : Bounded {
   }
 };
 
-// Of so many times 64 bytes.
+// The classes of 0, 64, 128, ... bytes, looked up: an op takes and frees eight small blocks,
+// forward and backward.
+static_assert(largest_small <= std::numeric_limits<std::uint16_t>::max());
 constexpr auto small_classes = [] {
   std::array<std::array<std::uint16_t, 2>, largest_small / 64 + 1> table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -215,7 +220,6 @@ void* from_system(std::size_t bytes) {
 
 }  // namespace
 
-// An op takes and frees eight small blocks, forward and backward.
 void* allocate_bytes(std::size_t bytes) {
   if (!keep_blocks || bytes > largest_small)
     return allocate_large(bytes);

@@ -244,8 +244,8 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
     try {
       analytic.check_zero();
       analytic.check_linear(jacobian, generator);
-    } catch (const Refusal& verdict) {
-      not_linear = verdict;  // reported after the Jacobian, which shows the effect
+    } catch (const Refusal& refusal) {
+      not_linear = refusal;  // reported after the Jacobian, which shows the effect
     }
   }  // the graphs are gone, so leaves change in place
   snapshot.check_unchanged("the backward");
@@ -330,9 +330,9 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
           "the function, or its backward,");  // if it did, that is why the rest failed
       throw;
     }
-  } catch (const Refusal& verdict) {
-    report.reason = verdict.reason;
-    report.explanation = verdict.explanation;
+  } catch (const Refusal& refusal) {
+    report.reason = refusal.reason;
+    report.explanation = refusal.explanation;
   } catch (const BackwardError& error) {
     report.reason = error.reason;
     report.explanation = fmt::format("a backward formula failed: {}", error.what());

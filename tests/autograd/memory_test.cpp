@@ -88,19 +88,24 @@ TEST_CASE("a thread that frees what another makes does not gather it", "[memory]
   CHECK(seen.size() < 4 * parts);
 }
 
-#if defined(__GLIBC__) && !XGRAD_THREAD_SANITIZER
+#if defined(__GLIBC__)
 TEST_CASE("a thread keeps 64 MiB of small blocks and no more", "[memory]") {
   constexpr std::size_t bytes = 1024, most = std::size_t{64} << 20;
-  std::size_t kept = 0;
+  std::size_t in_use = 0, kept = 0;
   std::thread([&] {
     std::vector<void*> blocks(2 * most / bytes);
     const std::size_t before = mallinfo2().uordblks;
     for (void*& block : blocks)
       block = allocate_bytes(bytes);
+    in_use = mallinfo2().uordblks - before;
     for (void* const block : blocks)
       free_bytes(block, bytes);
     kept = mallinfo2().uordblks - before;
   }).join();
+  if (in_use < 2 * most) {
+    WARN("malloc is not glibc's (under valgrind, say), and does not count");
+    return;
+  }
   CHECK(kept >= most);
   CHECK(kept <= most + most / 4);  // what malloc adds to each
 }
