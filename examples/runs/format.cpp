@@ -24,6 +24,8 @@ std::string format_duration(double seconds) {
   if (!(seconds >= 0 && seconds < 1e15))
     return fmt::format("{:.4g} s", seconds);
   const auto s = static_cast<unsigned long>(std::lround(seconds));
+  if (s == 0)
+    return "less than 1 s";
   if (s < 60)
     return fmt::format("{} s", s);
   if (s < 3600)

@@ -13,7 +13,7 @@ namespace runs {
 std::string format_count(std::size_t n);
 /// The same; what is no whole number of things, or too large for one, with four digits.
 std::string format_count(double n);
-/// "42 s", "3 min 20 s", "2 h 05 min".
+/// "less than 1 s", "42 s", "3 min 20 s", "2 h 05 min".
 std::string format_duration(double seconds);
 /// With five digits, or "-" for none.
 std::string format_number(const std::optional<double>& x);

@@ -310,6 +310,7 @@ TEST_CASE("runs: numbers for people", "[runs]") {
   CHECK(runs::format_count(1.5) == "1.5");
   CHECK(runs::format_count(1e300) == "1e+300");
   CHECK(runs::format_count(std::nan("")) == "nan");
+  CHECK(runs::format_duration(0.3) == "less than 1 s");
   CHECK(runs::format_duration(1.52) == "2 s");
   CHECK(runs::format_duration(200) == "3 min 20 s");
   CHECK(runs::format_duration(7500) == "2 h 05 min");
