@@ -18,14 +18,22 @@ static void add_in_place(const Value& sum, const Tensor& gradient) {
   });
 }
 
-void accumulate(Saved& sum, const Tensor& gradient) {
+static bool is_sole_owner(const std::shared_ptr<Tensor::Impl>& x) {
+  return is_only_handle(x) && is_sole_owner(x->value);
+}
+
+bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
+
+void accumulate(Tensor& sum, Tensor gradient) {
   const bool graph = Mode::current().grad_enabled;
-  if (!sum)
-    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
-  else if (graph || !is_sole_owner(sum.value))
-    sum = add(sum.tensor(), gradient);
+  if (sum.defined() && !graph && is_sole_owner(sum))
+    add_in_place(*sum.impl().value, gradient);
+  else if (sum.defined())
+    sum = add(sum, gradient);
+  else if (is_only_handle(gradient.handle()) && !gradient.requires_grad())
+    sum = std::move(gradient);
   else
-    add_in_place(*sum.value, gradient);
+    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
 }
 
 void accumulate_grads(
@@ -36,21 +44,18 @@ void accumulate_grads(
   for (std::unique_lock lock(mutex);; lock.lock()) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto& grad = gradients[i].first->grad;
-      const bool in_place =
-          !graph && grad != nullptr && grad.use_count() == 1 && grad->node == nullptr &&
-          grad->value->dtype == gradients[i].second.dtype() && is_sole_owner(grad->value);
+      const bool in_place = !graph && grad != nullptr && grad->node == nullptr &&
+                            grad->value->dtype == gradients[i].second.dtype() &&
+                            is_sole_owner(grad);
       before[i] = in_place ? nullptr : grad;
     }
     if (graph)  // add() may call an observer, which may do anything
       lock.unlock();
     for (std::size_t i = 0; i < n; ++i) {
       const auto& [tensor, gradient] = gradients[i];
-      Saved sum;
-      if (before[i] != nullptr)
-        sum = Tensor(before[i]);
-      if (before[i] != nullptr || graph || tensor->grad == nullptr) {
+      if (Tensor sum(before[i]); sum.defined() || graph || tensor->grad == nullptr) {
         accumulate(sum, gradient);
-        after[i] = sum.tensor().handle();
+        after[i] = sum.handle();
       }
     }
     if (graph) {

@@ -8,9 +8,12 @@
 
 namespace xgrad {
 
-/// sum += gradient: in place if the sum is in nobody else's hands, and as an op of the graph where
-/// graphs are recorded.
-void accumulate(Saved& sum, const Tensor& gradient);
+/// Whether nobody else holds this Tensor, its value or its memory, so that nobody sees them change.
+bool is_sole_owner(const Tensor& x);
+
+/// sum += gradient: in place if the sum has no other owner, and as an op of the graph where graphs
+/// are recorded.  A sum that is undefined so far becomes the gradient, under a handle of its own.
+void accumulate(Tensor& sum, Tensor gradient);
 
 /// Adds each gradient to the grad() of its Tensor, as an op of the graph if it says so: all or, if
 /// anything throws, none.  Several

@@ -8,9 +8,14 @@
 //
 // Memory is written only by its sole owner: every window counts, so a window protects the array it
 // was cut from, and the array protects its windows.
+//
+// A few elements have no memory of their own: they stand in the value.
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <xgrad/autograd/memory.hpp>
@@ -19,22 +24,28 @@
 
 namespace xgrad {
 
+template <class T>
+class Array;
+template <class T>
+Array<T> empty_array(const Shape& shape);
+
+/// Bytes of elements that stand in a value.
+inline constexpr std::size_t few_bytes = 64;
+
 /// A row-major array in the making: whoever fills it is its only owner, and then moves it into a
 /// Tensor, Indices or Mask.
 template <class T>
 class Array {
  public:
-  Array() : Array(nullptr, Shape{0}) {}  ///< no elements
+  Array() : Array(nullptr, Shape{0}, 0) {}  ///< no elements
   /// Memory for numel(shape) elements, and who owns it.
   Array(std::shared_ptr<T> memory, const Shape& shape)
       : Array(std::move(memory), shape, static_cast<std::size_t>(numel(shape))) {}
-  Array(std::shared_ptr<T> memory, const Shape& shape, std::size_t numel)
-      : memory_(std::move(memory)), shape_(shape), size_(numel) {}
   Array(Array&&) noexcept = default;
   Array& operator=(Array&&) noexcept = default;
 
-  T* data() { return memory_.get(); }
-  const T* data() const { return memory_.get(); }
+  T* data() { return is_few() ? few_.data() : memory_.get(); }
+  const T* data() const { return is_few() ? few_.data() : memory_.get(); }
   const Shape& shape() const { return shape_; }
   std::size_t size() const { return size_; }
   T* begin() { return data(); }
@@ -44,24 +55,24 @@ class Array {
 
  private:
   friend struct Value;
+  friend Array empty_array<T>(const Shape& shape);
+  static constexpr std::size_t most_few = few_bytes / sizeof(T);
+  Array(std::shared_ptr<T> memory, const Shape& shape, std::size_t numel)
+      : memory_(std::move(memory)), shape_(shape), size_(numel) {}
+  bool is_few() const { return memory_ == nullptr && size_ <= most_few; }
+
   std::shared_ptr<T> memory_;
   Shape shape_;
   std::size_t size_;
+  std::array<T, most_few> few_;
 };
 
 /// An array of this shape with uninitialised elements.
 template <class T>
 Array<T> empty_array(const Shape& shape) {
-  struct Few {
-    alignas(64) T elements[64 / sizeof(T)];
-    Few() {}  // leaves them as they are
-  };
   const auto n = static_cast<std::size_t>(numel(shape));
-  if (n <= 64 / sizeof(T)) {  // the elements and their count of owners are one block
-    auto few = make_pooled<Few>();
-    T* const elements = few->elements;
-    return {std::shared_ptr<T>(std::move(few), elements), shape, n};
-  }
+  if (n <= Array<T>::most_few)
+    return {nullptr, shape, n};
   Allocator<T> allocator;
   T* const block = allocator.allocate(n);
   return {std::shared_ptr<T>(
@@ -80,18 +91,25 @@ Array<T> copy_of(const T* from, const Shape& shape) {
 /// What a Tensor's value is: float32 or float64 elements in a window.  Shared between Tensors and
 /// formulas, and never changed while shared.
 struct Value {
-  std::shared_ptr<void> memory;  ///< the window's first element, and who owns it
+  std::shared_ptr<void> memory;  ///< the window's first element, and who owns it if not this value
   Shape shape;
   DType dtype;
 
   template <class T>
-  Value(Array<T> array)
-      : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {}
+  Value(Array<T>&& array)
+      : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {
+    if (memory == nullptr && array.size_ <= array.most_few) {  // as Array::is_few() before the move
+      std::memcpy(few_.data(), array.few_.data(), few_bytes);
+      memory = std::shared_ptr<void>(std::shared_ptr<void>(), few_.data());
+    }
+  }
   /// The window of `whole` that begins with its element `offset`.
-  Value(const Value& whole, std::size_t offset, Shape window)
-      : memory(whole.memory, static_cast<char*>(whole.memory.get()) + offset * whole.itemsize()),
+  Value(const std::shared_ptr<const Value>& whole, std::size_t offset, Shape window)
+      : memory(owner(whole), static_cast<char*>(whole->memory.get()) + offset * whole->itemsize()),
         shape(std::move(window)),
-        dtype(whole.dtype) {}
+        dtype(whole->dtype) {}
+  Value(const Value&) = delete;
+  Value& operator=(const Value&) = delete;
 
   std::size_t itemsize() const { return dtype == DType::float32 ? sizeof(float) : sizeof(double); }
   template <class T>
@@ -102,32 +120,40 @@ struct Value {
   T* writable_data() const {  ///< for the sole owner
     return static_cast<T*>(memory.get());
   }
+  bool owns_elements() const { return memory.get() == few_.data(); }
+  /// What keeps a value's elements.
+  static std::shared_ptr<const void> owner(const std::shared_ptr<const Value>& value) {
+    if (value->owns_elements())
+      return value;
+    return value->memory;
+  }
+
+ private:
+  alignas(double) std::array<std::byte, few_bytes> few_;
 };
+
+/// Whether this handle is the only one on its object, so that the object may be changed.
+template <class T>
+bool is_only_handle(const std::shared_ptr<T>& handle) {
+  // What other owners did before they let go happened before what is seen and done after this.
+  // ThreadSanitizer does not see fences, but it sees a handle that is made.
+  if (handle.use_count() != 1)
+    return false;
+#if XGRAD_THREAD_SANITIZER
+  [[maybe_unused]] const auto other = handle;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+  return true;
+}
 
 /// Whether this handle is the only one on its value and its memory, so that the elements may be
 /// written in place.
 inline bool is_sole_owner(const std::shared_ptr<const Value>& value) {
-  // What other owners did before they let go happened before what is seen and done after each of
-  // these.  ThreadSanitizer does not see fences, but it sees a handle that is made.
-  const auto is_only = [](const auto& handle) {
-    if (handle.use_count() != 1)
-      return false;
-#if XGRAD_THREAD_SANITIZER
-    [[maybe_unused]] const auto other = handle;
-#else
-    std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-    return true;
-  };
-  return is_only(value) && is_only(value->memory);
+  return is_only_handle(value) && (value->owns_elements() || is_only_handle(value->memory));
 }
 
 /// Makes this handle the sole owner of its elements: copies them if anything else shares them.
-inline void make_sole_owner(std::shared_ptr<const Value>& value) {
-  if (!is_sole_owner(value))
-    value = dispatch(value->dtype, [&]<class T>() {
-      return make_pooled<Value>(copy_of(value->data<T>(), value->shape));
-    });
-}
+void make_sole_owner(std::shared_ptr<const Value>& value);
 
 }  // namespace xgrad

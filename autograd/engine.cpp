@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/gradient_table.hpp>
 #include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -38,13 +39,13 @@ class Sink::Run {
 
   // The gradient gathered so far for a node's output.  With the first one, the node takes its place
   // in the queue.
-  Saved& slot(const std::shared_ptr<Node>& node) {
-    const auto [at, is_new] = gradients_.try_emplace(node.get());
+  Tensor& slot(const std::shared_ptr<Node>& node) {
+    const auto [gradient, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
       queue_.push_back({node->sequence, arrivals_left_--, node});
       std::push_heap(queue_.begin(), queue_.end());
     }
-    return at->second;
+    return gradient;
   }
 
   // Gives each output its gradient, and goes.
@@ -57,7 +58,7 @@ class Sink::Run {
       std::pop_heap(queue_.begin(), queue_.end());
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
-      Tensor gradient = gradients_.extract(node.get()).mapped().tensor();
+      Tensor gradient = gradients_.extract(node.get());
       const auto hooks = node->hooks;  // a copy: a hook may remove itself, or add others
       for (const auto& [id, hook] : hooks)
         if (const Tensor replacement = hook(gradient); replacement.defined())
@@ -99,8 +100,8 @@ class Sink::Run {
         node->op);
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
-        if (const auto at = gradients_.find(node->inputs[i].get()); at != gradients_.end())
-          observer_->on_backward(*node, i, at->second.tensor());
+        if (const Tensor* const sum = gradients_.find(node->inputs[i].get()))
+          observer_->on_backward(*node, i, {sum->impl().value, sum->impl().node});
     if (!retain_graph_)
       node->free();
   }
@@ -129,9 +130,7 @@ class Sink::Run {
   ModeGuard mode_;
   std::uint64_t arrivals_left_ = ~std::uint64_t{0};
   std::vector<Task> queue_;  // a heap
-  std::unordered_map<const Node*, Saved, std::hash<const Node*>, std::equal_to<>,
-                     Allocator<std::pair<const Node* const, Saved>>>
-      gradients_;
+  detail::GradientTable gradients_;
   std::unordered_map<const Node*, Tensor> results_;  // of the targets
   std::unordered_set<const Node*> wanted_;
   LeafGradients kept_;
@@ -141,14 +140,14 @@ bool Sink::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
 
 bool Sink::create_graph() const { return run_.create_graph; }
 
-void Sink::add(std::size_t i, const Tensor& gradient) {
+void Sink::add(std::size_t i, Tensor gradient) {
   if (!needs(i))
     return;
   const std::shared_ptr<Node>& input = node_->inputs[i];
   if (node_->broadcasts && gradient.shape() != input->shape)
-    return add(i, sum_to(gradient, input->shape));
+    gradient = sum_to(gradient, input->shape);
   input->check_gradient(gradient, node_->op, i);
-  accumulate(run_.slot(input), gradient);
+  accumulate(run_.slot(input), std::move(gradient));
 }
 
 Tensor Sink::output() const {
@@ -169,12 +168,13 @@ Buffer<T> Sink::buffer(std::size_t i) {
   if (input->dtype != dtype_of<T>)
     fail<DTypeError>("{}: its backward asks for a {} buffer of input {}, which is {}", node_->op,
                      to_string(dtype_of<T>), i, to_string(input->dtype));
-  Saved& sum = run_.slot(input);
-  const T beta = sum ? 1 : 0;
-  if (!sum)
-    sum.value = make_pooled<Value>(empty_array<T>(input->shape));
-  make_sole_owner(sum.value);
-  return {sum.value->writable_data<T>(), beta};
+  Tensor& sum = run_.slot(input);
+  const T beta = sum.defined() ? 1 : 0;
+  if (!sum.defined())
+    sum = empty_array<T>(input->shape);
+  else if (!is_sole_owner(sum))
+    sum = copy_of(sum.data<T>(), input->shape);
+  return {sum.impl().value->writable_data<T>(), beta};
 }
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);

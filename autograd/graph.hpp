@@ -136,7 +136,7 @@ class Sink {
   Tensor output() const;            ///< the op's output; GraphError unless Flags asked for it
   bool needs(std::size_t i) const;  ///< whether a gradient of input i is wanted
   bool create_graph() const;        ///< whether this gradient will itself be differentiated
-  void add(std::size_t i, const Tensor& gradient);  ///< adds to the gradient of input i, if wanted
+  void add(std::size_t i, Tensor gradient);  ///< adds to the gradient of input i, if wanted
   /// The same for kernels that accumulate.  GraphError unless needs(i), and under create_graph;
   /// DTypeError if T is not the input's dtype.
   template <class T>

@@ -12,6 +12,24 @@ std::size_t Shape::checked_size(Dim size) {
   return static_cast<std::size_t>(size.value);
 }
 
+Shape::iterator Shape::insert(const_iterator at, std::size_t size) {
+  const auto d = at - begin();
+  push_back(size);
+  std::rotate(begin() + d, end() - 1, end());
+  return begin() + d;
+}
+
+Shape::iterator Shape::erase(const_iterator at) {
+  const auto d = at - begin();
+  std::copy(begin() + d + 1, end(), begin() + d);
+  --rank_;
+  return begin() + d;
+}
+
+Dims::Dims(std::initializer_list<Dim> list) : std::vector<std::int64_t>(list.begin(), list.end()) {}
+
+Dims::Dims(const Shape& shape) : std::vector<std::int64_t>(shape.begin(), shape.end()) {}
+
 void Shape::out_of_range(std::int64_t d) const {
   fail<ValueError>("shape {} has no dimension {}: expected {} to {}", to_string(*this), d,
                    -std::ssize(*this), std::ssize(*this) - 1);

@@ -103,18 +103,8 @@ class Shape {
     resize(rank_ + 1);
     back() = size;
   }
-  iterator insert(const_iterator at, std::size_t size) {
-    const auto d = at - begin();
-    push_back(size);
-    std::rotate(begin() + d, end() - 1, end());
-    return begin() + d;
-  }
-  iterator erase(const_iterator at) {
-    const auto d = at - begin();
-    std::copy(begin() + d + 1, end(), begin() + d);
-    --rank_;
-    return begin() + d;
-  }
+  iterator insert(const_iterator at, std::size_t size);
+  iterator erase(const_iterator at);
   friend bool operator==(const Shape& a, const Shape& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
@@ -164,11 +154,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
 class Dims : public std::vector<std::int64_t> {
  public:
   Dims() = default;
-  Dims(std::initializer_list<Dim> list) { assign(list.begin(), list.end()); }
-  Dims(const Shape& shape) {
-    for (const std::size_t size : shape)
-      push_back(static_cast<std::int64_t>(size));
-  }
+  Dims(std::initializer_list<Dim> list);
+  Dims(const Shape& shape);
   Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
   template <class I>
   requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) Dims(I one)

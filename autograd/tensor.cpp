@@ -51,6 +51,13 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
   impl_->value = std::move(value);
 }
 
+void make_sole_owner(std::shared_ptr<const Value>& value) {
+  if (!is_sole_owner(value))
+    value = dispatch(value->dtype, [&]<class T>() {
+      return make_pooled<Value>(copy_of(value->data<T>(), value->shape));
+    });
+}
+
 template <class T>
 T* detail::writable_data(Tensor& x) {
   x.check_updatable();

@@ -118,7 +118,7 @@ class alignas(2 * sizeof(void*)) Tensor {
 
   Tensor() = default;  ///< undefined: no value
   template <class T>
-  requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T> array)
+  requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T>&& array)
       : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
   /// From xtensor: no copy of a row-major container that is given away, else a copy.  Elements
   /// other than float and double: use xt::cast<float>(...), or Indices and Mask.  Needs

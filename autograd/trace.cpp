@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
@@ -29,6 +30,12 @@ std::string numbers(const std::vector<std::optional<std::size_t>>& made_by) {
 }
 
 }  // namespace
+
+Trace::Trace(OnBackward on_backward)
+    : on_backward_(std::move(on_backward)),
+      before_(std::exchange(Mode::current().observer, this)) {}
+
+Trace::~Trace() { Mode::current().observer = before_; }
 
 std::optional<std::size_t> Trace::maker(const Tensor& x) const {
   const auto found = x.defined() ? makers_.find(x.impl().value.get()) : makers_.end();

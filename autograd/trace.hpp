@@ -42,12 +42,10 @@ class Trace final : public Observer {
   using OnBackward =
       std::function<void(const Node& node, std::size_t input, const Tensor& gradient)>;
 
-  explicit Trace(OnBackward on_backward = {})
-      : on_backward_(std::move(on_backward)),
-        before_(std::exchange(Mode::current().observer, this)) {}
+  explicit Trace(OnBackward on_backward = {});
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
-  ~Trace() override { Mode::current().observer = before_; }
+  ~Trace() override;
 
   const std::vector<Event>& events() const { return events_; }
   /// Which of events() was the last to have this value as its output.

@@ -132,6 +132,10 @@ Json::Json(const Json& other) : variant() {
       static_cast<const variant&>(other));
 }
 
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
 const Json* Json::find(std::string_view key) const {
   const auto* const object = as<JsonObject>();
   if (object == nullptr)

@@ -23,9 +23,9 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
   // The variant's own, of GCC 12, destroys what was never made if there is no memory for a copy.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }
-  Json(Json&&) = default;
-  Json& operator=(Json&&) = default;
-  ~Json() = default;
+  Json(Json&&) noexcept;  // these in json.cpp, or they cost every file that sees them
+  Json& operator=(Json&&) noexcept;
+  ~Json();
 
   /// This as a T; null if it is something else.
   template <class T>

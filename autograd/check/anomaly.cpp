@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -57,6 +58,10 @@ bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& o
 }
 
 }  // namespace
+
+DetectAnomaly::DetectAnomaly() : before_(std::exchange(Mode::current().observer, this)) {}
+
+DetectAnomaly::~DetectAnomaly() { Mode::current().observer = before_; }
 
 void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inputs,
                                const Tensor& output, const Forward& forward) {

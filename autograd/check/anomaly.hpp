@@ -15,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/error.hpp>
@@ -41,10 +40,10 @@ namespace xgrad {
 /// recorded (create_graph) count as forward.
 class DetectAnomaly final : public Observer {
  public:
-  DetectAnomaly() : before_(std::exchange(Mode::current().observer, this)) {}
+  DetectAnomaly();
   DetectAnomaly(const DetectAnomaly&) = delete;
   DetectAnomaly& operator=(const DetectAnomaly&) = delete;
-  ~DetectAnomaly() override { Mode::current().observer = before_; }
+  ~DetectAnomaly() override;
 
   void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                   const Forward& forward) override;

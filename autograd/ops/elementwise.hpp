@@ -103,7 +103,8 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
   const auto run = [op, forward](std::span<const Tensor> x) {
     Shape shape = x[0].shape();
     for (std::size_t k = 1; k < N; ++k)
-      shape = broadcast_shapes(shape, x[k].shape(), op);
+      if (x[k].shape() != shape)
+        shape = broadcast_shapes(shape, x[k].shape(), op);
     return dispatch(x[0].dtype(), [&]<class T>() {
       auto y = empty_array<T>(shape);
       [&]<std::size_t... K>(std::index_sequence<K...>) {

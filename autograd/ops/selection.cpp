@@ -92,9 +92,8 @@ bool is_window(const Selection& s) {
 }
 
 Tensor window(const Tensor& x, const Selection& s) {
-  const Value& whole = *x.impl().value;
   const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
-  return Tensor(make_pooled<Value>(whole, offset, s.shape), nullptr);
+  return Tensor(make_pooled<Value>(x.impl().value, offset, s.shape), nullptr);
 }
 
 template <class T>

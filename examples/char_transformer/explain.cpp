@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/pages/attention.hpp>
@@ -202,14 +203,16 @@ void explain(const ExplainOptions& options) {
         [&] { return model.loss(row(piece.ids), row(piece.targets)); }, page));
     runs.back().name = saved.name;
   }
-  page.about = fmt::format(
-      "{} layers, {} heads each, on {}. The loss is the mean of −log p of the next character.",
-      config.n_layer, config.n_head, piece.name);
+  page.about =
+      fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next character.",
+                  xgrad::counted(config.n_layer, "layer", "layers"),
+                  xgrad::counted(config.n_head, "head", "heads"), piece.name);
   xgrad::pages::write_attention_html(options.out, runs, page);
-  say(fmt::format("{}: {} layers, {} heads each, {} characters, {}, {:.1f} MB\n", options.out,
-                  runs.front().layers.size(), runs.front().layers.front().heads.size(),
-                  piece.ids.size(),
-                  runs.size() == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", runs.size()),
+  say(fmt::format("{}: {}, {} each, {}, {}, {:.1f} MB\n", options.out,
+                  xgrad::counted(runs.front().layers.size(), "layer", "layers"),
+                  xgrad::counted(runs.front().layers.front().heads.size(), "head", "heads"),
+                  xgrad::counted(piece.ids.size(), "character", "characters"),
+                  xgrad::counted(runs.size(), "checkpoint", "checkpoints"),
                   static_cast<double>(fs::file_size(options.out)) / 1e6));
 }
 

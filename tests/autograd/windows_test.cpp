@@ -80,7 +80,8 @@ TEST_CASE("the parts of a chunk add to one gradient", "[windows]") {
 }
 
 TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
-  Tensor x = arange(6);
+  // a few elements, which stand in their value, and part of a block of many
+  Tensor x = GENERATE(false, true) ? arange(60).narrow(0, 0, 6) : arange(6);
   Tensor part = x[Slice{2, 4}];
   const Tensor all = x.reshape({2, 3});
   SECTION("update of the whole") {
@@ -128,6 +129,31 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
     CHECK(numbers(a.grad()) == List{4, 4, 4, 4});
     CHECK(numbers(b.grad()) == List{4, 4, 4, 4});
     CHECK(numbers(kept) == List{2, 2, 2, 2});
+  }
+}
+
+TEST_CASE("few elements or many: a window and an xtensor expression outlive what they show",
+          "[windows]") {
+  const DType dtype = GENERATE(DType::float32, DType::float64);
+  for (Size n = 2; n <= 20; ++n) {  // 16 floats and 8 doubles still stand in their value
+    CAPTURE(n);
+    Tensor x = arange(0, static_cast<double>(n), 1, dtype);
+    const Tensor before = x;
+    Tensor part = x[Slice{1, n}].unsqueeze(1);
+    const Tensor part_of_part = part[Slice{n - 2, n - 1}];
+    dispatch(dtype, [&]<class T>() {
+      const auto seen = x.array<T>();
+      x.fill_(-1);
+      CHECK(before.array<T>()(0) == -1);
+      CHECK(seen(n - 1) == static_cast<T>(n - 1));
+      CHECK(part.data<T>()[0] == 1);
+      part.fill_(-2);
+      CHECK(part_of_part.item() == static_cast<double>(n - 1));
+      CHECK(x.data<T>()[1] == -1);
+      const auto last = Tensor(part_of_part).array<T>();
+      x = part = Tensor();
+      CHECK(last(0, 0) == static_cast<T>(n - 1));
+    });
   }
 }
 

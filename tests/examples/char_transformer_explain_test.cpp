@@ -35,7 +35,7 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   const TrainedFolder folder;
   const Result usual = explain(folder, {"--checkpoint", folder.checkpoint});
   CHECK_THAT(usual.out,
-             StartsWith("explain.html: 1 layers, 2 heads each, 8 characters, 1 checkpoint"));
+             StartsWith("explain.html: 1 layer, 2 heads each, 8 characters, 1 checkpoint"));
   const Json page = page_data(folder / "explain.html");
   const std::string text = tiny_text();
   const std::size_t validation = text.size() * 9 / 10;
