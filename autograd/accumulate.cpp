@@ -24,16 +24,25 @@ static bool is_sole_owner(const std::shared_ptr<Tensor::Impl>& x) {
 
 bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
 
+Tensor with_own_handle(Tensor x) {
+  if (!x.defined())
+    return x;
+  const auto& [value, node, grad, frozen] = x.impl();
+  if (is_only_handle(x.handle()) && node == nullptr && grad == nullptr && frozen == nullptr)
+    return x;
+  return {value, node};
+}
+
 void accumulate(Tensor& sum, Tensor gradient) {
   const bool graph = Mode::current().grad_enabled;
   if (sum.defined() && !graph && is_sole_owner(sum))
     add_in_place(*sum.impl().value, gradient);
   else if (sum.defined())
     sum = add(sum, gradient);
-  else if (is_only_handle(gradient.handle()) && !gradient.requires_grad())
-    sum = std::move(gradient);
+  else if (gradient.requires_grad() && !graph)
+    sum = gradient.detach();
   else
-    sum = {gradient.impl().value, graph ? gradient.impl().node : nullptr};
+    sum = with_own_handle(std::move(gradient));
 }
 
 void accumulate_grads(

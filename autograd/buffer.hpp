@@ -3,13 +3,12 @@
 //
 // Memory is a std::shared_ptr: where a window's first element is, and whoever owns the memory,
 // which may be anything (a block of allocate_bytes, a std::vector, an xtensor array, a mapped
-// file).  A window is row-major and contiguous, so a reshape, or part of the first dimension, is
-// another window on the same memory and copies nothing.
+// file).  A few elements have no memory of their own: they stand in the value, and a handle on it
+// owns them.  A window is row-major and contiguous, so a reshape, or part of the first dimension,
+// is another window on the same memory and copies nothing.
 //
 // Memory is written only by its sole owner: every window counts, so a window protects the array it
 // was cut from, and the array protects its windows.
-//
-// A few elements have no memory of their own: they stand in the value.
 
 #include <algorithm>
 #include <array>
@@ -38,7 +37,7 @@ template <class T>
 class Array {
  public:
   Array() : Array(nullptr, Shape{0}, 0) {}  ///< no elements
-  /// Memory for numel(shape) elements, and who owns it.
+  /// Memory for numel(shape) elements, and who owns it: not null, unless there are none.
   Array(std::shared_ptr<T> memory, const Shape& shape)
       : Array(std::move(memory), shape, static_cast<std::size_t>(numel(shape))) {}
   Array(Array&&) noexcept = default;
@@ -64,7 +63,7 @@ class Array {
   std::shared_ptr<T> memory_;
   Shape shape_;
   std::size_t size_;
-  std::array<T, most_few> few_;
+  std::array<T, most_few> few_{};
 };
 
 /// An array of this shape with uninitialised elements.
@@ -91,7 +90,7 @@ Array<T> copy_of(const T* from, const Shape& shape) {
 /// What a Tensor's value is: float32 or float64 elements in a window.  Shared between Tensors and
 /// formulas, and never changed while shared.
 struct Value {
-  std::shared_ptr<void> memory;  ///< the window's first element, and who owns it if not this value
+  std::shared_ptr<void> memory;  ///< the window's first element; who keeps it: owner()
   Shape shape;
   DType dtype;
 

@@ -62,18 +62,17 @@ class Sink::Run {
       const auto hooks = node->hooks;  // a copy: a hook may remove itself, or add others
       for (const auto& [id, hook] : hooks)
         if (const Tensor replacement = hook(gradient); replacement.defined())
-          gradient = replacement;
-      if (!hooks.empty())
-        node->check_gradient(gradient, "hook on " + node->op, 0);
+          node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
+      gradient = with_own_handle(std::move(gradient));  // who was shown it may keep and change it
       deliver(*node, gradient);
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
     }
   }
 
-  Tensor result(const Tensor& target) const { return results_.at(target.impl().node.get()); }
+  Tensor result(const Tensor& x) const { return with_own_handle(results_.at(x.impl().node.get())); }
   const LeafGradients& kept() const { return kept_; }
 
  private:
@@ -86,9 +85,9 @@ class Sink::Run {
 
   void deliver(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
-      result->second = gradient;
+      result->second = with_own_handle(gradient);
     else if (auto impl = node.keeper.lock(); results_.empty() && impl && impl->node.get() == &node)
-      kept_.emplace_back(std::move(impl), gradient);
+      kept_.emplace_back(std::move(impl), with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {

@@ -234,6 +234,89 @@ TEST_CASE("another handle on a leaf's place in the graph does not take its gradi
   CHECK(numbers(w.grad()) == List{2, 2});
 }
 
+TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
+  const Size n = GENERATE(3, 100);  // elements in the value, and in memory of their own
+  Tensor a = ones({n}).requires_grad_(), b = ones({n}).requires_grad_(), kept;
+  const auto first = [](const Tensor& x) { return x[0].item(); };
+  const auto loss = [&] { return sum(a * 2 + b * 3); };
+  SECTION("two hooks return one Tensor") {
+    Tensor scratch = zeros({n});
+    for (const Tensor& leaf : {a, b})
+      Tensor(leaf).register_hook([&scratch](const Tensor& g) {
+        scratch.copy_(g * 10);
+        return scratch;
+      });
+    loss().backward();
+    CHECK(first(a.grad()) == 20);
+    CHECK(first(b.grad()) == 30);
+  }
+  SECTION("a hook keeps one, and zeroes it in the hook of another leaf") {
+    for (const Tensor& leaf : {a, b})
+      Tensor(leaf).register_hook([&kept](const Tensor& g) {
+        if (kept.defined())
+          kept.zero_();
+        kept = g;
+        return Tensor();
+      });
+    loss().backward();
+    CHECK(first(a.grad()) == 2);
+    CHECK(first(b.grad()) == 3);
+  }
+  SECTION("a hook keeps one, and the result of grad() is filled") {
+    a.register_hook([&kept](const Tensor& g) {
+      kept = g;
+      return Tensor();
+    });
+    Tensor result = grad({loss()}, {a})[0];
+    result.fill_(0);
+    CHECK(first(kept) == 2);
+  }
+  SECTION("an input that is asked for twice has two results") {
+    auto results = grad({loss()}, {a, a});
+    results[0].fill_(0);
+    CHECK(first(results[1]) == 2);
+  }
+  SECTION("a formula negates the gradient that it is given") {
+    const Tensor y = record(
+        "negated", {a * 1}, [](std::span<const Tensor> in) { return in[0] * 1; },
+        [](Sink& sink) {
+          Tensor g = sink.gradient();
+          g.copy_(-g);
+          sink.add(0, g);
+        });
+    Tensor(y).retain_grad();
+    const auto results = grad({sum(y * 5)}, {y, a}, {.retain_graph = true});
+    CHECK(first(results[0]) == 5);
+    CHECK(first(results[1]) == -5);
+    sum(y * 5).backward();
+    CHECK(first(y.grad()) == 5);
+    CHECK(first(a.grad()) == -5);
+  }
+}
+
+TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[misuse]") {
+  const Tensor x = ones({3}).requires_grad_();
+  int calls = 0;
+  const Tensor y = record(
+      "gives away", {x}, [](std::span<const Tensor> in) { return in[0] * 1; },
+      [&calls](Sink& sink) {
+        Tensor leaf = full({3}, 7).requires_grad_();
+        leaf.register_hook([&calls](const Tensor& g) {
+          ++calls;
+          return g * 100;
+        });
+        leaf.set_grad(full({3}, 1000));
+        leaf.requires_grad_(false);
+        sink.add(0, std::move(leaf));
+      });
+  Tensor result = grad({sum(y)}, {x})[0];
+  CHECK(numbers(result) == List{7, 7, 7});
+  CHECK_FALSE(result.grad().defined());
+  sum(result.requires_grad_()).backward();
+  CHECK(numbers(result.grad()) == List{1, 1, 1});
+  CHECK(calls == 0);
+}
+
 TEST_CASE("sizes whose product no number holds are errors", "[misuse]") {
   CHECK_THROWS_AS(matmul(zeros({274177, 0}), zeros({0, 67280421310721})), ShapeError);
   const std::int64_t large = std::int64_t{1} << 32;
