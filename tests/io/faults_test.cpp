@@ -182,7 +182,7 @@ TEST_CASE("faults: a training step that fails for want of memory has changed no 
     const std::string before = run.bytes();
     const std::size_t failures =
         each_allocation([&] { run.step(); }, [&] { CHECK((run.bytes() == before)); });
-    CHECK(failures > 50);
+    CHECK(failures > 40);  // the second step finds kept what the first has freed
     untroubled.step();
     CHECK((run.bytes() == untroubled.bytes()));
   }
