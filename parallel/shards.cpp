@@ -28,8 +28,7 @@ LeafGradients sum(std::vector<Part> parts) {
         leaves.push_back(leaf);
         gradients.emplace_back(parts.size());
       }
-      // Its own handle: what a hook has given or kept is not added to.
-      gradients[at->second][s] = std::exchange(gradient, {}).detach();
+      gradients[at->second][s] = std::move(gradient);
     }
   parts.clear();  // nothing else holds the gradients now, so they are added to in place
   foreach_tree_sum_(gradients);
