@@ -1,6 +1,7 @@
 #include <xgrad/autograd/kernels/gemm.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 #include <xgrad/autograd/kernels/gemm_pack.hpp>
 #include <xgrad/autograd/kernels/gemm_tile.hpp>
@@ -14,10 +15,9 @@ namespace {
 // How many rows of a, columns of b and terms of each sum are taken at a time.  A block of a and one
 // of b stay in the second-level cache.
 constexpr std::size_t block_rows = 96, block_columns = 256, block_depth = 384;
-// The distance between rows that are copied: not a power of two, which would put them on top of
-// each other in the cache.
-constexpr std::size_t copy_stride = block_depth + 16;
-static_assert(block_rows <= block_depth);  // a may stand transposed
+// Bytes of a line of the caches, and between rows that are on top of each other in the first of
+// them.
+constexpr std::size_t line_bytes = 64, bad_distance = 4096;
 
 // Memory of this thread, kept for its next product.
 template <class T>
@@ -31,43 +31,86 @@ T* at_least(std::size_t n, std::vector<T, Allocator<T>>& memory) {
   return memory.data();
 }
 
+// to = so many columns of a, if it stands transposed, or rows, next to each other.
+template <class T>
+void copy_strip(bool transposed, std::size_t rows, std::size_t k, const T* a, std::size_t lda,
+                T* to) {
+  const auto copy_columns = [&](auto n) {
+    for (std::size_t p = 0; p < k; ++p)
+      std::memcpy(to + p * n, a + p * lda, n * sizeof(T));
+  };
+  if (!transposed)
+    for (std::size_t i = 0; i < rows; ++i)
+      std::copy_n(a + i * lda, k, to + i * k);
+  else if (rows == tile_rows)
+    copy_columns(std::integral_constant<std::size_t, tile_rows>());
+  else
+    copy_columns(rows);
+}
+
+// Has the tile fetch x[first] and what follows while it is multiplied: a line of each row, or all
+// lines of rows that stand one behind the other.
+template <class T>
+void look_ahead(const T* x, std::size_t first, std::size_t ldx, bool each_row, Tile<T>& s) {
+  s.ahead = reinterpret_cast<std::uintptr_t>(x) + first * sizeof(T);
+  s.ahead_step = each_row ? ldx * sizeof(T) : ldx == s.k ? line_bytes : 0;
+}
+
 // c (m, n) = op(a) op(b) * alpha + added * beta, where n <= block_columns and k <= block_depth.
 template <class T>
-void multiply_block(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, Strip<T> s,
+void multiply_block(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, Tile<T> s,
                     std::size_t lda, std::size_t ldb) {
-  constexpr std::size_t panel = tile_columns<T>;
+  constexpr std::size_t panel = tile_columns<T>, line = line_bytes / sizeof(T);
   thread_local Scratch<T> scratch;
-  const Strip<T> whole = s;
+  const Tile<T> whole = s;
+  const std::size_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1,
+                    b_column = transpose_b ? ldb : 1;
   // Few rows do not make up for a copy of b, nor few columns for one of a.
-  const bool pack_b = transpose_b || m > 64, copy_a = n >= 192;
+  const bool pack_b = transpose_b || m > 64,
+             copy_a = n >= 192 && (transpose_a || lda * sizeof(T) % bad_distance == 0);
   T* const packed = at_least(s.k * ((n + panel - 1) / panel * panel), scratch.b);
-  for (std::size_t i = 0; i < m; i += block_rows) {
-    const std::size_t rows = std::min(block_rows, m - i);
-    const T* const a = whole.a + i * (transpose_a ? 1 : lda);
-    s.a = a;
-    s.a_row = transpose_a ? 1 : lda;
-    s.a_column = transpose_a ? lda : 1;
-    if (copy_a) {
-      T* const copy = at_least(block_depth * copy_stride, scratch.a);
-      for (std::size_t r = 0; r < (transpose_a ? s.k : rows); ++r)
-        std::copy_n(a + r * lda, transpose_a ? rows : s.k, copy + r * copy_stride);
-      s.a = copy;
-      (transpose_a ? s.a_column : s.a_row) = copy_stride;
-    }
+  T* const copied = copy_a ? at_least(s.k * std::min(m, block_rows), scratch.a) : nullptr;
+  for (std::size_t block = 0; block < m; block += block_rows) {
+    const std::size_t end = std::min(m, block + block_rows);
     for (std::size_t j = 0; j < n; j += panel) {
       s.columns = std::min(panel, n - j);
-      s.b = whole.b + j * (transpose_b ? ldb : 1);
+      s.b = whole.b + j * b_column;
       s.ldb = ldb;
       if (pack_b || s.columns < panel) {
         T* const to = packed + j * s.k;
-        if (i == 0)
+        if (block == 0)
           pack_panel(transpose_b, s.k, s.columns, s.b, ldb, to);
         s.b = to;
         s.ldb = panel;
       }
-      s.c = whole.c + i * s.ldc + j;
-      s.added = whole.added + i * s.added_row + j;
-      multiply_strip(rows, s);
+      // The columns of the next panel of b that the next tile has fetched.
+      std::size_t fetched = block == 0 && j + panel < n ? 0 : panel;
+      for (std::size_t i = block, rows; i < end; i += rows) {
+        rows = next_tile_rows(end - i);
+        s.a = whole.a + i * a_row;
+        s.a_row = a_row;
+        s.a_column = a_column;
+        if (fetched < panel) {
+          look_ahead(whole.b, (j + panel + fetched) * b_column, ldb, !transpose_b, s);
+          fetched += line;
+        } else if (j == 0 && i + rows < m) {
+          // The next tile's rows of a.  If a stands transposed, from their last element on: the
+          // first may be in a line with this tile's.
+          look_ahead(s.a, (rows + (transpose_a ? tile_rows - 1 : 0)) * a_row, lda, transpose_a, s);
+        } else {
+          s.ahead_step = 0;
+        }
+        if (copy_a) {
+          T* const to = copied + (i - block) * s.k;
+          if (j == 0)
+            copy_strip(transpose_a, rows, s.k, s.a, lda, to);
+          s.a = to;
+          (transpose_a ? s.a_column : s.a_row) = transpose_a ? rows : s.k;
+        }
+        s.c = whole.c + i * s.ldc + j;
+        s.added = whole.added + i * s.added_row + j;
+        multiply_tile(rows, s);
+      }
     }
   }
 }
@@ -110,12 +153,13 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
   const std::size_t depth = std::max<std::size_t>(1, (k + blocks - 1) / blocks);
   for (std::size_t j = 0; j < n; j += block_columns)
     for (std::size_t p = 0; p < k || p == 0; p += depth) {
-      Strip<T> s{};
+      Tile<T> s{};
       s.k = std::min(depth, k - p);
       s.alpha = alpha;
       s.a = a + p * (transpose_a ? lda : 1);
       s.b = b + p * (transpose_b ? 1 : ldb) + j * (transpose_b ? ldb : 1);
       s.added = s.c = c + j;
+      s.ahead = reinterpret_cast<std::uintptr_t>(a);
       s.added_row = s.ldc = ldc;
       s.beta = p > 0 ? T(1) : beta;
       if (p == 0 && bias != nullptr) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 #include <xgrad/autograd/kernels/gemm_tile.hpp>
 
@@ -82,7 +83,7 @@ void pack_panel(bool transpose, std::size_t k, std::size_t n, const T* b, std::s
         to[p * columns + j] = b[j * ldb + p];
   } else if (n == columns) {
     for (std::size_t p = 0; p < k; ++p)
-      std::copy_n(b + p * ldb, columns, to + p * columns);
+      std::memcpy(to + p * columns, b + p * ldb, columns * sizeof(T));
     return;
   } else {
     for (std::size_t p = 0; p < k; ++p)
