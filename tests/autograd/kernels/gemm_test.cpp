@@ -73,21 +73,23 @@ void check_gemm(const Product& p, T alpha, T beta) {
 
 TEST_CASE("gemm is what its loops say", "[gemm]") {
   const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
-  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{{1, 1, 1},
-                                                                       {5, 7, 3},
-                                                                       {0, 4, 3},
-                                                                       {4, 0, 3},
-                                                                       {4, 3, 0},
-                                                                       {1, 4, 3},
-                                                                       {1, 67, 37},
-                                                                       {1, 500, 131},
-                                                                       {0, 0, 0},
-                                                                       {200, 65, 70},
-                                                                       {64, 300, 50},
-                                                                       {130, 130, 130},
-                                                                       {37, 33, 17},
-                                                                       {65, 290, 400},
-                                                                       {99, 31, 801}}) {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<std::size_t, 3>>{{1, 1, 1},
+                                               {5, 7, 3},
+                                               {0, 4, 3},
+                                               {4, 0, 3},
+                                               {4, 3, 0},
+                                               {1, 4, 3},
+                                               {1, 67, 37},
+                                               {1, 500, 131},
+                                               {0, 0, 0},
+                                               {200, 65, 70},
+                                               {64, 300, 50},
+                                               {130, 130, 130},
+                                               {37, 33, 17},
+                                               {65, 290, 400},
+                                               {99, 31, 801},
+                                               {30, 200, 1021}}) {  // lda 1024
     const Product p{transpose_a, transpose_b, m, n, k};
     INFO(m << " x " << n << " x " << k << ", transposes " << transpose_a << transpose_b);
     check_gemm<float>(p, 1, 0);
