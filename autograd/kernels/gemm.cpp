@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 #include <xgrad/autograd/kernels/gemm_pack.hpp>
 #include <xgrad/autograd/kernels/gemm_tile.hpp>
@@ -15,8 +16,7 @@ namespace {
 // How many rows of a, columns of b and terms of each sum are taken at a time.  A block of a and one
 // of b stay in the second-level cache.
 constexpr std::size_t block_rows = 96, block_columns = 256, block_depth = 384;
-// Bytes of a line of the caches, and between rows that are on top of each other in the first of
-// them.
+// Bytes of a cache's line, and between rows that are on top of each other in the first-level cache.
 constexpr std::size_t line_bytes = 64, bad_distance = 4096;
 
 // Memory of this thread, kept for its next product.
@@ -83,7 +83,7 @@ void multiply_block(bool transpose_a, bool transpose_b, std::size_t m, std::size
         s.b = to;
         s.ldb = panel;
       }
-      // The columns of the next panel of b that the next tile has fetched.
+      // How many columns of the next panel of b have been fetched.
       std::size_t fetched = block == 0 && j + panel < n ? 0 : panel;
       for (std::size_t i = block, rows; i < end; i += rows) {
         rows = next_tile_rows(end - i);

@@ -6,13 +6,6 @@
 #include <cstdint>
 #include <xgrad/autograd/kernels/simd.hpp>
 
-// GCC leaves what a loop indexes in memory unless all of the loop is unrolled.
-#if defined(__GNUC__) && !defined(__clang__)
-#define XGRAD_UNROLL _Pragma("GCC unroll 16")
-#else
-#define XGRAD_UNROLL
-#endif
-
 namespace xgrad::kernels {
 
 /// Rows and columns of the largest tile.  Its sums take three quarters of the registers; what is
@@ -93,7 +86,6 @@ void multiply_tile(const Tile<T>& s) {
   const std::size_t added_row = whole ? s.added_row : registers * width,
                     ldc = whole ? s.ldc : registers * width;
   const Lanes alpha(s.alpha), beta(s.beta);
-  XGRAD_UNROLL
   for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t v = 0; v < registers; ++v) {
       Lanes x = sums[i][v] * alpha;
@@ -130,5 +122,3 @@ void multiply_tile(std::size_t rows, const Tile<T>& s) {
 }
 
 }  // namespace xgrad::kernels
-
-#undef XGRAD_UNROLL
