@@ -1,5 +1,5 @@
 # What xgrad is built on.  All that is missing is named at once, with the command that installs it.
-set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json)
+set(xgrad_packages Threads fmt xtl xtensor xsimd utf8cpp nlohmann_json)
 if(XGRAD_EXAMPLES)
   list(APPEND xgrad_packages CLI11)
 endif()
@@ -23,18 +23,16 @@ if(XGRAD_EXAMPLES)
     list(APPEND xgrad_missing patch)
   endif()
 endif()
-find_library(XGRAD_BLAS_LIBRARY NAMES openblas Accelerate blas)
 find_path(XGRAD_XXHASH_INCLUDE xxhash.h)
 find_library(XGRAD_XXHASH_LIBRARY xxhash)
 if(NOT XGRAD_XXHASH_INCLUDE OR NOT XGRAD_XXHASH_LIBRARY)
   list(APPEND xgrad_missing xxhash)
 endif()
 find_library(XGRAD_LAPACK_LIBRARY NAMES openblas Accelerate lapack)  # the first two bring LAPACK along
-foreach(library BLAS LAPACK)
-  if(NOT XGRAD_${library}_LIBRARY)
-    list(APPEND xgrad_missing ${library})
-  endif()
-endforeach()
+if(NOT XGRAD_LAPACK_LIBRARY)
+  list(APPEND xgrad_missing LAPACK)
+endif()
+string(REGEX REPLACE "([^/]+)[.]framework$" "\\0/\\1" XGRAD_LAPACK_LIBRARY "${XGRAD_LAPACK_LIBRARY}")  # it is loaded, not linked
 if(XGRAD_MPI)
   enable_language(C)  # MPI's interface is C's
   find_package(MPI COMPONENTS C)
@@ -49,5 +47,5 @@ endif()
 
 # Libraries that only our sources include, not our headers.
 add_library(xgrad_private INTERFACE)
-target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8::cpp nlohmann_json::nlohmann_json)
+target_link_libraries(xgrad_private INTERFACE utf8::cpp nlohmann_json::nlohmann_json)
 target_include_directories(xgrad_private SYSTEM INTERFACE "${XGRAD_XXHASH_INCLUDE}")

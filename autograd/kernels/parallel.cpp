@@ -134,8 +134,8 @@ std::atomic<std::size_t> threads_wanted = kernels::default_threads();
 const detail::RenewedInChild<pool_mutex> renewed_mutex;
 const detail::RenewedInChild<pool> renewed_pool;
 
-// How many of n threads there is address space for, where it is limited: a stack, the allocator's
-// arena, and 128 MiB that OpenBLAS takes for each thread that multiplies.  It would try forever.
+// How many of n threads there is address space for, where it is limited: a stack and the
+// allocator's arena, which takes 128 MiB at first, and as much again to compute with.
 std::size_t threads_with_room(std::size_t n) {
   constexpr std::size_t room = std::size_t{256} << 20;
   for (; n > 1; --n) {

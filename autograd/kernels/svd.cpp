@@ -3,25 +3,47 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <complex>
 #include <limits>
-#include <xtensor-blas/xblas.hpp>
-// (kept apart from its neighbours so that the formatter does not sort it: it needs the one before)
-#include <xtensor-blas/xlapack.hpp>
-// (as above)
+#include <type_traits>
+#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/svd.hpp>
 
 namespace xgrad::kernels {
+namespace {
 
-// OpenBLAS' own threads would compete with ours.
-static void use_one_blas_thread() {
-  [[maybe_unused]] static const bool once = [] {
-    if (void* const set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))
-      reinterpret_cast<void (*)(int)>(set)(1);
-    return true;
-  }();
+// sgesdd and dgesdd by LAPACK's Fortran interface, where the length of a text comes last.
+template <class T>
+using Gesdd = void(const char* job, const int* m, const int* n, T* a, const int* lda, T* s, T* u,
+                   const int* ldu, T* vt, const int* ldvt, T* work, const int* lwork, int* iwork,
+                   int* info, std::size_t job_length);
+
+// Loaded when it is first asked for: OpenBLAS starts threads as it is loaded, and in a program that
+// has threads every count of a Tensor's owners is an atomic operation.
+void* load_lapack() {
+  // What was there when this was compiled, and what a machine without it may have.
+  constexpr std::array names{XGRAD_LAPACK, "libopenblas.so.0", "liblapack.so.3"};
+  for (const char* const name : names)
+    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+      // OpenBLAS' own threads would compete with ours.
+      if (void* const set = dlsym(library, "openblas_set_num_threads"))
+        reinterpret_cast<void (*)(int)>(set)(1);
+      return library;
+    }
+  fail<Error>("svd: LAPACK, which it needs, cannot be loaded; looked for {}, {} and {}", names[0],
+              names[1], names[2]);
 }
+
+template <class T>
+Gesdd<T>& gesdd() {
+  static void* const library = load_lapack();
+  constexpr const char* name = std::is_same_v<T, float> ? "sgesdd_" : "dgesdd_";
+  void* const function = dlsym(library, name);
+  check<Error>(function != nullptr, "svd: there is no {} in the LAPACK of this machine", name);
+  return *reinterpret_cast<Gesdd<T>*>(function);
+}
+
+}  // namespace
 
 // LAPACK counts by columns, so it sees the transpose of a, v diag(s) ut, and what it returns by
 // columns are vt and u by rows.
@@ -37,15 +59,23 @@ void svd(std::size_t m, std::size_t n, const T* a, T* u, T* s, T* vt) {
     std::fill_n(vt, k * n, nan);
     return;
   }
-  use_one_blas_thread();
-  using ByColumns = xt::xtensor<T, 2, xt::layout_type::column_major>;
-  auto by_columns = ByColumns::from_shape(std::array<std::size_t, 2>{n, m});
-  std::copy_n(a, m * n, by_columns.data());
-  const auto [info, left, values, right] = xt::lapack::gesdd(by_columns, 'S');
-  check<Error>(info == 0, "svd: LAPACK's gesdd found no singular values ({})", info);
-  std::copy_n(left.data(), n * k, vt);
-  std::copy_n(values.data(), k, s);
-  std::copy_n(right.data(), k * m, u);
+  constexpr int largest = std::numeric_limits<int>::max();
+  check<Error>(std::max(m, n) <= largest, "svd: {} x {} is too large for LAPACK", m, n);
+  Gesdd<T>& lapack = gesdd<T>();
+  const int rows = static_cast<int>(n), columns = static_cast<int>(m), both = static_cast<int>(k);
+  std::vector<T> overwritten(a, a + m * n), work(1);
+  std::vector<int> integers(8 * k);
+  const auto call = [&](int length) {
+    int info = 0;
+    lapack("S", &rows, &columns, overwritten.data(), &rows, s, vt, &rows, u, &both, work.data(),
+           &length, integers.data(), &info, 1);
+    check<Error>(info == 0, "svd: LAPACK's gesdd found no singular values ({})", info);
+  };
+  call(-1);  // how much memory it would like; older ones round the number down
+  const double length = std::nextafter(work[0], std::numeric_limits<T>::max());
+  check<Error>(length >= 1 && length <= largest, "svd: {} x {} is too large for LAPACK", m, n);
+  work.resize(static_cast<std::size_t>(length));
+  call(static_cast<int>(length));
 }
 
 template void svd(std::size_t, std::size_t, const float*, float*, float*, float*);

@@ -9,6 +9,7 @@
 #include <xgrad/io/safetensors.hpp>
 
 #include "examples/char_transformer_run.hpp"
+#include "helpers/tensors.hpp"
 
 namespace {
 
@@ -35,11 +36,6 @@ void check_same_run(const std::string& a, const std::string& b) {
     if ((name.ends_with(".safetensors") || name == "samples.jsonl") && names[1].count(name) != 0)
       CHECK((read_bytes(a + "/" + name) == read_bytes(b + "/" + name)));
   CHECK((timeless_metrics_of(a) == timeless_metrics_of(b)));
-}
-
-bool same(const xgrad::Tensor& a, const xgrad::Tensor& b) {
-  return a.shape() == b.shape() &&
-         std::equal(a.data<float>(), a.data<float>() + a.numel(), b.data<float>());
 }
 
 /// Waits for a random moment of a process: every other time from its start, otherwise from its
@@ -150,7 +146,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   const auto parts = xgrad::io::load_checkpoint(folder / "runs/001/checkpoint.safetensors");
   CHECK(whole.generators == parts.generators);
   for (std::size_t i = 0; i < whole.model.size(); ++i)
-    CHECK(same(whole.model[i].second, parts.model[i].second));
+    CHECK(same_bits(whole.model[i].second, parts.model[i].second));
 
   // The latest that is not finished.
   {
@@ -373,5 +369,5 @@ TEST_CASE("char_transformer: a checkpoint of version 1 goes on", "[resume]") {
   CHECK(parts.metadata.at("xgrad_checkpoint") == "2");
   CHECK(whole.metadata.at("generators") == parts.metadata.at("generators"));
   for (const auto& [name, x] : whole.tensors)
-    CHECK(same(x, parts.tensors.at(name)));
+    CHECK(same_bits(x, parts.tensors.at(name)));
 }

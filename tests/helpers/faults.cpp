@@ -73,6 +73,10 @@ int fsync(int descriptor) {
   static auto* const real = next_definition<int(int)>("fsync");
   return fails("fsync", EIO) ? -1 : real(descriptor);
 }
+void* dlopen(const char* path, int flags) noexcept {
+  static auto* const real = next_definition<void*(const char*, int)>("dlopen");
+  return fails("dlopen", ENOENT) ? nullptr : real(path, flags);
+}
 int rename(const char* from, const char* to) noexcept {
   static auto* const real = next_definition<int(const char*, const char*)>("rename");
   return fails("rename", EROFS) ? -1 : real(from, to);

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-/// While it lives, call number `k` (from 0) of this thread to any of open, write, fsync, rename and
-/// pread fails, as on a full or broken disk; and with `ever_after`, all that follow.
+/// While it lives, call number `k` (from 0) of this thread to any of open, write, fsync, rename,
+/// pread and dlopen fails, as on a full or broken disk; and with `ever_after`, all that follow.
 class FailingCall {
  public:
   explicit FailingCall(std::size_t k, bool ever_after = false);

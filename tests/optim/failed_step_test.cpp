@@ -12,18 +12,11 @@
 
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
 namespace {
-
-bool same(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined() || a.shape() != b.shape() || a.dtype() != b.dtype())
-    return a.defined() == b.defined() && !a.defined();
-  return dispatch(a.dtype(), [&]<class T>() {
-    return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>());
-  });
-}
 
 // All that a step may change.
 struct State {
@@ -38,10 +31,10 @@ struct State {
   }
   friend bool operator==(const State& a, const State& b) {
     const auto tensor = [](const auto& x, const auto& y) {
-      return x.first == y.first && same(x.second, y.second);
+      return x.first == y.first && same_bits(x.second, y.second);
     };
-    return std::ranges::equal(a.values, b.values, same) &&
-           std::ranges::equal(a.gradients, b.gradients, same) &&
+    return std::ranges::equal(a.values, b.values, same_bits) &&
+           std::ranges::equal(a.gradients, b.gradients, same_bits) &&
            std::ranges::equal(a.optimizer.tensors, b.optimizer.tensors, tensor) &&
            a.optimizer.numbers == b.optimizer.numbers;
   }
@@ -136,8 +129,8 @@ TEST_CASE("the gradient of one parameter may be another parameter", "[optim]") {
   q.set_grad(ones({3}));
   const Tensor held = q.detach();  // makes the step copy q
   optim::SGD({p}, {.lr = 1}).step();
-  CHECK(same(p.detach(), full({3}, -1)));
+  CHECK(same_bits(p.detach(), full({3}, -1)));
   optim::SGD({q}, {.lr = 1}).step();
-  CHECK(same(q.detach(), ones({3})));
-  CHECK(same(held, full({3}, 2)));
+  CHECK(same_bits(q.detach(), ones({3})));
+  CHECK(same_bits(held, full({3}, 2)));
 }
