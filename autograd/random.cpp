@@ -229,7 +229,11 @@ std::size_t multinomial(std::span<const float> weights, Generator& generator) {
   std::size_t best = 0;
   float largest = -1;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const float ratio = weights[i] / static_cast<float>(generator.exponential());
+    const double u = generator.uniform_double();
+    // -log(1 - u) >= u, so most weights are seen to be too small without their logarithm.
+    if (weights[i] <= largest * u * (1 - 1e-6))
+      continue;
+    const float ratio = weights[i] / static_cast<float>(-std::log(1 - u));
     if (weights[i] > 0 && ratio > largest) {
       largest = ratio;
       best = i;

@@ -20,47 +20,40 @@ namespace {
 
 using Task = kernels::FunctionRef<std::size_t>;
 
-// A job is a number of pieces that threads draw from a counter.  The caller draws too, and when
-// none are left it waits only for workers that are inside: one that the system has not woken yet
-// finds the job closed and costs nothing.
+// A job is a number of pieces.  A thread draws those of its own range first, which are the same in
+// every job of so many pieces, so that what they read is still in its cache; then what the others
+// have not come to.  The caller draws too, and when none are left it waits only for workers that
+// are inside: one that the system has not woken yet finds the job closed and costs nothing.
 class Pool {
  public:
   /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
   explicit Pool(std::size_t threads) {
     try {
+      ranges_ = std::vector<Range>(threads);
       while (this->threads() < threads)
-        workers_.emplace_back([this] { work(); });
+        workers_.emplace_back([this, me = this->threads()] { work(me); });
     } catch (const std::exception&) {  // a limit on processes or on memory
     }
   }
   ~Pool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      generation_.fetch_add(1);
-    }
-    generation_.notify_all();
+    state_.fetch_or(stopping);
+    state_.notify_all();
     for (std::thread& worker : workers_)
       worker.join();
   }
 
   void run(std::size_t pieces, const Task& task) {
-    {
-      const std::lock_guard lock(mutex_);
-      task_ = &task;
-      pieces_ = pieces;
-      next_.store(0);
-      generation_.fetch_add(1);
+    task_ = task;
+    for (std::size_t t = 0, begin = 0; t < threads(); ++t) {
+      ranges_[t].next.store(begin, std::memory_order_relaxed);
+      ranges_[t].end = begin = pieces * (t + 1) / threads();
     }
-    generation_.notify_all();
-    draw(task);
-    {
-      const std::lock_guard lock(mutex_);
-      task_ = nullptr;
-    }
-    for (std::size_t n; (n = inside_.load(std::memory_order_acquire)) > 0;)
-      wait_while(inside_, n);
-    if (error_)
+    state_.fetch_add(next_job | open);
+    state_.notify_all();
+    draw(0);
+    state_.fetch_and(~open);
+    wait_until([](unsigned state) { return inside(state) == 0; });
+    if (failed_.exchange(false))
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -68,59 +61,75 @@ class Pool {
   static inline thread_local bool drawing = false;  // this thread is inside a job
 
  private:
-  void draw(const Task& task) {
+  struct Range {
+    std::atomic<std::size_t> next{0};
+    std::size_t end = 0;
+  };
+  // The state: how many workers are inside a job, whether it is open, whether all is to end, and a
+  // number that changes with each job.
+  static constexpr unsigned open = 1024, stopping = 2 * open, next_job = 2 * stopping;
+  static unsigned inside(unsigned state) { return state % open; }
+  static unsigned job(unsigned state) { return state / stopping; }
+
+  void draw(std::size_t me) {
     drawing = true;
-    for (std::size_t i; (i = next_.fetch_add(1)) < pieces_;) {
-      try {
-        task(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!error_)
-          error_ = std::current_exception();
-        next_.store(pieces_);
-      }
-    }
+    draw(ranges_[me]);
+    for (std::size_t t = 1; t < threads(); ++t)
+      if (Range& other = ranges_[(me + t) % threads()];
+          other.next.load(std::memory_order_relaxed) < other.end)
+        draw(other);
     drawing = false;
   }
-
-  void work() {
-    for (std::size_t seen = 0;;) {
-      wait_while(generation_, seen);
-      const Task* task = nullptr;
-      {
-        const std::lock_guard lock(mutex_);
-        seen = generation_.load();
-        if (stopping_)
-          return;
-        if (task_ == nullptr)
-          continue;
-        task = task_;
-        inside_.fetch_add(1);
+  void draw(Range& range) {
+    for (std::size_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+      try {
+        task_(i);
+      } catch (...) {
+        if (!failed_.exchange(true))
+          error_ = std::current_exception();
+        for (Range& r : ranges_)
+          r.next.store(r.end, std::memory_order_relaxed);
       }
-      draw(*task);
-      inside_.fetch_sub(1, std::memory_order_release);
-      inside_.notify_one();
+    }
+  }
+
+  void work(std::size_t me) {
+    for (unsigned seen = 0;;) {
+      unsigned state = wait_until([&](unsigned now) { return job(now) != seen; });
+      if ((state & stopping) != 0)
+        return;
+      while ((state & open) != 0 && !state_.compare_exchange_weak(state, state + 1)) {
+      }
+      seen = job(state);
+      if ((state & open) == 0)
+        continue;
+      draw(me);
+      if ((state_.fetch_sub(1) & (open | (open - 1))) == 1)
+        state_.notify_all();
     }
   }
 
   // For a while without sleeping, because in training one job follows another.
-  static void wait_while(const std::atomic<std::size_t>& number, std::size_t value) {
-    for (std::size_t spins = 0; spins < 20'000; ++spins) {
-      if (number.load(std::memory_order_acquire) != value)
-        return;
+  template <class F>
+  unsigned wait_until(const F& holds) const {
+    for (std::size_t spins = 0;; ++spins) {
+      const unsigned state = state_.load(std::memory_order_acquire);
+      if (holds(state))
+        return state;
+      if (spins >= 20'000)
+        state_.wait(state);
 #if defined(__x86_64__) || defined(__i386__)
       __builtin_ia32_pause();
 #endif
     }
-    number.wait(value, std::memory_order_acquire);
   }
 
-  std::mutex mutex_;
-  bool stopping_ = false;
-  const Task* task_ = nullptr;  // of the open job
-  std::size_t pieces_ = 0;
+  alignas(64) std::atomic<unsigned> state_{0};
+  static constexpr auto nothing = [](std::size_t) {};
+  Task task_ = nothing;  // of the open job
+  std::atomic<bool> failed_{false};
   std::exception_ptr error_;
-  std::atomic<std::size_t> generation_{0}, next_{0}, inside_{0};
+  std::vector<Range> ranges_;
   std::vector<std::thread> workers_;
 };
 

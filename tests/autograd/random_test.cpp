@@ -326,3 +326,18 @@ TEST_CASE("random: arguments out of range are errors", "[random]") {
   CHECK_THROWS_AS(multinomial(zeros({2, 0}), 1, true, g), ValueError);
   CHECK(g.state() == Generator(1).state());  // nothing was drawn
 }
+
+TEST_CASE("multinomial, which leaves out logarithms, draws what all of them would", "[random]") {
+  Generator g(7), same(7), numbers(1);
+  for (const double spread : {0.0, 1e-6, 1.0, 10.0, 60.0})
+    for (int i = 0; i < 300; ++i) {
+      std::vector<float> weights(i == 0 ? 1 : 97);
+      for (float& w : weights)
+        w = static_cast<float>(std::exp(spread * (numbers.uniform_double() - 1)));
+      weights.back() = i % 2 == 0 ? weights.back() : 0;
+      INFO("spread " << spread << ", draw " << i);
+      const Indices expected = multinomial(Tensor(std::vector{weights}), 1, false, same);
+      CHECK(multinomial(weights, g) == static_cast<std::size_t>(expected.data()[0]));
+    }
+  CHECK(g.state() == same.state());
+}
