@@ -61,7 +61,7 @@ class Pool {
   static inline thread_local bool drawing = false;  // this thread is inside a job
 
  private:
-  struct Range {
+  struct Range {  // [next, end)
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
   };
@@ -69,7 +69,7 @@ class Pool {
   // number that changes with each job.
   static constexpr unsigned open = 1024, stopping = 2 * open, next_job = 2 * stopping;
   static unsigned inside(unsigned state) { return state % open; }
-  static unsigned job(unsigned state) { return state / stopping; }
+  static unsigned job(unsigned state) { return state / next_job; }
 
   void draw(std::size_t me) {
     drawing = true;
@@ -95,7 +95,8 @@ class Pool {
 
   void work(std::size_t me) {
     for (unsigned seen = 0;;) {
-      unsigned state = wait_until([&](unsigned now) { return job(now) != seen; });
+      unsigned state =
+          wait_until([&](unsigned now) { return (now & stopping) != 0 || job(now) != seen; });
       if ((state & stopping) != 0)
         return;
       while ((state & open) != 0 && !state_.compare_exchange_weak(state, state + 1)) {

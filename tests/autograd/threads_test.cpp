@@ -201,6 +201,19 @@ TEST_CASE("the number of threads may be changed while another thread works", "[t
   CHECK(code == 0);
 }
 
+TEST_CASE("threads end that had just been called to a job", "[threads]") {
+  const Threads two(2);
+  const int code = in_child([] {
+    for (std::size_t i = 0; i < 20'000; ++i) {
+      set_num_threads(5 + i % 2);
+      for (std::size_t job = 0; job < i % 3 + 1; ++job)
+        kernels::parallel(6, [](std::size_t) {});
+    }
+    return 0;
+  });
+  CHECK(code == 0);
+}
+
 TEST_CASE("a child process has threads of its own", "[threads]") {
   if (!may_fork)
     return;
