@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Time and memory of one training step, beside PyTorch doing the same step, in turn on the same machine.
+"""Time and memory of one training step, and the time until the first is made, beside PyTorch doing the same step, in turn on the same machine.
 
   benchmarks/step_vs_pytorch.py --data TEXT [--preset P] [--batch-size B] [--steps N] [--rounds R] [--python PYTHON]... [--compile]
 
 Each --python is an interpreter that has torch (the default is /usr/bin/python3); it runs scripts/pytorch/train.py once with
 one thread and once with two, of which the faster counts.  Prints, for each round, milliseconds a step (median after the
-first fifth), peak memory, and ours as a ratio of theirs; then the medians of the ratios.  --busy keeps the second core
+first fifth), peak memory, and ours as a ratio of theirs, and seconds from the start of the process to the line of its
+first step; then the medians of the ratios.  --busy keeps the second core
 busy with another program meanwhile; --compile sends their model through torch.compile.
 """
 import argparse
@@ -16,18 +17,23 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run(command, env):
-    """Runs a command; returns the peak memory of that process in MiB."""
+    """Runs a command; returns the peak memory of that process in MiB, and the seconds until it told of its first step."""
+    begin, first, lines = time.perf_counter(), None, []
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    out = process.stdout.read()
+    for line in process.stdout:
+        if first is None and line.startswith("step "):
+            first = time.perf_counter() - begin
+        lines.append(line)
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
-        sys.exit(f"failed: {' '.join(command)}\n{out}")
-    return usage.ru_maxrss / 1024
+        sys.exit(f"failed: {' '.join(command)}\n{''.join(lines)}")
+    return usage.ru_maxrss / 1024, first
 
 
 def train(a, program, threads, env):
@@ -38,10 +44,10 @@ def train(a, program, threads, env):
                  "--eval-interval", str(10 * a.steps), "--eval-iters", "1", "--dropout", "0"]
         if a.batch_size:
             flags += ["--batch-size", str(a.batch_size)]
-        memory = run([*program, *flags], env)
+        memory, first = run([*program, *flags], env)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as f:
             times = [json.loads(line)["ms"] for line in f]
-    return statistics.median(times[a.steps // 5:]), memory
+    return statistics.median(times[a.steps // 5:]), memory, first
 
 
 def main():
@@ -58,7 +64,7 @@ def main():
     a = parser.parse_args()
     a.data = os.path.abspath(a.data)
     env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}  # it may name slower kernels
-    theirs = {**env, "OPENBLAS_NUM_THREADS": "1"}
+    theirs = {**env, "OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     pythons = a.python or ["/usr/bin/python3"]
     versions = {p: subprocess.run([p, "-c", "import torch; print(torch.__version__)"], stdout=subprocess.PIPE, text=True,
                                   check=True).stdout.strip() for p in pythons}
@@ -66,13 +72,13 @@ def main():
     ratios = {p: [] for p in pythons}
     try:
         for number in range(a.rounds):
-            ms, mb = train(a, [a.binary, "train"], 2, env)
-            print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB", end="", flush=True)
+            ms, mb, first = train(a, [a.binary, "train"], 2, env)
+            print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB, first step after {first:.2f} s", end="", flush=True)
             for p in pythons:
                 script = [p, str(ROOT / "scripts/pytorch/train.py"), *(["--compile"] if a.compile else [])]
-                best, memory = min(train(a, script, threads, theirs) for threads in (1, 2))
+                best, memory, first = min(train(a, script, threads, theirs) for threads in (1, 2))
                 ratios[p].append((ms / best, mb / memory))
-                print(f"   PyTorch {versions[p]} {best:.2f} ms {memory:.0f} MiB, ratio {ms / best:.2f}", end="", flush=True)
+                print(f"   PyTorch {versions[p]} {best:.2f} ms {memory:.0f} MiB {first:.2f} s, ratio {ms / best:.2f}", end="", flush=True)
             print()
     finally:
         if other:

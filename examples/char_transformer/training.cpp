@@ -55,15 +55,17 @@ Training::Training(const Recipe& recipe, const Source& source, const World& worl
 
 std::optional<double> Training::measure(std::uint64_t seed,
                                         const std::function<bool()>& stop) const {
-  constexpr double enough = 500;  // milliseconds
+  // Milliseconds: of parts of batches, and of two whole ones, so that training soon begins.
+  constexpr double enough = 500, enough_of_whole = 30;
   const Generator before = xgrad::default_generator();
   Generator generator(seed);
   // A row for each thread keeps all of them busy; more rows if there is time for them.
   std::size_t rows = std::min(recipe_.batch_size, xgrad::num_threads());
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
+  int whole = 0;
   // The first is slower than all that follow.
-  for (int i = 0; i < 20 && spent < enough && !stop(); ++i) {
+  for (int i = 0; i < 20 && spent < (whole < 2 ? enough : enough_of_whole) && !stop(); ++i) {
     const auto begin = Clock::now();
     const auto [x, y] =
         xgrad::data::random_batch(source_.ids.train, recipe_.block_size, rows, generator);
@@ -75,8 +77,10 @@ std::optional<double> Training::measure(std::uint64_t seed,
     const double ms = milliseconds_since(begin);
     best = std::min(best, ms / static_cast<double>(rows));
     spent += ms;
-    if (rows < recipe_.batch_size && spent + 2 * ms < enough)
-      rows = std::min(recipe_.batch_size, 2 * rows);
+    whole += rows == recipe_.batch_size ? 1 : 0;
+    const auto times =
+        static_cast<std::size_t>(std::max(1.0, (enough - spent) / std::max(ms, 1e-3)));
+    rows = std::min(recipe_.batch_size, rows * times);
   }
   xgrad::default_generator() = before;
   if (spent == 0)

@@ -40,9 +40,9 @@ class Training {
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
 
-  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured in
-  /// about a second on parts of random batches that go nowhere.  What the training draws and holds
-  /// is as if this had not been called.  No value if stopped.
+  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured on
+  /// random batches that go nowhere, two whole ones or as much of one as half a second allows. What
+  /// the training draws and holds is as if this had not been called.  No value if stopped.
   std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
 
   std::size_t tokens_per_step() const {
