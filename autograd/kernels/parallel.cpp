@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -23,7 +25,8 @@ using Task = kernels::FunctionRef<std::size_t>;
 // A job is a number of pieces.  A thread draws those of its own range first, which are the same in
 // every job of so many pieces, so that what they read is still in its cache; then what the others
 // have not come to.  The caller draws too, and when none are left it waits only for workers that
-// are inside: one that the system has not woken yet finds the job closed and costs nothing.
+// are inside: one that the system has not woken yet finds the job closed and costs nothing.  A
+// thread that shares its processor with another program leaves the last pieces to the others.
 class Pool {
  public:
   /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
@@ -48,11 +51,14 @@ class Pool {
       ranges_[t].next.store(begin, std::memory_order_relaxed);
       ranges_[t].end = begin = pieces * (t + 1) / threads();
     }
+    fastest_.store(std::numeric_limits<double>::infinity(), std::memory_order_relaxed);
+    timed_ = pieces > threads();
     state_.fetch_add(next_job | open);
     state_.notify_all();
-    draw(0);
+    draw(0, true);
     state_.fetch_and(~open);
     wait_until([](unsigned state) { return inside(state) == 0; });
+    draw(0, false);  // what all have left to each other
     if (failed_.exchange(false))
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -64,6 +70,10 @@ class Pool {
   struct Range {  // [next, end)
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
+    std::size_t left() const {
+      const std::size_t first = next.load(std::memory_order_relaxed);
+      return first < end ? end - first : 0;
+    }
   };
   // The state: how many workers are inside a job, whether it is open, whether all is to end, and a
   // number that changes with each job.
@@ -71,26 +81,50 @@ class Pool {
   static unsigned inside(unsigned state) { return state % open; }
   static unsigned job(unsigned state) { return state / next_job; }
 
-  void draw(std::size_t me) {
+  void draw(std::size_t me, bool may_leave) {
     drawing = true;
-    draw(ranges_[me]);
-    for (std::size_t t = 1; t < threads(); ++t)
-      if (Range& other = ranges_[(me + t) % threads()];
-          other.next.load(std::memory_order_relaxed) < other.end)
-        draw(other);
-    drawing = false;
-  }
-  void draw(Range& range) {
-    for (std::size_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
-      try {
-        task_(i);
-      } catch (...) {
-        if (!failed_.exchange(true))
-          error_ = std::current_exception();
-        for (Range& r : ranges_)
-          r.next.store(r.end, std::memory_order_relaxed);
+    for (std::size_t t = 0; t < threads(); ++t) {
+      Range& range = ranges_[(me + t) % threads()];
+      if (t > 0 && range.left() == 0)
+        continue;
+      for (std::size_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+        const double ms = attempt(i);
+        if (may_leave && timed_ && others_are_faster(ms)) {
+          drawing = false;
+          return;
+        }
       }
     }
+    drawing = false;
+  }
+  /// Returns the time that it took, if that matters.
+  double attempt(std::size_t i) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = timed_ ? Clock::now() : Clock::time_point();
+    try {
+      task_(i);
+    } catch (...) {
+      if (!failed_.exchange(true))
+        error_ = std::current_exception();
+      for (Range& r : ranges_)
+        r.next.store(r.end, std::memory_order_relaxed);
+    }
+    return timed_ ? std::chrono::duration<double, std::milli>(Clock::now() - begin).count() : 0;
+  }
+  // Whether they would have done all that is left before one more piece was done here, where the
+  // last one took `ms`.
+  bool others_are_faster(double ms) {
+    constexpr double turn = 1;  // what a scheduler gives another program at least
+    const double fastest = fastest_.load(std::memory_order_relaxed);
+    if (ms <= fastest)
+      fastest_.store(ms, std::memory_order_relaxed);
+    if (ms <= fastest || ms < turn)
+      return false;
+    std::size_t left = 0;
+    for (const Range& range : ranges_)
+      left += range.left();
+    const auto others = static_cast<double>(std::max(1U, inside(state_.load())));
+    return left > 0 && ms > fastest * (static_cast<double>(left) / others + 0.5);
   }
 
   void work(std::size_t me) {
@@ -104,7 +138,7 @@ class Pool {
       seen = job(state);
       if ((state & open) == 0)
         continue;
-      draw(me);
+      draw(me, true);
       if ((state_.fetch_sub(1) & (open | (open - 1))) == 1)
         state_.notify_all();
     }
@@ -127,7 +161,9 @@ class Pool {
 
   alignas(64) std::atomic<unsigned> state_{0};
   static constexpr auto nothing = [](std::size_t) {};
-  Task task_ = nothing;  // of the open job
+  Task task_ = nothing;             // of the open job
+  bool timed_ = false;              // whether there are more pieces than threads
+  std::atomic<double> fastest_{0};  // time of a piece, in milliseconds
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;
   std::vector<Range> ranges_;

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -212,6 +214,30 @@ TEST_CASE("threads end that had just been called to a job", "[threads]") {
     return 0;
   });
   CHECK(code == 0);
+}
+
+TEST_CASE("a thread that is slow leaves the last pieces to the others, and none is lost",
+          "[threads]") {
+  const Threads two(2);
+  const auto caller = std::this_thread::get_id();
+  // Pieces 0 and 1 are the caller's, 2 and 3 the other's; the milliseconds of each.
+  const auto on_caller = [&](const std::array<int, 4>& ms) {
+    std::array<bool, 4> result{};
+    std::atomic<int> done{0};
+    kernels::parallel(4, [&](std::size_t i) {
+      result[i] = std::this_thread::get_id() == caller;
+      ++done;
+      // until the other has begun as well
+      for (int waited = 0; i % 2 == 0 && done < 2 && waited < 1000; ++waited)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(ms[i]));
+    });
+    CHECK(done == 4);
+    return result;
+  };
+  CHECK(on_caller({10, 250, 150, 10}) == std::array{true, true, false, true});
+  CHECK(on_caller({400, 10, 200, 230}) == std::array{true, false, false, false});
+  CHECK(on_caller({250, 10, 10, 150}) == std::array{true, true, false, false});  // both leave one
 }
 
 TEST_CASE("a child process has threads of its own", "[threads]") {
