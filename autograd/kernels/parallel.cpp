@@ -53,12 +53,13 @@ class Pool {
     }
     fastest_.store(std::numeric_limits<double>::infinity(), std::memory_order_relaxed);
     timed_ = pieces > threads();
-    state_.fetch_add(next_job | open);
+    state_.fetch_add(next_job + open + 1);
     state_.notify_all();
     draw(0, true);
-    state_.fetch_and(~open);
+    state_.fetch_sub(open + 1);
     wait_until([](unsigned state) { return inside(state) == 0; });
-    draw(0, false);  // what all have left to each other
+    if (timed_)
+      draw(0, false);  // what all have left to each other
     if (failed_.exchange(false))
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -75,9 +76,9 @@ class Pool {
       return first < end ? end - first : 0;
     }
   };
-  // The state: how many workers are inside a job, whether it is open, whether all is to end, and a
+  // The state: how many threads are inside a job, whether it is open, whether all is to end, and a
   // number that changes with each job.
-  static constexpr unsigned open = 1024, stopping = 2 * open, next_job = 2 * stopping;
+  static constexpr unsigned open = 2048, stopping = 2 * open, next_job = 2 * stopping;
   static unsigned inside(unsigned state) { return state % open; }
   static unsigned job(unsigned state) { return state / next_job; }
 
@@ -123,8 +124,8 @@ class Pool {
     std::size_t left = 0;
     for (const Range& range : ranges_)
       left += range.left();
-    const auto others = static_cast<double>(std::max(1U, inside(state_.load())));
-    return left > 0 && ms > fastest * (static_cast<double>(left) / others + 0.5);
+    const unsigned others = inside(state_.load()) - 1;
+    return left > 0 && others > 0 && ms > fastest * (static_cast<double>(left) / others + 0.5);
   }
 
   void work(std::size_t me) {

@@ -237,7 +237,7 @@ TEST_CASE("a thread that is slow leaves the last pieces to the others, and none 
   };
   CHECK(on_caller({10, 250, 150, 10}) == std::array{true, true, false, true});
   CHECK(on_caller({400, 10, 200, 230}) == std::array{true, false, false, false});
-  CHECK(on_caller({250, 10, 10, 150}) == std::array{true, true, false, false});  // both leave one
+  CHECK(on_caller({250, 10, 10, 150}) == std::array{true, true, false, false});
 }
 
 TEST_CASE("a child process has threads of its own", "[threads]") {
