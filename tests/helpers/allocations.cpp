@@ -25,6 +25,11 @@ void* checked(void* block) {
   return block;
 }
 
+void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
+  const auto to = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(to, (bytes + to - 1) / to * to + (bytes == 0 ? to : 0));
+}
+
 }  // namespace
 
 FailingAllocation::FailingAllocation(std::size_t k) { allocations_left = k; }
@@ -38,12 +43,14 @@ void* operator new(std::size_t bytes) {
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   count();
-  const auto to = static_cast<std::size_t>(alignment);
-  return checked(std::aligned_alloc(to, (bytes + to - 1) / to * to + (bytes == 0 ? to : 0)));
+  return checked(aligned_block(bytes, alignment));
 }
 // AddressSanitizer has its own of these, which would not match our delete.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return aligned_block(bytes, alignment);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
 void operator delete(void* block) noexcept { std::free(block); }
