@@ -1,5 +1,4 @@
 #include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/threads.hpp>
 
 namespace xgrad::kernels {
 
@@ -55,5 +54,3 @@ XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels
-
-std::string xgrad::simd_name() { return simd::Arch::name(); }

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <type_traits>
 #include <vector>
+#include <xgrad/autograd/kernels/gemm_amx.hpp>
 #include <xgrad/autograd/kernels/gemm_pack.hpp>
 #include <xgrad/autograd/kernels/gemm_tile.hpp>
 #include <xgrad/autograd/kernels/gemv.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/memory.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 namespace xgrad::kernels {
 namespace {
@@ -135,23 +137,17 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   return {by_rows, block, (size + block - 1) / block};
 }
 
-}  // namespace
-
+// c = op(a) op(b) * alpha + (bias, or c * beta): the same bits for a piece of c as for all of it,
+// if `amx` is the same and the piece begins at a multiple of `edge`.
 template <class T>
-void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
-          const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
-          const T* bias) {
-  if (m == 0 || n == 0)
-    return;
-  if (m == 1 && (!transpose_a || lda == 1)) {
-    if (bias != nullptr)
-      std::copy_n(bias, n, c);
-    gemv(transpose_b, n, k, alpha, a, b, ldb, bias != nullptr ? T(1) : beta, c);
-    return;
-  }
-  const std::size_t blocks = std::max<std::size_t>(1, (k + block_depth - 1) / block_depth);
+void multiply(bool amx, bool transpose_a, bool transpose_b, std::size_t m, std::size_t n,
+              std::size_t k, T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb,
+              T beta, T* c, std::size_t ldc, const T* bias) {
+  const std::size_t most_columns = amx ? amx_columns : block_columns,
+                    most_terms = amx ? amx_depth : block_depth;
+  const std::size_t blocks = std::max<std::size_t>(1, (k + most_terms - 1) / most_terms);
   const std::size_t depth = std::max<std::size_t>(1, (k + blocks - 1) / blocks);
-  for (std::size_t j = 0; j < n; j += block_columns)
+  for (std::size_t j = 0; j < n; j += most_columns)
     for (std::size_t p = 0; p < k || p == 0; p += depth) {
       Tile<T> s{};
       s.k = std::min(depth, k - p);
@@ -167,8 +163,50 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
         s.added_row = 0;
         s.beta = T(1);
       }
-      multiply_block(transpose_a, transpose_b, m, std::min(block_columns, n - j), s, lda, ldb);
+      const std::size_t all_columns = std::min(most_columns, n - j);
+      const auto by_tiles = [&](std::size_t first_row, std::size_t rows, std::size_t first_column,
+                                std::size_t columns) {
+        Tile<T> t = s;
+        t.a += first_row * (transpose_a ? 1 : lda);
+        t.b += first_column * (transpose_b ? ldb : 1);
+        t.added += first_row * s.added_row + first_column;
+        t.c += first_row * ldc + first_column;
+        multiply_block(transpose_a, transpose_b, rows, columns, t, lda, ldb);
+      };
+      if (!amx)
+        by_tiles(0, m, 0, all_columns);
+      else if constexpr (std::is_same_v<T, float>)
+        multiply_amx(transpose_a, transpose_b, m, all_columns, s, lda, ldb, by_tiles);
     }
+}
+
+// Packing pays if every element is used often enough.
+template <class T>
+bool use_amx(std::size_t m, std::size_t n, std::size_t k) {
+  return std::is_same_v<T, float> && m * n >= 32 * (m + n) && k >= 16 && has_amx();
+}
+
+// A row of c, whose sums have an order of their own.
+bool is_row(std::size_t m, bool transpose_a, std::size_t lda) {
+  return m == 1 && (!transpose_a || lda == 1);
+}
+
+}  // namespace
+
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
+          const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
+          const T* bias) {
+  if (m == 0 || n == 0)
+    return;
+  if (is_row(m, transpose_a, lda)) {
+    if (bias != nullptr)
+      std::copy_n(bias, n, c);
+    gemv(transpose_b, n, k, alpha, a, b, ldb, bias != nullptr ? T(1) : beta, c);
+    return;
+  }
+  multiply(use_amx<T>(m, n, k), transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c,
+           ldc, bias);
 }
 
 template <class T>
@@ -177,16 +215,30 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    std::size_t ldc, const T* bias) {
   if (m == 0 || n == 0)
     return;
-  const Cut pieces = cut(m, n, k);
-  parallel(pieces.pieces, [&](std::size_t piece) {
-    const std::size_t begin = piece * pieces.block;
-    if (pieces.by_rows)
-      gemm(transpose_a, transpose_b, std::min(pieces.block, m - begin), n, k, alpha,
-           a + begin * (transpose_a ? 1 : lda), lda, b, ldb, beta, c + begin * ldc, ldc, bias);
+  const bool row = is_row(m, transpose_a, lda), amx = use_amx<T>(m, n, k);
+  const auto piece = [&](std::size_t i, std::size_t rows, std::size_t j, std::size_t columns) {
+    const T* const a_rows = a + i * (transpose_a ? 1 : lda);
+    const T* const b_columns = b + j * (transpose_b ? ldb : 1);
+    const T* const biases = bias == nullptr ? nullptr : bias + j;
+    T* const to = c + i * ldc + j;
+    if (row)
+      gemm(transpose_a, transpose_b, rows, columns, k, alpha, a_rows, lda, b_columns, ldb, beta, to,
+           ldc, biases);
     else
-      gemm(transpose_a, transpose_b, m, std::min(pieces.block, n - begin), k, alpha, a, lda,
-           b + begin * (transpose_b ? ldb : 1), ldb, beta, c + begin, ldc,
-           bias == nullptr ? nullptr : bias + begin);
+      multiply(amx, transpose_a, transpose_b, rows, columns, k, alpha, a_rows, lda, b_columns, ldb,
+               beta, to, ldc, biases);
+  };
+  if (!row && on_one_thread()) {  // each operand is packed once
+    piece(0, m, 0, n);
+    return;
+  }
+  const Cut pieces = cut(m, n, k);
+  parallel(pieces.pieces, [&](std::size_t p) {
+    const std::size_t begin = p * pieces.block;
+    if (pieces.by_rows)
+      piece(begin, std::min(pieces.block, m - begin), 0, n);
+    else
+      piece(0, m, begin, std::min(pieces.block, n - begin));
   });
 }
 
@@ -200,3 +252,7 @@ XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels
+
+std::string xgrad::simd_name() {
+  return std::string(simd::Arch::name()) + (kernels::has_amx() ? "+amx" : "");
+}

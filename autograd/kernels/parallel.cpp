@@ -226,6 +226,8 @@ void on_threads(std::size_t n, const std::function<void(std::size_t)>& task) {
   kernels::parallel(n, task);
 }
 
+bool kernels::on_one_thread() { return Pool::drawing || threads_wanted.load() == 1; }
+
 void kernels::parallel(std::size_t pieces, Task task) {
   if (pieces > 1 && !Pool::drawing) {
     const std::unique_lock lock(pool_mutex, std::try_to_lock);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/threads.hpp"
@@ -107,10 +109,12 @@ TEST_CASE("gemm adds a bias to each row", "[gemm]") {
       std::vector<T> c(m * n, std::numeric_limits<T>::quiet_NaN()), without(m * n);
       gemm(false, true, m, n, k, 1, a.data(), k, b.data(), k, 0, c.data(), n, bias.data());
       gemm(false, true, m, n, k, 1, a.data(), k, b.data(), k, 0, without.data(), n, nullptr);
-      double off = 0;
-      for (std::size_t i = 0; i < m * n; ++i)
+      double off = 0, largest = 1;
+      for (std::size_t i = 0; i < m * n; ++i) {
         off = std::max(off, std::abs(static_cast<double>(c[i] - (without[i] + bias[i % n]))));
-      CHECK(off <= (std::is_same_v<T, float> ? 2e-5 : 1e-13));
+        largest = std::max(largest, std::abs(static_cast<double>(c[i])));
+      }
+      CHECK(off <= 4 * static_cast<double>(std::numeric_limits<T>::epsilon()) * largest);
     }
   };
   for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{
@@ -120,19 +124,132 @@ TEST_CASE("gemm adds a bias to each row", "[gemm]") {
   }
 }
 
+// Elements that only some of the ways to multiply can take: see multiply_amx().
+TEST_CASE("gemm takes numbers of any size", "[gemm]") {
+  const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
+  const Product p{transpose_a, transpose_b, 165, 290, 150};
+  auto a = numbers<float>((transpose_a ? p.k : p.m) * p.lda(), 1);
+  auto b = numbers<float>((transpose_b ? p.n : p.k) * p.ldb(), 2);
+  const auto a_at = [&](std::size_t i, std::size_t l) -> float& {
+    return a[transpose_a ? l * p.lda() + i : i * p.lda() + l];
+  };
+  const auto b_at = [&](std::size_t l, std::size_t j) -> float& {
+    return b[transpose_b ? j * p.ldb() + l : l * p.ldb() + j];
+  };
+  for (auto* const x : {&a, &b})  // magnitudes between 1 and 2
+    for (float& v : *x)
+      v = std::copysign(1 + std::abs(std::tanh(v)), v);
+  // Rows of a: 32 of usual size, from 2^-149 to 2^68, usual, 2^-60, 2^-110, usual.  Columns of b
+  // of usual size, but for some, and 32 of 2^-60.
+  constexpr std::array row_scales{0, 0, 0, -60, -110, 0};
+  for (std::size_t i = 0; i < p.m; ++i)
+    for (std::size_t l = 0; l < p.k; ++l)
+      a_at(i, l) = std::ldexp(
+          a_at(i, l), i / 32 == 1 ? static_cast<int>(i % 32) * 7 - 149 : row_scales[i / 32]);
+  for (std::size_t l = 0; l < p.k; ++l)
+    for (std::size_t j = 64; j < 96; ++j)
+      b_at(l, j) = std::ldexp(b_at(l, j), -60);
+  for (std::size_t l = 0; l < p.k; ++l) {
+    b_at(l, 40) = std::ldexp(b_at(l, 40), 50);
+    b_at(l, 41) = std::ldexp(b_at(l, 41), -90);
+    b_at(l, 42) = 0;
+  }
+  const auto check = [&](std::size_t i, std::size_t j, float c) {
+    double sum = 0, magnitude = 0;
+    for (std::size_t l = 0; l < p.k; ++l) {
+      const double term = static_cast<double>(a_at(i, l)) * static_cast<double>(b_at(l, j));
+      sum += term;
+      magnitude += std::abs(term);
+    }
+    if (std::isnan(sum))
+      return std::isnan(c);
+    if (std::isinf(static_cast<float>(sum)))
+      return c == static_cast<float>(sum);
+    return std::abs(static_cast<double>(c) - sum) <=
+           magnitude * 0x1p-21 + static_cast<double>(p.k) * 0x1p-149;
+  };
+  const auto wrong = [&] {
+    std::vector<float> c(p.m * p.ldc(), std::numeric_limits<float>::quiet_NaN());
+    kernels::gemm<float>(transpose_a, transpose_b, p.m, p.n, p.k, 1.0F, a.data(), p.lda(), b.data(),
+                         p.ldb(), 0.0F, c.data(), p.ldc());
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < p.m; ++i)
+      for (std::size_t j = 0; j < p.n; ++j)
+        n += check(i, j, c[i * p.ldc() + j]) ? 0 : 1;
+    return n;
+  };
+  CHECK(wrong() == 0);
+  a_at(3, 70) = std::numeric_limits<float>::quiet_NaN();
+  a_at(100, 1) = std::numeric_limits<float>::infinity();
+  b_at(149, 289) = -std::numeric_limits<float>::infinity();
+  a_at(164, 149) = std::numeric_limits<float>::max();
+  CHECK(wrong() == 0);
+}
+
+TEST_CASE("gemm is as exact as float32 allows", "[gemm]") {
+  constexpr std::size_t m = 96, n = 128;
+  const std::size_t k = GENERATE(32, 128, 600);
+  for (const bool positive : {false, true}) {  // whose errors would all go one way
+    INFO(k << " terms, positive " << positive);
+    auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+    if (positive)
+      for (auto* const x : {&a, &b})
+        for (float& v : *x)
+          v = std::abs(v);
+    std::vector<float> c(m * n);
+    kernels::gemm<float>(false, false, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(), n);
+    double ours = 0, plain = 0, mean = 0, size = 0;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        double exact = 0;
+        float sum = 0;
+        for (std::size_t l = 0; l < k; ++l) {
+          exact += static_cast<double>(a[i * k + l]) * static_cast<double>(b[l * n + j]);
+          sum = std::fma(a[i * k + l], b[l * n + j], sum);
+        }
+        const double off = static_cast<double>(c[i * n + j]) - exact;
+        ours += off * off;
+        plain += std::pow(static_cast<double>(sum) - exact, 2);
+        mean += off;
+        size += std::abs(exact);
+      }
+    CHECK(ours <= 1.05 * plain);
+    CHECK(std::abs(mean) <= 0x1p-26 * size);
+  }
+}
+
 TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
-  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{
-           {768, 130, 64}, {65, 770, 64}, {2000, 40, 30}, {1, 770, 130}}) {
-    const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
-    const auto run = [&, m = m, n = n, k = k](std::size_t threads) {
-      const Threads some(threads);
+  for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{{768, 130, 64},
+                                                                       {65, 770, 64},
+                                                                       {2000, 40, 30},
+                                                                       {1, 770, 130},
+                                                                       {129, 64, 64},
+                                                                       {449, 300, 300},
+                                                                       {192, 1153, 130}}) {
+    auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+    a[m * k / 2] = 1e-38F;  // whose row is multiplied in another way
+    b[k * n / 2] = std::numeric_limits<float>::infinity();
+    const auto product = [&, m = m, n = n, k = k] {
       std::vector<float> c(m * n);
       kernels::gemm_parallel(false, false, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(),
                              n);
       return c;
     };
+    const auto run = [&](std::size_t threads) {
+      const Threads some(threads);
+      return product();
+    };
+    const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](float v, float w) {
+        return std::bit_cast<std::uint32_t>(v) == std::bit_cast<std::uint32_t>(w);
+      });
+    };
     const auto one = run(1);
-    CHECK(run(2) == one);
-    CHECK(run(7) == one);
+    CHECK(same(run(2), one));
+    CHECK(same(run(7), one));
+    std::vector<std::vector<float>> within(2);
+    on_threads(2, [&](std::size_t i) { within[i] = product(); });
+    CHECK(same(within[0], one));
+    CHECK(same(within[1], one));
   }
 }

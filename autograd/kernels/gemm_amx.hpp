@@ -1,0 +1,29 @@
+#pragma once
+// Products of float32 on AMX, the matrix unit of Intel's processors from Sapphire Rapids on.
+
+#include <cstddef>
+#include <xgrad/autograd/kernels/gemm_tile.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+namespace xgrad::kernels {
+
+/// The most columns of b and terms of each sum that multiply_amx() takes.
+inline constexpr std::size_t amx_columns = 512, amx_depth = 128;
+
+/// Whether the processor has AMX, and the system lets this process use it (Linux 5.16 and newer).
+bool has_amx();
+
+/// c (m, n) = op(a) op(b) * alpha + added * beta.  A float32 is the sum of three bfloat16, x = x0 +
+/// x1 + x2, each about 2^-8 of the one before, and x y = x0 y0 + x0 y1 + x1 y0 + x0 y2 + x1 y1 + x2
+/// y0 to 2^-23; these products are exact, and summed in float32 (Henry, Tang, Heinecke, "Leveraging
+/// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).  The
+/// result is as close as that of float32's own multiplication, but what is below 2^-126 becomes 0.
+///
+/// Blocks of c whose operands have infinity, NaN, or numbers so small or large that a part would be
+/// lost are left to otherwise(first row, rows, first column, columns).  They begin at multiples of
+/// 32, so a piece of c that does too has the same bits as in the whole.
+void multiply_amx(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n,
+                  const Tile<float>& s, std::size_t lda, std::size_t ldb,
+                  FunctionRef<std::size_t, std::size_t, std::size_t, std::size_t> otherwise);
+
+}  // namespace xgrad::kernels
