@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/kernels/gemm_pack.hpp>
 #include <xgrad/autograd/memory.hpp>
@@ -228,41 +229,53 @@ XGRAD_AMX void add_products(bool two_rows, bool two_columns, const Bfloat16* a, 
 XGRAD_AMX void multiply_strips(std::size_t rows, std::size_t columns, const Bfloat16* a,
                                const Bfloat16* b, const Tile<float>& s) {
   alignas(64) float room[strip * strip];
-  const bool whole = rows == strip && columns == strip && s.alpha == 1;
-  const bool begin_with_added = whole && s.beta == 1;
-  XGRAD_BARRIER;
+  const bool whole = rows == strip && columns == strip,
+             begin_with_added = s.alpha == 1 && s.beta == 1;
   if (begin_with_added) {
-    const std::size_t distance = s.added_row * sizeof(float);
-    const float* const below = s.added + edge * s.added_row;
-    _tile_loadd(0, s.added, distance);
-    _tile_loadd(1, s.added + edge, distance);
-    _tile_loadd(2, below, distance);
-    _tile_loadd(3, below + edge, distance);
+    if (!whole)
+      for (std::size_t i = 0; i < rows; ++i)
+        std::copy_n(s.added + i * s.added_row, columns, room + i * strip);
+    const float* const from = whole ? s.added : room;
+    const std::size_t row = whole ? s.added_row : strip, distance = row * sizeof(float);
+    XGRAD_BARRIER;
+    _tile_loadd(0, from, distance);
+    _tile_loadd(1, from + edge, distance);
+    _tile_loadd(2, from + edge * row, distance);
+    _tile_loadd(3, from + edge * row + edge, distance);
   } else {
+    XGRAD_BARRIER;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   }
   add_products(rows > edge, columns > edge, a, b, s);
-  const bool to_c = whole && (s.beta == 0 || begin_with_added);
+  const bool done = begin_with_added || (s.alpha == 1 && s.beta == 0), to_c = whole && done;
   float* const c = to_c ? s.c : room;
-  const std::size_t ldc = to_c ? s.ldc : strip, distance = ldc * sizeof(float);
+  const std::size_t row = to_c ? s.ldc : strip, distance = row * sizeof(float);
   _tile_stored(0, c, distance);
   _tile_stored(1, c + edge, distance);
-  _tile_stored(2, c + edge * ldc, distance);
-  _tile_stored(3, c + edge * ldc + edge, distance);
+  _tile_stored(2, c + edge * row, distance);
+  _tile_stored(3, c + edge * row + edge, distance);
   XGRAD_BARRIER;
-  if (to_c)
-    return;
-  for (std::size_t i = 0; i < rows; ++i) {
+  for (std::size_t i = 0; i < rows && !to_c; ++i) {
     const float* const x = room + i * strip;
     const float* const added = s.added + i * s.added_row;
     float* const to = s.c + i * s.ldc;
-    for (std::size_t j = 0; j < columns; ++j)
-      to[j] = s.beta == 0 ? x[j] * s.alpha  // what is there may be garbage
-                          : x[j] * s.alpha + added[j] * s.beta;
+    if (done)
+      std::copy_n(x, columns, to);
+    else
+      for (std::size_t j = 0; j < columns; ++j)
+        to[j] = s.beta == 0 ? x[j] * s.alpha  // what is there may be garbage
+                            : x[j] * s.alpha + added[j] * s.beta;
   }
+}
+
+Exponents exponents_of(const float* x, std::size_t n, std::size_t distance) {
+  Range range;
+  for (std::size_t i = 0; i < n; ++i)
+    range.add(_mm512_set1_ps(x[i * distance]));
+  return range.exponents();
 }
 
 }  // namespace
@@ -301,18 +314,36 @@ void multiply_amx(bool transpose_a, bool transpose_b, std::size_t m, std::size_t
                                    s.a + (block + i) * a_row, lda, a + i / strip * size);
     for (std::size_t j = 0; j < n; j += strip)
       for (std::size_t i = 0; i < rows; i += strip) {
-        if (!all_parts_count(of_a[i / strip], of_b[j / strip])) {
-          otherwise(block + i, left(rows, i, strip), j, left(n, j, strip));
-          continue;
-        }
+        const std::size_t height = left(rows, i, strip), width = left(n, j, strip);
+        const Bfloat16 *const of_rows = a + i / strip * size, *const of_columns =
+                                                                  b + j / strip * size;
         Tile<float> t = s;
         t.c += (block + i) * s.ldc + j;
         t.added += (block + i) * s.added_row + j;
         const bool below = i + strip < rows;
         t.ahead = reinterpret_cast<std::uintptr_t>(below ? t.c : s.c + block * s.ldc + j) +
                   (below ? strip * s.ldc : strip) * sizeof(float);
-        multiply_strips(left(rows, i, strip), left(n, j, strip), a + i / strip * size,
-                        b + j / strip * size, t);
+        if (all_parts_count(of_a[i / strip], of_b[j / strip])) {
+          multiply_strips(height, width, of_rows, of_columns, t);
+          continue;
+        }
+        // Both ways: each row and column decides for itself, so that no element's last bits depend
+        // on rows and columns beside its own.
+        alignas(64) float room[strip * strip];
+        float* const c = std::exchange(t.c, room);
+        t.ldc = strip;
+        multiply_strips(height, width, of_rows, of_columns, t);
+        otherwise(block + i, height, j, width);
+        std::array<Exponents, strip> of_column;
+        for (std::size_t q = 0; q < width; ++q)
+          of_column[q] = exponents_of(s.b + (j + q) * b_column, s.k, transpose_b ? 1 : ldb);
+        for (std::size_t p = 0; p < height; ++p) {
+          const Exponents of_row =
+              exponents_of(s.a + (block + i + p) * a_row, s.k, transpose_a ? lda : 1);
+          for (std::size_t q = 0; q < width; ++q)
+            if (all_parts_count(of_row, of_column[q]))
+              c[p * s.ldc + q] = room[p * strip + q];
+        }
       }
   }
 }

@@ -19,9 +19,9 @@ bool has_amx();
 /// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).  The
 /// result is as close as that of float32's own multiplication, but what is below 2^-126 becomes 0.
 ///
-/// Blocks of c whose operands have infinity, NaN, or numbers so small or large that a part would be
-/// lost are left to otherwise(first row, rows, first column, columns).  They begin at multiples of
-/// 32, so a piece of c that does too has the same bits as in the whole.
+/// Elements whose row of a or column of b has infinity, NaN, or numbers so small or large that a
+/// part would be lost are computed by otherwise(first row, rows, first column, columns), which is
+/// called for a block around them.  So an element's bits depend on its row and its column alone.
 void multiply_amx(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n,
                   const Tile<float>& s, std::size_t lda, std::size_t ldb,
                   FunctionRef<std::size_t, std::size_t, std::size_t, std::size_t> otherwise);

@@ -218,6 +218,50 @@ TEST_CASE("gemm is as exact as float32 allows", "[gemm]") {
   }
 }
 
+// A model's item must not see its neighbours, not even in the last bit.
+TEST_CASE("an element of gemm depends on its row and its column alone", "[gemm]") {
+  const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
+  const float beta = GENERATE(0.0F, 1.0F, 0.5F);
+  const Product p{transpose_a, transpose_b, 75, 101, 170};
+  const auto a = numbers<float>((transpose_a ? p.k : p.m) * p.lda(), 1),
+             b = numbers<float>((transpose_b ? p.n : p.k) * p.ldb(), 2);
+  const auto before = numbers<float>(p.m * p.ldc(), 3);
+  const auto product = [&](const std::vector<float>& x, const std::vector<float>& y) {
+    auto c = before;
+    kernels::gemm<float>(transpose_a, transpose_b, p.m, p.n, p.k, 1, x.data(), p.lda(), y.data(),
+                         p.ldb(), beta, c.data(), p.ldc());
+    return c;
+  };
+  const auto usual = product(a, b);
+  constexpr std::size_t row = 37, column = 64;
+  for (const float other : {1e-38F, 1e38F, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    INFO(other << ", beta " << beta << ", transposes " << transpose_a << transpose_b);
+    auto x = a, y = b;
+    x[transpose_a ? 160 * p.lda() + row : row * p.lda() + 160] = other;
+    y[transpose_b ? column * p.ldb() + 3 : 3 * p.ldb() + column] = other;
+    const auto c = product(x, y);
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < p.m; ++i)
+      for (std::size_t j = 0; j < p.n; ++j)
+        if (i != row && j != column)
+          changed += c[i * p.ldc() + j] == usual[i * p.ldc() + j] ? 0 : 1;
+    CHECK(changed == 0);
+  }
+  // Rows and columns from 5 on, in other tiles.
+  auto c = before;
+  constexpr std::size_t on = 5;
+  kernels::gemm<float>(transpose_a, transpose_b, p.m - on, p.n - on, p.k, 1,
+                       a.data() + on * (transpose_a ? 1 : p.lda()), p.lda(),
+                       b.data() + on * (transpose_b ? p.ldb() : 1), p.ldb(), beta,
+                       c.data() + on * (p.ldc() + 1), p.ldc());
+  std::size_t changed = 0;
+  for (std::size_t i = on; i < p.m; ++i)
+    for (std::size_t j = on; j < p.n; ++j)
+      changed += c[i * p.ldc() + j] == usual[i * p.ldc() + j] ? 0 : 1;
+  CHECK(changed == 0);
+}
+
 TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
   for (const auto& [m, n, k] : std::vector<std::array<std::size_t, 3>>{{768, 130, 64},
                                                                        {65, 770, 64},
