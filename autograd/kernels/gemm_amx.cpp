@@ -271,12 +271,23 @@ XGRAD_AMX void multiply_strips(std::size_t rows, std::size_t columns, const Bflo
   }
 }
 
-Exponents exponents_of(const float* x, std::size_t n, std::size_t distance) {
-  Range range;
-  for (std::size_t i = 0; i < n; ++i)
-    range.add(_mm512_set1_ps(x[i * distance]));
-  return range.exponents();
-}
+// What a strip holds.
+struct Strip {
+  Exponents all;
+  bool looked = false;
+  std::array<Exponents, strip> of_edge;  // of each row of a or column of b, once looked
+
+  void look(const float* x, std::size_t edges, std::size_t k, std::size_t across,
+            std::size_t along) {
+    for (std::size_t i = 0; i < edges && !looked; ++i) {
+      Range range;
+      for (std::size_t p = 0; p < k; ++p)
+        range.add(_mm512_set1_ps(x[i * across + p * along]));
+      of_edge[i] = range.exponents();
+    }
+    looked = true;
+  }
+};
 
 }  // namespace
 
@@ -295,55 +306,53 @@ void multiply_amx(bool transpose_a, bool transpose_b, std::size_t m, std::size_t
                   const Tile<float>& s, std::size_t lda, std::size_t ldb,
                   FunctionRef<std::size_t, std::size_t, std::size_t, std::size_t> otherwise) {
   thread_local std::vector<Bfloat16, Allocator<Bfloat16>> memory;
-  const std::size_t a_row = transpose_a ? 1 : lda, b_column = transpose_b ? ldb : 1;
+  const std::size_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1,
+                    b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;
   const std::size_t size = (s.k + terms - 1) / terms * step_size;  // of a strip
   const std::size_t strips = (n + strip - 1) / strip + block_rows / strip;
   if (memory.size() < strips * size)
     memory.resize(strips * size);
   Bfloat16 *const a = memory.data(), *const b = a + block_rows / strip * size;
-  std::array<Exponents, block_rows / strip> of_a;
-  std::array<Exponents, amx_columns / strip> of_b;
+  std::array<Strip, amx_columns / strip> strips_of_b;
   for (std::size_t j = 0; j < n; j += strip)
-    of_b[j / strip] = pack<false>(transpose_b, left(n, j, strip), s.k, s.b + j * b_column, ldb,
-                                  b + j / strip * size);
+    strips_of_b[j / strip].all = pack<false>(transpose_b, left(n, j, strip), s.k,
+                                             s.b + j * b_column, ldb, b + j / strip * size);
   const Tiles tiles;
   for (std::size_t block = 0; block < m; block += block_rows) {
     const std::size_t rows = left(m, block, block_rows);
+    std::array<Strip, block_rows / strip> strips_of_a;
     for (std::size_t i = 0; i < rows; i += strip)
-      of_a[i / strip] = pack<true>(transpose_a, left(rows, i, strip), s.k,
-                                   s.a + (block + i) * a_row, lda, a + i / strip * size);
+      strips_of_a[i / strip].all = pack<true>(transpose_a, left(rows, i, strip), s.k,
+                                              s.a + (block + i) * a_row, lda, a + i / strip * size);
     for (std::size_t j = 0; j < n; j += strip)
       for (std::size_t i = 0; i < rows; i += strip) {
         const std::size_t height = left(rows, i, strip), width = left(n, j, strip);
-        const Bfloat16 *const of_rows = a + i / strip * size, *const of_columns =
-                                                                  b + j / strip * size;
+        const Bfloat16* const packed_a = a + i / strip * size;
+        const Bfloat16* const packed_b = b + j / strip * size;
+        Strip &of_a = strips_of_a[i / strip], &of_b = strips_of_b[j / strip];
         Tile<float> t = s;
         t.c += (block + i) * s.ldc + j;
         t.added += (block + i) * s.added_row + j;
         const bool below = i + strip < rows;
         t.ahead = reinterpret_cast<std::uintptr_t>(below ? t.c : s.c + block * s.ldc + j) +
                   (below ? strip * s.ldc : strip) * sizeof(float);
-        if (all_parts_count(of_a[i / strip], of_b[j / strip])) {
-          multiply_strips(height, width, of_rows, of_columns, t);
+        if (all_parts_count(of_a.all, of_b.all)) {
+          multiply_strips(height, width, packed_a, packed_b, t);
           continue;
         }
-        // Both ways: each row and column decides for itself, so that no element's last bits depend
-        // on rows and columns beside its own.
+        // Both ways, and each row and column decides for itself: no element's last bits depend on
+        // rows and columns beside its own.
         alignas(64) float room[strip * strip];
         float* const c = std::exchange(t.c, room);
         t.ldc = strip;
-        multiply_strips(height, width, of_rows, of_columns, t);
+        multiply_strips(height, width, packed_a, packed_b, t);
         otherwise(block + i, height, j, width);
-        std::array<Exponents, strip> of_column;
-        for (std::size_t q = 0; q < width; ++q)
-          of_column[q] = exponents_of(s.b + (j + q) * b_column, s.k, transpose_b ? 1 : ldb);
-        for (std::size_t p = 0; p < height; ++p) {
-          const Exponents of_row =
-              exponents_of(s.a + (block + i + p) * a_row, s.k, transpose_a ? lda : 1);
+        of_a.look(s.a + (block + i) * a_row, height, s.k, a_row, a_column);
+        of_b.look(s.b + j * b_column, width, s.k, b_column, b_row);
+        for (std::size_t p = 0; p < height; ++p)
           for (std::size_t q = 0; q < width; ++q)
-            if (all_parts_count(of_row, of_column[q]))
+            if (all_parts_count(of_a.of_edge[p], of_b.of_edge[q]))
               c[p * s.ldc + q] = room[p * strip + q];
-        }
       }
   }
 }
