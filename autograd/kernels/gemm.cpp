@@ -143,10 +143,9 @@ template <class T>
 void multiply(bool amx, bool transpose_a, bool transpose_b, std::size_t m, std::size_t n,
               std::size_t k, T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb,
               T beta, T* c, std::size_t ldc, const T* bias) {
-  const std::size_t most_columns = amx ? amx_columns : block_columns,
-                    most_terms = amx ? amx_depth : block_depth;
-  const std::size_t blocks = std::max<std::size_t>(1, (k + most_terms - 1) / most_terms);
-  const std::size_t depth = std::max<std::size_t>(1, (k + blocks - 1) / blocks);
+  const std::size_t most_columns = amx ? amx_columns : block_columns;
+  const std::size_t blocks = std::max<std::size_t>(1, (k + block_depth - 1) / block_depth);
+  const std::size_t depth = amx ? amx_depth : std::max<std::size_t>(1, (k + blocks - 1) / blocks);
   for (std::size_t j = 0; j < n; j += most_columns)
     for (std::size_t p = 0; p < k || p == 0; p += depth) {
       Tile<T> s{};
