@@ -20,6 +20,7 @@ void set_num_threads(std::size_t n);
 
 /// Calls task(0) ... task(n - 1), each once, on this and other threads, and returns when all are
 /// done.  The first exception is thrown on.  What ops do within a task runs on the task's thread.
+/// A child forked within a task is to end there: the threads that it would wait for are not in it.
 void on_threads(std::size_t n, const std::function<void(std::size_t)>& task);
 
 /// xsimd's name of the instructions that the loaded kernels use: "sse2", "fma3+avx2", "avx512bw",

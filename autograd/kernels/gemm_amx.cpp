@@ -44,10 +44,13 @@ struct Parts {
   explicit Parts(__m512 x) {
     const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000)),
                   half = _mm512_set1_epi32(0x8000);
-    part[0] = _mm512_castps_si512(x);
-    const __m512 rest = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(part[0], upper)));
-    // Rounded to nearest: then what is left has either sign, and errors do not add up.
-    part[1] = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
+    // To nearest: then what is left is half as large and has either sign, so errors do not add up.
+    const auto round = [&](__m512 y) {
+      return _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(y), half), upper);
+    };
+    part[0] = round(x);
+    const __m512 rest = _mm512_sub_ps(x, _mm512_castsi512_ps(part[0]));
+    part[1] = round(rest);
     part[2] = _mm512_castps_si512(_mm512_sub_ps(rest, _mm512_castsi512_ps(part[1])));
   }
 };
@@ -174,7 +177,8 @@ class Tiles {
 };
 
 // Tiles 0 to 3, two beside each other, += strip a times strip b, of which tiles 4 and 5, 6 and 7
-// hold a part.  From one product of parts to the next only one of the two changes.
+// hold a part.  From one product of parts to the next only one of the two changes, and the largest
+// is the last.
 XGRAD_AMX void add_products(bool two_rows, bool two_columns, const Bfloat16* a, const Bfloat16* b,
                             const Tile<float>& s) {
   const auto load_a = [&](std::size_t part) XGRAD_AMX {
@@ -210,14 +214,14 @@ XGRAD_AMX void add_products(bool two_rows, bool two_columns, const Bfloat16* a, 
     load_b(0);
     add();
     fetch();
+    load_a(1);
+    add();
+    load_b(1);
+    add();
+    fetch();
     load_a(0);
     add();
     load_b(2);
-    add();
-    fetch();
-    load_b(1);
-    add();
-    load_a(1);
     add();
     fetch();
     load_b(0);
@@ -225,32 +229,18 @@ XGRAD_AMX void add_products(bool two_rows, bool two_columns, const Bfloat16* a, 
   }
 }
 
-// c = a b * alpha + added * beta for strips of so many rows and columns.
+// c = a b * alpha + added * beta for strips of so many rows and columns.  Sums begin with 0, not
+// with c: in a long one, of many such pieces, each term would be rounded as c is.
 XGRAD_AMX void multiply_strips(std::size_t rows, std::size_t columns, const Bfloat16* a,
                                const Bfloat16* b, const Tile<float>& s) {
   alignas(64) float room[strip * strip];
-  const bool whole = rows == strip && columns == strip,
-             begin_with_added = s.alpha == 1 && s.beta == 1;
-  if (begin_with_added) {
-    if (!whole)
-      for (std::size_t i = 0; i < rows; ++i)
-        std::copy_n(s.added + i * s.added_row, columns, room + i * strip);
-    const float* const from = whole ? s.added : room;
-    const std::size_t row = whole ? s.added_row : strip, distance = row * sizeof(float);
-    XGRAD_BARRIER;
-    _tile_loadd(0, from, distance);
-    _tile_loadd(1, from + edge, distance);
-    _tile_loadd(2, from + edge * row, distance);
-    _tile_loadd(3, from + edge * row + edge, distance);
-  } else {
-    XGRAD_BARRIER;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
+  XGRAD_BARRIER;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
   add_products(rows > edge, columns > edge, a, b, s);
-  const bool done = begin_with_added || (s.alpha == 1 && s.beta == 0), to_c = whole && done;
+  const bool to_c = rows == strip && columns == strip && s.alpha == 1 && s.beta == 0;
   float* const c = to_c ? s.c : room;
   const std::size_t row = to_c ? s.ldc : strip, distance = row * sizeof(float);
   _tile_stored(0, c, distance);
@@ -262,12 +252,9 @@ XGRAD_AMX void multiply_strips(std::size_t rows, std::size_t columns, const Bflo
     const float* const x = room + i * strip;
     const float* const added = s.added + i * s.added_row;
     float* const to = s.c + i * s.ldc;
-    if (done)
-      std::copy_n(x, columns, to);
-    else
-      for (std::size_t j = 0; j < columns; ++j)
-        to[j] = s.beta == 0 ? x[j] * s.alpha  // what is there may be garbage
-                            : x[j] * s.alpha + added[j] * s.beta;
+    for (std::size_t j = 0; j < columns; ++j)
+      to[j] = s.beta == 0 ? x[j] * s.alpha  // what is there may be garbage
+                          : x[j] * s.alpha + added[j] * s.beta;
   }
 }
 

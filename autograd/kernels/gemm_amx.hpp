@@ -10,12 +10,13 @@ namespace xgrad::kernels {
 /// The most columns of b and terms of each sum that multiply_amx() takes.
 inline constexpr std::size_t amx_columns = 512, amx_depth = 128;
 
-/// Whether the processor has AMX, and the system lets this process use it (Linux 5.16 and newer).
+/// Whether the processor has AMX, and the system lets this process use it: Linux 5.16 and newer, if
+/// no thread has a signal stack (sigaltstack) too small for AMX's registers.  Asked once.
 bool has_amx();
 
 /// c (m, n) = op(a) op(b) * alpha + added * beta.  A float32 is the sum of three bfloat16, x = x0 +
 /// x1 + x2, each about 2^-8 of the one before, and x y = x0 y0 + x0 y1 + x1 y0 + x0 y2 + x1 y1 + x2
-/// y0 to 2^-23; these products are exact, and summed in float32 (Henry, Tang, Heinecke, "Leveraging
+/// y0 to 2^-24; these products are exact, and summed in float32 (Henry, Tang, Heinecke, "Leveraging
 /// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).  The
 /// result is as close as that of float32's own multiplication, but what is below 2^-126 becomes 0.
 ///
