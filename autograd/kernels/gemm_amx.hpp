@@ -17,8 +17,8 @@ bool has_amx();
 /// c (m, n) = op(a) op(b) * alpha + added * beta.  A float32 is the sum of three bfloat16, x = x0 +
 /// x1 + x2, each about 2^-8 of the one before, and x y = x0 y0 + x0 y1 + x1 y0 + x0 y2 + x1 y1 + x2
 /// y0 to 2^-24; these products are exact, and summed in float32 (Henry, Tang, Heinecke, "Leveraging
-/// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).  The
-/// result is as close as that of float32's own multiplication, but what is below 2^-126 becomes 0.
+/// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019).  A sum
+/// is as close as a plain one in float32, of one term to 2^-23; what is below 2^-126 becomes 0.
 ///
 /// Elements whose row of a or column of b has infinity, NaN, or numbers so small or large that a
 /// part would be lost are computed by otherwise(first row, rows, first column, columns), which is
