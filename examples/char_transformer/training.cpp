@@ -55,32 +55,38 @@ Training::Training(const Recipe& recipe, const Source& source, const World& worl
 
 std::optional<double> Training::measure(std::uint64_t seed,
                                         const std::function<bool()>& stop) const {
-  // Milliseconds: of parts of batches, and of two whole ones, so that training soon begins.
-  constexpr double enough = 500, enough_of_whole = 30;
+  // Milliseconds: for less than two rounds, and for more, so that training soon begins.
+  constexpr double enough = 500, enough_of_rounds = 30;
   const Generator before = xgrad::default_generator();
   Generator generator(seed);
-  // A row for each thread keeps all of them busy; more rows if there is time for them.
-  std::size_t rows = std::min(recipe_.batch_size, xgrad::num_threads());
+  // The shards that all threads have at a time.  Where each has as many, all rounds take as long.
+  const std::size_t threads = xgrad::num_threads();
+  const std::size_t shards = xgrad::parallel::shard_count(recipe_.batch_size, recipe_.shards);
+  const std::size_t rounds = shards % threads == 0 ? shards / threads : 1;
+  const std::size_t round = recipe_.batch_size / rounds;
+  // All rows at once if that surely is quick, each weight being used for 6 operations a character;
+  // else a row for each thread, and more as there is time for them.
+  const std::size_t uses = xgrad::nn::num_parameters(model_) * round * recipe_.block_size;
+  std::size_t rows = uses < 500'000'000 ? round : std::min(round, threads);
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
   int whole = 0;
   // The first is slower than all that follow.
-  for (int i = 0; i < 20 && spent < (whole < 2 ? enough : enough_of_whole) && !stop(); ++i) {
+  for (int i = 0; i < 20 && spent < (whole < 2 ? enough : enough_of_rounds) && !stop(); ++i) {
     const auto begin = Clock::now();
-    const auto [x, y] =
-        xgrad::data::random_batch(source_.ids.train, recipe_.block_size, rows, generator);
     xgrad::parallel::backward(
-        [&](const Indices& inputs, const Indices& targets) { return model_.loss(inputs, targets); },
-        x, y);
+        rows,
+        loss_of(xgrad::data::random_starts(source_.ids.train, recipe_.block_size, rows, generator)),
+        shards / rounds);
     for (Tensor p : parameters_)
       p.zero_grad();
     const double ms = milliseconds_since(begin);
     best = std::min(best, ms / static_cast<double>(rows));
     spent += ms;
-    whole += rows == recipe_.batch_size ? 1 : 0;
+    whole += rows == round ? 1 : 0;
     const auto times =
         static_cast<std::size_t>(std::max(1.0, (enough - spent) / std::max(ms, 1e-3)));
-    rows = std::min(recipe_.batch_size, rows * times);
+    rows = std::min(round, rows * times);
   }
   xgrad::default_generator() = before;
   if (spent == 0)
@@ -88,15 +94,22 @@ std::optional<double> Training::measure(std::uint64_t seed,
   return best / static_cast<double>(recipe_.block_size);
 }
 
-/// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
-double Training::add_gradients_of_batch() {
-  const std::vector<std::size_t> starts = xgrad::data::random_starts(
-      source_.ids.train, recipe_.block_size, recipe_.batch_size, xgrad::default_generator());
-  const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
-  return ranks_.backward(starts.size(), [&](std::size_t begin, std::size_t end) {
+/// The mean loss of some of the blocks that begin there.
+xgrad::parallel::ShardLoss Training::loss_of(std::vector<std::size_t> starts) const {
+  return [this, starts = std::move(starts)](std::size_t begin, std::size_t end) {
     const auto [x, y] = xgrad::data::blocks_at(source_.ids.train, recipe_.block_size,
                                                std::span(starts).subspan(begin, end - begin));
-    const Tensor mean = model_.loss(x, y);
+    return model_.loss(x, y);
+  };
+}
+
+/// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
+double Training::add_gradients_of_batch() {
+  const auto loss = loss_of(xgrad::data::random_starts(
+      source_.ids.train, recipe_.block_size, recipe_.batch_size, xgrad::default_generator()));
+  const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
+  return ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
+    const Tensor mean = loss(begin, end);
     return n == 1 ? mean : mean / n;
   });
 }

@@ -41,8 +41,9 @@ class Training {
   StepRecord make_step(std::size_t step);
 
   /// The time that the gradient of a character takes this rank alone, in milliseconds: measured on
-  /// random batches that go nowhere, two whole ones or as much of one as half a second allows. What
-  /// the training draws and holds is as if this had not been called.  No value if stopped.
+  /// random rows that go nowhere, twice as many as all threads have at a time in a step, or as many
+  /// as half a second allows.  What the training draws and holds is as if this had not been called.
+  /// No value if stopped.
   std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
 
   std::size_t tokens_per_step() const {
@@ -55,6 +56,7 @@ class Training {
 
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
+  xgrad::parallel::ShardLoss loss_of(std::vector<std::size_t> starts) const;
   double add_gradients_of_batch();
   double add_gradients();
 
