@@ -24,13 +24,12 @@ static bool is_sole_owner(const std::shared_ptr<Tensor::Impl>& x) {
 
 bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
 
-Tensor with_own_handle(Tensor x) {
+void take_own_handle(Tensor& x) {
   if (!x.defined())
-    return x;
+    return;
   const auto& [value, node, grad, frozen] = x.impl();
-  if (is_only_handle(x.handle()) && node == nullptr && grad == nullptr && frozen == nullptr)
-    return x;
-  return {value, node};
+  if (!is_only_handle(x.handle()) || node != nullptr || grad != nullptr || frozen != nullptr)
+    x = {value, node};
 }
 
 void accumulate(Tensor& sum, Tensor gradient) {
@@ -42,7 +41,7 @@ void accumulate(Tensor& sum, Tensor gradient) {
   else if (gradient.requires_grad() && !graph)
     sum = gradient.detach();
   else
-    sum = with_own_handle(std::move(gradient));
+    take_own_handle(sum = std::move(gradient));
 }
 
 void accumulate_grads(

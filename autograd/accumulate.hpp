@@ -11,9 +11,13 @@ namespace xgrad {
 /// Whether nobody else holds this Tensor, its value or its memory, so that nobody sees them change.
 bool is_sole_owner(const Tensor& x);
 
-/// The same value and place in the graph, and nothing else that x may have (a grad(), a leaf's
-/// node), under a handle that is nobody else's: through it nobody changes what he was shown.
-Tensor with_own_handle(Tensor x);
+/// Makes x the same value and place in the graph, and nothing else that it may have (a grad(), a
+/// leaf's node), under a handle that is nobody else's: through it nobody changes what he was shown.
+void take_own_handle(Tensor& x);
+inline Tensor with_own_handle(Tensor x) {
+  take_own_handle(x);
+  return x;
+}
 
 /// sum += gradient: in place if the sum has no other owner, and as an op of the graph where graphs
 /// are recorded.  A sum that is undefined so far becomes the gradient, under a handle of its own.

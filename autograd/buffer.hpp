@@ -98,7 +98,11 @@ struct Value {
   Value(Array<T>&& array)
       : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {
     if (memory == nullptr && array.size_ <= array.most_few) {  // as Array::is_few() before the move
-      std::memcpy(few_.data(), array.few_.data(), few_bytes);
+      // One element alone was just written, and a load of all would wait until it is in the cache.
+      if (array.size_ == 1)
+        std::memcpy(few_.data(), array.few_.data(), sizeof(T));
+      else
+        std::memcpy(few_.data(), array.few_.data(), few_bytes);
       memory = std::shared_ptr<void>(std::shared_ptr<void>(), few_.data());
     }
   }

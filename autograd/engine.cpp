@@ -65,7 +65,7 @@ class Sink::Run {
           node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
-      gradient = with_own_handle(std::move(gradient));  // who was shown it may keep and change it
+      take_own_handle(gradient);  // who was shown it may keep and change it
       deliver(*node, gradient);
       if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));

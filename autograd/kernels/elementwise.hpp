@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 #include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
@@ -99,10 +100,10 @@ void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, 
   if (size == 0)
     return;
   if (size == 1) {  // nothing to broadcast or to cut
-    std::array<const T*, N> in;
-    for (std::size_t k = 0; k < N; ++k)
-      in[k] = operands[k].data;
-    map_row<T, N>(out, in, {}, 1, f);
+    alignas(64) T lanes[simd::Batch<T>::size];
+    std::apply([&](const auto&... o) { f(simd::Batch<T>(*o.data)...).store_aligned(lanes); },
+               operands);
+    *out = lanes[0];
     return;
   }
   std::array<const Shape*, N> shapes;
