@@ -369,10 +369,8 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
     return step.loss();
   }
   Part part;
-  together(*world_, [&] {
-    part = run(0, 0, rows, 1);
-    accumulate_grads(part.gradients, false);
-  });
+  together(*world_, [&] { part = run(0, 0, rows, 1); });
+  together(*world_, [&] { accumulate_grads(part.gradients, false); });
   return detail::total({part.loss}, part.dtype);
 }
 

@@ -87,6 +87,14 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]"
       Tensor(v).zero_grad();
     }
   }
+  const auto draws = [&](const Tensor& rows) {  // so the batch stays whole
+    const Tensor noise = rand({4});
+    if (rows.numel() == x.numel() && ranks.rank() + 1 == ranks.size())
+      throw std::runtime_error("the last rank");
+    return (w * noise).sum();
+  };
+  CHECK_THAT(said_by([&] { ranks.backward(draws, x); }), EndsWith("the last rank"));
+  CHECK_FALSE(w.grad().defined());
 }
 
 TEST_CASE("a leaf that is no parameter is refused on all ranks", "[.mpi]") {
