@@ -65,9 +65,9 @@ std::optional<double> Training::measure(std::uint64_t seed,
   const std::size_t rounds = shards % threads == 0 ? shards / threads : 1;
   const std::size_t round = recipe_.batch_size / rounds;
   // All rows at once if that surely is quick, each weight being used for 6 operations a character;
-  // else a row for each thread, and more as there is time for them.
+  // else a row for each shard, and more as there is time for them.
   const std::size_t uses = xgrad::nn::num_parameters(model_) * round * recipe_.block_size;
-  std::size_t rows = uses < 500'000'000 ? round : std::min(round, threads);
+  std::size_t rows = uses < 500'000'000 ? round : shards / rounds;
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
   int whole = 0;
