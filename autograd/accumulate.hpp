@@ -14,6 +14,7 @@ bool is_sole_owner(const Tensor& x);
 /// Makes x the same value and place in the graph, and nothing else that it may have (a grad(), a
 /// leaf's node), under a handle that is nobody else's: through it nobody changes what he was shown.
 void take_own_handle(Tensor& x);
+/// A copy made so.
 inline Tensor with_own_handle(Tensor x) {
   take_own_handle(x);
   return x;

@@ -100,10 +100,7 @@ void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, 
   if (size == 0)
     return;
   if (size == 1) {  // nothing to broadcast or to cut
-    alignas(64) T lanes[simd::Batch<T>::size];
-    std::apply([&](const auto&... o) { f(simd::Batch<T>(*o.data)...).store_aligned(lanes); },
-               operands);
-    *out = lanes[0];
+    std::apply([&](const auto&... o) { *out = f(simd::Batch<T>(*o.data)...).get(0); }, operands);
     return;
   }
   std::array<const Shape*, N> shapes;
