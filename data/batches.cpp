@@ -3,7 +3,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/batches.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 namespace {
 
 void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
@@ -74,4 +74,4 @@ Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first, st
   return blocks_at(data, block_size, starts);
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -9,7 +9,7 @@
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/data/ids.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// A text in two parts, the later one kept from training.
 struct Split {
@@ -47,4 +47,4 @@ std::size_t block_count(const Ids& data, std::size_t block_size,
 Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first,
                   std::size_t count = 64, std::string_view part = "validation");
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

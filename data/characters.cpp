@@ -8,7 +8,7 @@
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 namespace {
 
 constexpr std::size_t code_points = 0x110000;
@@ -122,4 +122,4 @@ Ids Encoder::finish(const Characters& characters) && {
   return std::move(ids_).finish();
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -6,7 +6,7 @@
 #include <vector>
 #include <xgrad/data/ids.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// Distinct characters, sorted by code point; a character's id is its place.  The same ids as
 /// nanoGPT's sorted(set(text)).
@@ -65,4 +65,4 @@ class Encoder {
   GrowingIds ids_;
 };
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

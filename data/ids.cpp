@@ -9,7 +9,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/ids.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 namespace {
 
 /// Calls f.operator()<T>() with the type of so many bytes.
@@ -147,4 +147,4 @@ Ids GrowingIds::finish() && {
   return {owner, size_, itemsize_};
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// Ids from 0 to 2^32 - 1, in one, two or four bytes each, whichever the largest needs: a text of
 /// 2 GB with up to 256 characters takes 2 GB.  Copies and parts share that memory; it never
@@ -69,4 +69,4 @@ class GrowingIds {
   std::size_t bytes_ = 0, size_ = 0, itemsize_ = 1;
 };
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

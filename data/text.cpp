@@ -9,7 +9,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 namespace {
 
 constexpr char32_t byte_order_mark = 0xFEFF;
@@ -112,4 +112,4 @@ std::string encode_utf8(std::u32string_view text) {
   return bytes;
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

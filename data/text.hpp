@@ -7,7 +7,7 @@
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/ids.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// A text as ids, and what they stand for.
 struct Text {
@@ -32,4 +32,4 @@ std::u32string decode_utf8(std::string_view bytes, std::string_view what);
 /// above U+10FFFF).
 std::string encode_utf8(std::u32string_view text);
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -10,20 +10,20 @@
 namespace fuzz {
 namespace {
 
-namespace data = xgrad::data;
+namespace text = xgrad::text;
 
 void run(std::string_view bytes) {
   const bool bad = refused<xgrad::ValueError>([&] {
-    const std::u32string decoded = data::decode_utf8(bytes, "the input");
-    demand(data::encode_utf8(decoded) == bytes, "UTF-8 there and back differs");
-    const data::Characters characters = data::Characters::of(decoded);
+    const std::u32string decoded = text::decode_utf8(bytes, "the input");
+    demand(text::encode_utf8(decoded) == bytes, "UTF-8 there and back differs");
+    const text::Characters characters = text::Characters::of(decoded);
     demand(characters.decode(characters.encode(decoded)) == bytes, "ids there and back differ");
-    demand(data::Characters::from_list(characters.list()) == characters, "the list differs");
+    demand(text::Characters::from_list(characters.list()) == characters, "the list differs");
     refused<xgrad::ValueError>(
-        [&] { demand(data::Characters::from_list(decoded).list() == decoded, "a list changes"); });
+        [&] { demand(text::Characters::from_list(decoded).list() == decoded, "a list changes"); });
   });
   refused<xgrad::FileError>([&] {
-    const auto [characters, ids] = data::read_text(file_with(bytes));
+    const auto [characters, ids] = text::read_text(file_with(bytes));
     demand(!bad, "a text is read that is not UTF-8");
     const std::string read = characters.decode(ids);
     demand(!read.empty() && read.find('\r') == std::string::npos, "a text with \\r, or none");

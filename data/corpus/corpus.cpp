@@ -3,7 +3,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 double EmbeddedCorpus::mean_nll(std::size_t begin, std::size_t end) const {
   check<ValueError>(begin < end && end <= nll.size(),
@@ -35,4 +35,4 @@ EmbeddedCorpus names_corpus(std::size_t characters, std::uint64_t seed) {
   return grow("names_corpus", names_grammar(), characters, seed);
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -6,7 +6,7 @@
 #include <vector>
 #include <xgrad/data/corpus/grammar.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// A text grown from a probabilistic grammar, with what each character is worth.
 struct EmbeddedCorpus {
@@ -34,4 +34,4 @@ EmbeddedCorpus embedded_corpus(std::size_t characters = 1'000'000, std::uint64_t
 /// longer than 11 letters.  Arguments and exceptions as above.
 EmbeddedCorpus names_corpus(std::size_t characters = 100'000, std::uint64_t seed = 1337);
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -1,6 +1,6 @@
 #include <xgrad/data/corpus/corpus.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 const Grammar& corpus_grammar() {
   // Scenes from the village of Mumbleford, in the notation of grammar.hpp.
@@ -392,4 +392,4 @@ greeting: morning | evening | neighbours | grief | luck | manners | <noun>
   return grammar;
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

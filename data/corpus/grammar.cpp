@@ -6,7 +6,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/corpus/grammar.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 namespace {
 
 struct Rule;
@@ -325,4 +325,4 @@ Sample Grammar::generate(std::size_t characters, const RandomBits& random) const
   return Writer(characters, random).write(rules_->start);
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -33,7 +33,7 @@
 #include <string_view>
 #include <vector>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 /// Where random numbers come from: 32 uniform bits a call.
 using RandomBits = std::function<std::uint32_t()>;
@@ -60,4 +60,4 @@ class Grammar {
   std::shared_ptr<const Rules> rules_;
 };
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -1,6 +1,6 @@
 #include <xgrad/data/corpus/corpus.hpp>
 
-namespace xgrad::data {
+namespace xgrad::text {
 
 const Grammar& names_grammar() {
   // Invented given names, in the notation of grammar.hpp.  They have vowel harmony, as Finnish and
@@ -27,4 +27,4 @@ bright_shut: 2 l\n | lm\n | 3 n\n | nk\n | r\n | 2 s\n | t\n | th\n
   return grammar;
 }
 
-}  // namespace xgrad::data
+}  // namespace xgrad::text

@@ -109,7 +109,7 @@ void describe_losses(const Start& start, const Tell& tell) {
 
 void describe_cost(const Start& start, Training& training, const Tell& tell) {
   const Recipe& recipe = start.options.recipe;
-  const xgrad::data::Split& ids = start.source.ids;
+  const xgrad::text::Split& ids = start.source.ids;
   const double flops = flops_per_token(training.model());
   const Needs needs =
       needs_of(recipe, number((ids.train.size() + ids.validation.size()) * ids.train.itemsize()),

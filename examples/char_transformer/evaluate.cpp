@@ -37,15 +37,15 @@ double mean_loss(const Ranks& ranks, const GPT& model, const xgrad::Indices& x,
 }  // namespace
 
 std::optional<double> validation_loss(const Ranks& ranks, const GPT& model,
-                                      const xgrad::data::Ids& part, const Stop& stop) {
+                                      const xgrad::text::Ids& part, const Stop& stop) {
   const GPT evaluated = without_dropout(model);
   const std::size_t block_size = model.config.block_size;
-  const std::size_t blocks = xgrad::data::block_count(part, block_size);
+  const std::size_t blocks = xgrad::text::block_count(part, block_size);
   double total = 0;
   for (std::size_t done = 0; done < blocks;) {
     if (stop(static_cast<double>(done) / static_cast<double>(blocks)))
       return std::nullopt;
-    const auto [x, y] = xgrad::data::block_batch(part, block_size, done, blocks_at_once);
+    const auto [x, y] = xgrad::text::block_batch(part, block_size, done, blocks_at_once);
     total += mean_loss(ranks, evaluated, x, y) * static_cast<double>(x.size(0));
     done += x.size(0);
   }
@@ -53,7 +53,7 @@ std::optional<double> validation_loss(const Ranks& ranks, const GPT& model,
 }
 
 std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
-                                    const xgrad::data::Ids& part, std::size_t batch_size,
+                                    const xgrad::text::Ids& part, std::size_t batch_size,
                                     std::size_t batches, std::uint64_t seed, const Stop& stop) {
   const GPT evaluated = without_dropout(model);
   xgrad::Generator generator(seed);
@@ -62,13 +62,13 @@ std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
     if (stop(static_cast<double>(i) / static_cast<double>(batches)))
       return std::nullopt;
     const auto [x, y] =
-        xgrad::data::random_batch(part, model.config.block_size, batch_size, generator);
+        xgrad::text::random_batch(part, model.config.block_size, batch_size, generator);
     total += mean_loss(ranks, evaluated, x, y);
   }
   return total / static_cast<double>(batches);
 }
 
-double shown_validation_loss(const Ranks& ranks, const GPT& model, const xgrad::data::Ids& part) {
+double shown_validation_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part) {
   using Clock = std::chrono::steady_clock;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto begin = Clock::now();

@@ -23,18 +23,18 @@ using Ranks = xgrad::parallel::DataParallel;
 
 /// The mean loss over all non-overlapping blocks of a part; no value if stopped.
 std::optional<double> validation_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                      const xgrad::data::Ids& part, const Stop& stop);
+                                      const xgrad::text::Ids& part, const Stop& stop);
 
 /// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
 /// of its own; no value if stopped.
 std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                    const xgrad::data::Ids& part, std::size_t batch_size,
+                                    const xgrad::text::Ids& part, std::size_t batch_size,
                                     std::size_t batches, std::uint64_t seed, const Stop& stop);
 
 /// Whole-split losses with a line on standard error that shows how far it is, if that is a
 /// terminal.
 double shown_validation_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                             const xgrad::data::Ids& part);
+                             const xgrad::text::Ids& part);
 
 /// Prints "val_loss X (perplexity Y)", and where it is known how far that is from the best
 /// possible.

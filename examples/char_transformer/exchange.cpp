@@ -22,9 +22,9 @@ namespace {
 
 using xgrad::FileError;
 using xgrad::Shape;
-using xgrad::data::Characters;
 using xgrad::io::Json;
 using xgrad::io::SafetensorsFile;
+using xgrad::text::Characters;
 
 constexpr std::string_view layer_prefix = "transformer.h.";
 
@@ -88,14 +88,14 @@ Json config_of(const SafetensorsFile& file) {
 /// The characters of a text, or those that the file's metadata lists.
 Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   if (!data.empty())
-    return xgrad::data::read_text(data).characters;
+    return xgrad::text::read_text(data).characters;
   const auto found = file.metadata().find("characters");
   if (found == file.metadata().end())
     throw FileError(
         fmt::format("{}: its metadata has no 'characters'; --data FILE says which text's they are",
                     file.path()));
   try {
-    return Characters::from_list(xgrad::data::decode_utf8(found->second, "characters"));
+    return Characters::from_list(xgrad::text::decode_utf8(found->second, "characters"));
   } catch (const xgrad::ValueError& error) {
     throw FileError(fmt::format("{}: the metadata's 'characters': {}", file.path(), error.what()));
   }
@@ -117,7 +117,7 @@ void export_model(const ExportOptions& options) {
     file.tensors.emplace(name, x);
   file.metadata = {{"format", "pt"},
                    {"config", xgrad::io::format_json(notes.config)},
-                   {"characters", xgrad::data::encode_utf8(notes.characters.list())}};
+                   {"characters", xgrad::text::encode_utf8(notes.characters.list())}};
   xgrad::io::save_safetensors(options.out, file);
   say(fmt::format("{} tensors are in {}.\n", file.tensors.size(), options.out));
 }

@@ -21,7 +21,7 @@ namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-namespace data = xgrad::data;
+namespace text = xgrad::text;
 using xgrad::FileError;
 using xgrad::ValueError;
 
@@ -73,11 +73,11 @@ Piece piece_of(std::vector<std::int64_t> ids, std::string name) {
   return piece;
 }
 
-Piece read_prompt(const std::string& prompt, const data::Characters& characters,
+Piece read_prompt(const std::string& prompt, const text::Characters& characters,
                   std::size_t block_size) {
   std::vector<std::int64_t> ids;
   try {
-    const data::Ids encoded = characters.encode(data::decode_utf8(prompt, "the text"));
+    const text::Ids encoded = characters.encode(text::decode_utf8(prompt, "the text"));
     ids.resize(encoded.size());
     encoded.copy(0, encoded.size(), ids.data());
   } catch (const ValueError& error) {
@@ -97,7 +97,7 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
   if (options.length && (*options.length < 2 || *options.length > block_size))
     throw ValueError(fmt::format("--length {}: this model takes 2 to {} characters",
                                  *options.length, block_size));
-  data::Ids text;
+  text::Ids text;
   std::string name = options.data;
   if (options.data.empty()) {
     const Source source = open_text("", checkpoint, notes, block_size);
@@ -105,7 +105,7 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
     name = fmt::format("the validation text of {}", source.name);
   } else {
     try {
-      text = data::read_text(options.data, notes.characters).ids;
+      text = text::read_text(options.data, notes.characters).ids;
     } catch (const ValueError& error) {
       throw FileError(fmt::format("{}: {}", options.data, error.what()));
     }
@@ -155,10 +155,10 @@ xgrad::Indices row(const std::vector<std::int64_t>& ids) {
   return xgrad::Indices(std::move(array));
 }
 
-std::vector<std::string> characters_of(const data::Characters& characters) {
+std::vector<std::string> characters_of(const text::Characters& characters) {
   std::vector<std::string> list;
   for (const char32_t c : characters.list())
-    list.push_back(data::encode_utf8({&c, 1}));
+    list.push_back(text::encode_utf8({&c, 1}));
   return list;
 }
 
@@ -173,7 +173,7 @@ void explain(const ExplainOptions& options) {
                                       .max_bytes = std::numeric_limits<std::size_t>::max()};
   std::vector<xgrad::pages::AttentionRun> runs;
   Piece piece;
-  data::Characters characters;
+  text::Characters characters;
   xgrad::nn::GPTConfig config;
   for (const Saved& saved : checkpoints) {
     const TrainedModel trained = load_trained_model(saved.path);

@@ -25,9 +25,9 @@ using xgrad::Indices;
 using xgrad::ValueError;
 
 std::vector<std::int64_t> prompt_ids(const std::string& prompt,
-                                     const xgrad::data::Characters& characters) {
+                                     const xgrad::text::Characters& characters) {
   try {
-    const auto encoded = characters.encode(xgrad::data::decode_utf8(prompt, "the text"));
+    const auto encoded = characters.encode(xgrad::text::decode_utf8(prompt, "the text"));
     std::vector<std::int64_t> ids(encoded.size());
     encoded.copy(0, encoded.size(), ids.data());
     return ids;
@@ -74,7 +74,7 @@ void graph(const GraphOptions& options) {
         fmt::format("--prompt has {} characters; this model takes 2 to {}: of each the "
                     "next one is the target",
                     ids.size(), longest));
-  const std::string text = trained.notes.characters.decode(xgrad::data::Ids(ids));
+  const std::string text = trained.notes.characters.decode(xgrad::text::Ids(ids));
   const auto loss = [&] {
     std::optional<xgrad::Decompose> by_ordinary_ops;
     if (options.decompose)

@@ -61,7 +61,7 @@ Json to_json(const Notes& notes) {
     evaluations.emplace_back("best_loss", e.best->loss);
   }
   return JsonObject{{"config", notes.config},
-                    {"characters", xgrad::data::encode_utf8(notes.characters.list())},
+                    {"characters", xgrad::text::encode_utf8(notes.characters.list())},
                     {"text", notes.text},
                     {"evaluations", std::move(evaluations)}};
 }
@@ -77,7 +77,7 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   Notes notes{.config = *config, .characters = {}};
   try {
     notes.characters =
-        xgrad::data::Characters::from_list(xgrad::data::decode_utf8(*list, "characters"));
+        xgrad::text::Characters::from_list(xgrad::text::decode_utf8(*list, "characters"));
   } catch (const xgrad::ValueError& error) {
     throw FileError(
         fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, error.what()));
@@ -114,7 +114,7 @@ JsonObject to_json(const xgrad::nn::GPTConfig& config) {
           {"bias", config.bias}};
 }
 
-std::string checksum(const xgrad::data::Split& ids) {
+std::string checksum(const xgrad::text::Split& ids) {
   xgrad::io::Checksum sum;
   // 32 bits each, whatever ids are held as.
   std::array<std::uint32_t, 4096> some;

@@ -30,7 +30,7 @@ struct Evaluations {
 
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
-  xgrad::data::Characters characters;
+  xgrad::text::Characters characters;
   std::string text = {};  ///< checksum() of what it is trained on; empty if nobody knows
   Evaluations evaluations = {};
 };
@@ -45,7 +45,7 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
 
 /// A checksum of the ids of a text.
-std::string checksum(const xgrad::data::Split& ids);
+std::string checksum(const xgrad::text::Split& ids);
 
 /// What config.json beside a checkpoint says.
 struct FolderNotes {

@@ -95,7 +95,7 @@ int overfit_one_batch(Start& start, const World& world) {
 
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const auto [x, y] = xgrad::data::random_batch(start.source.ids.train, recipe.block_size,
+  const auto [x, y] = xgrad::text::random_batch(start.source.ids.train, recipe.block_size,
                                                 recipe.batch_size, again);
   const double lowest = lowest_loss(x, y);
   tell("Check",

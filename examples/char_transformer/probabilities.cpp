@@ -20,7 +20,7 @@ void print_probabilities_head() {
 
 void print_probabilities(const xgrad::Tensor& logits, std::int64_t token,
                          const xgrad::nn::GenerateOptions& options,
-                         const xgrad::data::Characters& characters) {
+                         const xgrad::text::Characters& characters) {
   constexpr std::size_t alternatives = 3;
   const xgrad::Tensor drawn = xgrad::nn::next_token_probabilities(logits, options);
   const xgrad::Tensor model = xgrad::nn::next_token_probabilities(logits);

@@ -16,6 +16,6 @@ void print_probabilities_head();
 /// the probabilities that they would have been drawn with.  `logits` are (1, V).
 void print_probabilities(const xgrad::Tensor& logits, std::int64_t token,
                          const xgrad::nn::GenerateOptions& options,
-                         const xgrad::data::Characters& characters);
+                         const xgrad::text::Characters& characters);
 
 }  // namespace char_transformer

@@ -19,7 +19,7 @@ namespace char_transformer {
 namespace {
 
 using xgrad::FileError;
-using xgrad::data::Characters;
+using xgrad::text::Characters;
 
 /// Reads a stream to its end.
 std::string read_all(std::FILE* stream, const std::string& name) {
@@ -70,9 +70,9 @@ std::string listed(const Characters& characters) {
                      first < list.size() ? fmt::format(" and {} more", list.size() - first) : "");
 }
 
-xgrad::data::Ids encode(const std::string& what, const std::string& text,
+xgrad::text::Ids encode(const std::string& what, const std::string& text,
                         const Characters& characters) {
-  const std::u32string decoded = xgrad::data::decode_utf8(text, what);
+  const std::u32string decoded = xgrad::text::decode_utf8(text, what);
   try {
     return characters.encode(decoded);
   } catch (const xgrad::ValueError& error) {
@@ -98,7 +98,7 @@ std::string read_prompt(const std::string& path) {
   return text;
 }
 
-xgrad::data::Ids encode_prompt(const std::string& what, const std::string& text,
+xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
                                const Characters& characters) {
   if (!text.empty())
     return encode(what, text, characters);
@@ -107,8 +107,8 @@ xgrad::data::Ids encode_prompt(const std::string& what, const std::string& text,
   return {0};
 }
 
-xgrad::data::Ids encode_stop(const std::string& text, const Characters& characters) {
-  return text.empty() ? xgrad::data::Ids() : encode("--stop", text, characters);
+xgrad::text::Ids encode_stop(const std::string& text, const Characters& characters) {
+  return text.empty() ? xgrad::text::Ids() : encode("--stop", text, characters);
 }
 
 std::string shown(char32_t c) {
@@ -117,7 +117,7 @@ std::string shown(char32_t c) {
       return fmt::format("'\\{}'", letter);
   if (c == U'\\' || c == U'\'')
     return fmt::format("'\\{}'", static_cast<char>(c));
-  return fmt::format("'{}'", xgrad::printable_name(xgrad::data::encode_utf8({&c, 1})));
+  return fmt::format("'{}'", xgrad::printable_name(xgrad::text::encode_utf8({&c, 1})));
 }
 
 }  // namespace char_transformer

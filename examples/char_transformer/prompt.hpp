@@ -14,11 +14,11 @@ std::string read_prompt(const std::string& path);
 /// A text as ids; with none, a newline, or the first character of a model that has no newline.
 /// ValueError, beginning with `what`, for bytes that are not UTF-8, and for characters that the
 /// model does not know, with those that it does.
-xgrad::data::Ids encode_prompt(const std::string& what, const std::string& text,
-                               const xgrad::data::Characters& characters);
+xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
+                               const xgrad::text::Characters& characters);
 
 /// The same of a text that may end what is written; with no text, no ids.
-xgrad::data::Ids encode_stop(const std::string& text, const xgrad::data::Characters& characters);
+xgrad::text::Ids encode_stop(const std::string& text, const xgrad::text::Characters& characters);
 
 /// 'a', or for what would not show as itself '\n'.
 std::string shown(char32_t c);

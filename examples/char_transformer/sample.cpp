@@ -20,8 +20,8 @@
 namespace char_transformer {
 namespace {
 
-using xgrad::data::Characters;
-using xgrad::data::Ids;
+using xgrad::text::Characters;
+using xgrad::text::Ids;
 
 /// Whether a text has just been written, of which the characters come one by one.
 class StopText {

@@ -31,7 +31,7 @@ std::optional<std::uint64_t> step_in(const std::string& line) {
 
 }  // namespace
 
-Sampler::Sampler(const TrainOptions& options, const xgrad::data::Characters& characters)
+Sampler::Sampler(const TrainOptions& options, const xgrad::text::Characters& characters)
     : options_(options),
       characters_(characters),
       prompt_(encode_prompt("--sample-prompt", options.sample_prompt, characters)) {
@@ -53,7 +53,7 @@ std::string Sampler::draw(const xgrad::nn::GPT& model) const {
   const xgrad::Indices written = model.generate(xgrad::Indices(std::move(ids)), sampled_characters,
                                                 generator, {.temperature = 0.8});
   return characters_.decode(
-      xgrad::data::Ids(std::span(written.data(), static_cast<std::size_t>(written.numel()))));
+      xgrad::text::Ids(std::span(written.data(), static_cast<std::size_t>(written.numel()))));
 }
 
 Samples::Samples(std::string path, std::uint64_t steps)

@@ -19,7 +19,7 @@ class Sampler {
  public:
   /// Throws ValueError for a prompt that is too long or has characters that the model does not
   /// know.
-  Sampler(const TrainOptions& options, const xgrad::data::Characters& characters);
+  Sampler(const TrainOptions& options, const xgrad::text::Characters& characters);
 
   /// Whether one belongs after so many steps: after each --sample-interval of them, or without it
   /// at evaluations.
@@ -29,8 +29,8 @@ class Sampler {
 
  private:
   const TrainOptions& options_;
-  const xgrad::data::Characters& characters_;
-  xgrad::data::Ids prompt_;
+  const xgrad::text::Characters& characters_;
+  xgrad::text::Ids prompt_;
 };
 
 class Samples {

@@ -12,13 +12,13 @@
 
 namespace char_transformer {
 
-namespace data = xgrad::data;
+namespace text = xgrad::text;
 
 std::optional<double> Source::entropy(std::size_t block_size) const {
   if (nll.empty())
     return std::nullopt;
   // The first character is only ever looked back on.
-  const std::size_t asked = block_size * data::block_count(ids.validation, block_size);
+  const std::size_t asked = block_size * text::block_count(ids.validation, block_size);
   const auto begin = nll.begin() + 1;
   return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(asked), 0.0) /
          static_cast<double>(asked);
@@ -27,7 +27,7 @@ std::optional<double> Source::entropy(std::size_t block_size) const {
 namespace {
 
 /// What to do about a text that has no whole block to train on or to validate on.
-std::string advice(const data::Split& ids, std::size_t block_size, bool trained) {
+std::string advice(const text::Split& ids, std::size_t block_size, bool trained) {
   const auto least = [](std::size_t size) { return 10 * size + 1; };  // a tenth is to validate on
   std::string longer = fmt::format("give at least {} characters", least(block_size));
   const std::size_t most = std::min(ids.train.size(), ids.validation.size());
@@ -39,36 +39,36 @@ std::string advice(const data::Split& ids, std::size_t block_size, bool trained)
 
 }  // namespace
 
-data::EmbeddedCorpus corpus_of(const std::string& preset) {
-  return find_preset(preset).names ? data::names_corpus() : data::embedded_corpus();
+text::EmbeddedCorpus corpus_of(const std::string& preset) {
+  return find_preset(preset).names ? text::names_corpus() : text::embedded_corpus();
 }
 
 Source open_source(const std::string& path, std::size_t block_size, const std::string& preset,
-                   const std::optional<data::Characters>& characters) {
+                   const std::optional<text::Characters>& characters) {
   Source source;
   std::vector<double> nll;
   source.name = !path.empty()               ? path
                 : find_preset(preset).names ? "the embedded names"
                                             : "the embedded corpus";
   try {
-    data::Text text;
+    text::Text text;
     if (path.empty()) {
-      data::EmbeddedCorpus corpus = corpus_of(preset);
-      const std::u32string decoded = data::decode_utf8(corpus.text, source.name);
-      text.characters = characters ? *characters : data::Characters::of(decoded);
+      text::EmbeddedCorpus corpus = corpus_of(preset);
+      const std::u32string decoded = text::decode_utf8(corpus.text, source.name);
+      text.characters = characters ? *characters : text::Characters::of(decoded);
       text.ids = text.characters.encode(decoded);
       nll = std::move(corpus.nll);
     } else {
-      text = data::read_text(path, characters);
+      text = text::read_text(path, characters);
     }
     source.characters = std::move(text.characters);
-    source.ids = data::split(text.ids);
+    source.ids = text::split(text.ids);
   } catch (const xgrad::ValueError& error) {
     throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
   }
   try {
-    data::block_count(source.ids.train, block_size, "training");
-    data::block_count(source.ids.validation, block_size, "validation");
+    text::block_count(source.ids.train, block_size, "training");
+    text::block_count(source.ids.validation, block_size, "validation");
   } catch (const xgrad::ValueError& error) {
     throw xgrad::FileError(fmt::format("{}: {}: {}", source.name, error.what(),
                                        advice(source.ids, block_size, characters.has_value())));

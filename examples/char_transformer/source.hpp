@@ -13,8 +13,8 @@ namespace char_transformer {
 
 struct Source {
   std::string name;  ///< for people: the file, or what the embedded corpus is
-  xgrad::data::Characters characters;
-  xgrad::data::Split ids;
+  xgrad::text::Characters characters;
+  xgrad::text::Split ids;
   std::vector<double> nll;  ///< -log p of each character to validate on; empty if nobody knows
 
   /// The mean of nll over the characters that validation_loss() asks for: no model can do better.
@@ -22,12 +22,12 @@ struct Source {
 };
 
 /// What is trained on without --data: names with --preset micro, otherwise scenes.
-xgrad::data::EmbeddedCorpus corpus_of(const std::string& preset);
+xgrad::text::EmbeddedCorpus corpus_of(const std::string& preset);
 
 /// Reads a text, or with an empty path makes corpus_of(preset).  Ids are those of `characters`, or
 /// without them of the text's own.  Throws FileError for a file that cannot be read, is not
 /// UTF-8, or has characters that are not known, and for a part that has no whole block.
 Source open_source(const std::string& path, std::size_t block_size, const std::string& preset,
-                   const std::optional<xgrad::data::Characters>& characters = {});
+                   const std::optional<xgrad::text::Characters>& characters = {});
 
 }  // namespace char_transformer

@@ -44,7 +44,7 @@ Start begin(TrainOptions options, bool writes) {
       writes ? new RunDir(RunDir::fresh(options.out, options.resume.has_value()))
              : new RunDir(RunDir::resumed(options.out)));
   std::optional<xgrad::io::Checkpoint> from;
-  std::optional<xgrad::data::Characters> characters;
+  std::optional<xgrad::text::Characters> characters;
   if (!options.init_from.empty()) {
     from = xgrad::io::load_checkpoint(options.init_from);
     const Notes notes = read_notes(*from);

@@ -76,7 +76,7 @@ std::optional<double> Training::measure(std::uint64_t seed,
     const auto begin = Clock::now();
     xgrad::parallel::backward(
         rows,
-        loss_of(xgrad::data::random_starts(source_.ids.train, recipe_.block_size, rows, generator)),
+        loss_of(xgrad::text::random_starts(source_.ids.train, recipe_.block_size, rows, generator)),
         shards / rounds);
     for (Tensor p : parameters_)
       p.zero_grad();
@@ -97,7 +97,7 @@ std::optional<double> Training::measure(std::uint64_t seed,
 /// The mean loss of some of the blocks that begin there.
 xgrad::parallel::ShardLoss Training::loss_of(std::vector<std::size_t> starts) const {
   return [this, starts = std::move(starts)](std::size_t begin, std::size_t end) {
-    const auto [x, y] = xgrad::data::blocks_at(source_.ids.train, recipe_.block_size,
+    const auto [x, y] = xgrad::text::blocks_at(source_.ids.train, recipe_.block_size,
                                                std::span(starts).subspan(begin, end - begin));
     return model_.loss(x, y);
   };
@@ -105,7 +105,7 @@ xgrad::parallel::ShardLoss Training::loss_of(std::vector<std::size_t> starts) co
 
 /// Draws a batch and adds its share of the step's gradient; returns its share of the loss.
 double Training::add_gradients_of_batch() {
-  const auto loss = loss_of(xgrad::data::random_starts(
+  const auto loss = loss_of(xgrad::text::random_starts(
       source_.ids.train, recipe_.block_size, recipe_.batch_size, xgrad::default_generator()));
   const auto n = static_cast<double>(recipe_.gradient_accumulation_steps);
   return ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {

@@ -13,7 +13,7 @@
 #include "helpers/errors.hpp"
 
 using namespace xgrad;
-using namespace xgrad::data;
+using namespace xgrad::text;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
-using namespace xgrad::data;
+using namespace xgrad::text;
 
 namespace {
 

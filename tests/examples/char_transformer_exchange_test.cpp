@@ -174,5 +174,5 @@ TEST_CASE("char_transformer: files that cannot be imported") {
 
 TEST_CASE("char_transformer: the corpus is printed as it is trained on") {
   const TemporaryFolder folder;
-  CHECK(run_well(folder, {"corpus"}).out == data::embedded_corpus().text);
+  CHECK(run_well(folder, {"corpus"}).out == text::embedded_corpus().text);
 }

@@ -24,9 +24,9 @@
 #include "helpers/temporary_folder.hpp"
 
 /// The characters that a checkpoint's model knows.
-inline xgrad::data::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
-  return xgrad::data::Characters::from_list(
-      xgrad::data::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
+inline xgrad::text::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
+  return xgrad::text::Characters::from_list(
+      xgrad::text::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
 }
 
 using Json = nlohmann::json;

@@ -190,7 +190,7 @@ TEST_CASE("char_transformer: characters come whole", "[sample]") {
   for (ssize_t n = 0; (n = ::read(sockets[0], some, sizeof(some))) > 0; ++pieces) {
     const std::string piece(some, static_cast<std::size_t>(n));
     CAPTURE(piece);
-    tokens += xgrad::data::decode_utf8(piece, "a piece").size();  // throws if it is cut
+    tokens += xgrad::text::decode_utf8(piece, "a piece").size();  // throws if it is cut
   }
   ::close(sockets[0]);
   CHECK(process.wait().code == 0);

@@ -128,12 +128,12 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
 
   // The lowest loss there is, of the first batch: blocks that begin alike may go on differently.
   xgrad::manual_seed(1337);
-  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
-  const auto characters = xgrad::data::Characters::of(text);
-  const auto ids = xgrad::data::split(characters.encode(text));
+  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::text::Characters::of(text);
+  const auto ids = xgrad::text::split(characters.encode(text));
   const xgrad::nn::GPT model(
       {.block_size = 8, .vocab_size = 23, .n_layer = 1, .n_head = 2, .n_embd = 16, .bias = false});
-  const auto [x, y] = xgrad::data::random_batch(ids.train, 8, 4, xgrad::default_generator());
+  const auto [x, y] = xgrad::text::random_batch(ids.train, 8, 4, xgrad::default_generator());
   double expected = 0;
   for (std::size_t t = 0; t < 8; ++t) {
     std::map<std::string, std::map<std::int64_t, int>> after;
@@ -233,7 +233,7 @@ TEST_CASE("char_transformer: the preset micro learns names that it makes itself"
   const double loss = number_behind(trained.out, "val_loss ");
   CHECK(loss < 2.2);  // a uniform guess has 3.2
   // The entropy is that of the names.
-  const xgrad::data::EmbeddedCorpus names = xgrad::data::names_corpus();
+  const xgrad::text::EmbeddedCorpus names = xgrad::text::names_corpus();
   const double entropy = names.mean_nll(90001, 90001 + 9999 / 16 * 16);
   CHECK(number_behind(trained.out, "entropy of ") == Approx(entropy).margin(1e-6));
   CHECK(number_behind(trained.err, "no model can beat ") == Approx(entropy).margin(1e-4));

@@ -66,7 +66,7 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
   CHECK(config.at("weight_decay") == 0.1);  // the preset's
   CHECK(config.at("bias") == false);
   const auto characters =
-      xgrad::data::Characters::of(xgrad::data::decode_utf8(tiny_text(), "text"));
+      xgrad::text::Characters::of(xgrad::text::decode_utf8(tiny_text(), "text"));
   CHECK(config.at("vocab_size") == characters.size());
   CHECK(std::filesystem::path(config.at("data").get<std::string>()).is_absolute());
 
@@ -122,13 +122,13 @@ TEST_CASE("char_transformer: eval prints the loss that training ended with") {
   const auto checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
   xgrad::nn::GPT model(tiny_config(characters_in(checkpoint).size()));
   xgrad::io::load_state(model, checkpoint.model, "test");
-  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
-  const auto part = xgrad::data::split(characters_in(checkpoint).encode(text)).validation;
-  const std::size_t blocks = xgrad::data::block_count(part, 8);
+  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
+  const auto part = xgrad::text::split(characters_in(checkpoint).encode(text)).validation;
+  const std::size_t blocks = xgrad::text::block_count(part, 8);
   REQUIRE(blocks == 29);
   double total = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
-    const auto [x, y] = xgrad::data::block_batch(part, 8, i, 1);
+    const auto [x, y] = xgrad::text::block_batch(part, 8, i, 1);
     total += model.loss(x, y).item();
   }
   CHECK(std::stod(trained) == Approx(total / static_cast<double>(blocks)).epsilon(1e-6));
@@ -219,9 +219,9 @@ TEST_CASE("char_transformer: the draws are those of the plain loop") {
   run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2", "--max-iters", "5"}));
 
   xgrad::manual_seed(1337);
-  const auto text = xgrad::data::decode_utf8(tiny_text(), "text");
-  const auto characters = xgrad::data::Characters::of(text);
-  const auto ids = xgrad::data::split(characters.encode(text));
+  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::text::Characters::of(text);
+  const auto ids = xgrad::text::split(characters.encode(text));
   const xgrad::nn::GPT model(tiny_config(characters.size(), 0.2));
   const auto parameters = xgrad::nn::parameters(model);
   xgrad::optim::AdamW optimizer(
@@ -229,7 +229,7 @@ TEST_CASE("char_transformer: the draws are those of the plain loop") {
   const std::vector<Json> rows = metrics_of(folder / "run");
   REQUIRE(rows.size() == 5);
   for (const Json& row : rows) {
-    const auto [x, y] = xgrad::data::random_batch(ids.train, 8, 4, xgrad::default_generator());
+    const auto [x, y] = xgrad::text::random_batch(ids.train, 8, 4, xgrad::default_generator());
     const xgrad::Tensor loss = model.loss(x, y);
     CHECK(row.at("loss").get<double>() == Approx(loss.item()).epsilon(1e-8));
     optimizer.set_learning_rate(row.at("lr").get<double>());
@@ -346,7 +346,7 @@ TEST_CASE("char_transformer: the embedded corpus comes with its entropy") {
   const Result result = run_well(folder, arguments);
   CHECK(Json::parse(read_bytes(folder / "run/config.json")).at("data").is_null());
 
-  const xgrad::data::EmbeddedCorpus corpus = xgrad::data::embedded_corpus();
+  const xgrad::text::EmbeddedCorpus corpus = xgrad::text::embedded_corpus();
   const std::size_t begin = corpus.text.size() * 9 / 10;
   const std::size_t asked = (corpus.text.size() - begin - 1) / 8 * 8;
   const double entropy = std::stod(number_after(result.out, "entropy of "));

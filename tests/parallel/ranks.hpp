@@ -32,12 +32,12 @@ inline nn::GPT tiny_gpt(double dropout = 0) {
                   .dropout = dropout});
 }
 
-inline data::Batch tiny_batch(std::size_t rows, std::uint64_t seed = 3) {
+inline text::Batch tiny_batch(std::size_t rows, std::uint64_t seed = 3) {
   std::vector<std::int64_t> text(200);
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<std::int64_t>(i * i % 11);
   Generator generator(seed);
-  return data::random_batch(data::Ids(text), 6, rows, generator);
+  return text::random_batch(text::Ids(text), 6, rows, generator);
 }
 
 // The gradient of a batch in eight shards, as one process computes it, and its loss.

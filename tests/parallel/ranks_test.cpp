@@ -52,8 +52,8 @@ TEST_CASE("ranks add to the gradients that are there, in double as well", "[.mpi
     return take_gradients(parameters);
   };
   const std::string one =
-      twice([&](const data::Batch& batch) { in_one_process(loss, batch.x, batch.y); });
-  CHECK(twice([&](const data::Batch& batch) { ranks.backward(loss, batch.x, batch.y); }) == one);
+      twice([&](const text::Batch& batch) { in_one_process(loss, batch.x, batch.y); });
+  CHECK(twice([&](const text::Batch& batch) { ranks.backward(loss, batch.x, batch.y); }) == one);
 }
 
 TEST_CASE("all ranks begin with the weights and the generator of the first", "[.mpi]") {
@@ -208,12 +208,12 @@ TEST_CASE("ranks train a model with every optimizer's bits", "[.mpi]") {
   };
   const std::string one = train([](const nn::GPT&) {
     return
-        [](const auto& loss, const data::Batch& batch) { in_one_process(loss, batch.x, batch.y); };
+        [](const auto& loss, const text::Batch& batch) { in_one_process(loss, batch.x, batch.y); };
   });
   const std::string many = train([](const nn::GPT& model) {
     const auto ranks = std::make_shared<DataParallel>(nn::named_parameters(model), all_ranks(),
                                                       parallel::DataParallelOptions{.shards = 8});
-    return [ranks](const auto& loss, const data::Batch& batch) {
+    return [ranks](const auto& loss, const text::Batch& batch) {
       ranks->backward(loss, batch.x, batch.y);
     };
   });

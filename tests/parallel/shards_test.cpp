@@ -106,7 +106,7 @@ TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {
   const nn::GPT model = tiny_gpt();
-  const data::Batch batch = tiny_batch(6);
+  const text::Batch batch = tiny_batch(6);
   const auto ops_of = [&](const auto& run) {
     const Trace trace;
     run();
@@ -191,7 +191,7 @@ TEST_CASE("what cannot be cut is refused", "[parallel]") {
 
 TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") {
   const nn::GPT model = tiny_gpt();
-  const data::Batch batch = tiny_batch(8);
+  const text::Batch batch = tiny_batch(8);
   parallel::backward(loss_of(model), batch.x, batch.y);
   auto expected = gradients(model);
   constexpr int times = 5;
