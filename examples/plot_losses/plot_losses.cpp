@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/io/picture.hpp>
+#include <xgrad/pages/picture.hpp>
 
 #include "command_line/command_line.hpp"
 #include "command_line/output.hpp"
@@ -40,7 +40,7 @@ int run(int argc, char** argv) {
   runs::Curves curves = runs::loss_curves(all, weight, runs::Raw::faint);
   curves.options.title = title;
   curves.options.log_y = log;
-  xgrad::io::save_svg(out, xgrad::io::line_chart(curves.lines, curves.options));
+  xgrad::pages::save_svg(out, xgrad::pages::line_chart(curves.lines, curves.options));
   command_line::print(xgrad::printable(fmt::format(
                           "{}: {} run{}{}", out, all.size(), all.size() == 1 ? "" : "s",
                           curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)) +
