@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <vector>
+#include <xgrad/pages/picture.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include "notebook.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <xgrad/pages/graph.hpp>
 #include <xgrad/xgrad.hpp>
 
 using namespace xgrad;
