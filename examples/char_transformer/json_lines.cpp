@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,9 +80,33 @@ bool JsonLines::mend() {
   return !torn_;
 }
 
+/// Whether what waits can be written whole.  Asked before it is: a reader could see a part before
+/// that is taken back.
+bool JsonLines::has_room() {
+  const std::uint64_t end = size_ + waiting_.size();
+  rlimit most{};
+  if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && end > most.rlim_cur) {
+    error_ = EFBIG;
+    return false;
+  }
+#ifdef FALLOC_FL_KEEP_SIZE  // not all file systems can; within a page nothing is written in part
+  constexpr std::uint64_t page = 4096;
+  if (size_ / page != (end - 1) / page &&
+      ::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_),
+                  static_cast<off_t>(waiting_.size())) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT)) {
+    error_ = errno;
+    return false;
+  }
+#endif
+  return true;
+}
+
 bool JsonLines::write_waiting() {
+  if (!mend() || !has_room())
+    return false;
   std::size_t done = 0;
-  while (mend() && done < waiting_.size()) {
+  while (done < waiting_.size()) {
     const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
     if (put < 0 && errno == EINTR)
       continue;
@@ -93,8 +118,6 @@ bool JsonLines::write_waiting() {
     }
     done += static_cast<std::size_t>(put);
   }
-  if (torn_)
-    return false;
   size_ += waiting_.size();
   waiting_.clear();
   unwritten_ = 0;

@@ -40,6 +40,7 @@ class JsonLines {
  private:
   void read(std::uint64_t end, const StepOf& step_of, const std::function<void()>& kept);
   bool mend();
+  bool has_room();
   bool write_waiting();
 
   std::string path_;

@@ -185,9 +185,12 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Of a run that goes on: a last row without its end is being written, as for all readers of such
+/// files.
 inline std::vector<Json> metrics_of(const std::string& folder) {
   std::vector<Json> rows;
-  for (const std::string& line : lines_of(read_bytes(folder + "/metrics.jsonl")))
+  const std::string text = read_bytes(folder + "/metrics.jsonl");
+  for (const std::string& line : lines_of(text.substr(0, text.rfind('\n') + 1)))
     rows.push_back(Json::parse(line));
   return rows;
 }

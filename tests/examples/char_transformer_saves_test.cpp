@@ -246,3 +246,17 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
   for (std::size_t i = 0; i < rows.size(); ++i)
     REQUIRE(rows[i].at("step") == i);
 }
+
+TEST_CASE("char_transformer: of a row that cannot be written whole no reader sees a part",
+          "[saves]") {
+  const TinyFolder folder;
+  const Process process(
+      folder, tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}),
+      limited(RLIMIT_FSIZE, 4000));
+  wait_until([&] { return process.err().find("jsonl: writing failed") != std::string::npos; });
+  const std::string rows = read_bytes(folder / "run/metrics.jsonl");
+  CHECK_THAT(rows, EndsWith("}\n"));
+  CHECK(rows.size() > 3800);
+  for (int i = 0; i < 5000; ++i)  // each step tries again
+    REQUIRE((read_bytes(folder / "run/metrics.jsonl") == rows));
+}
