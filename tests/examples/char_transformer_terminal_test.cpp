@@ -43,6 +43,8 @@ std::string from_row(Terminal& terminal, std::string_view begin) {
 }  // namespace
 
 TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[terminal]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   Terminal terminal(60);
   const Arguments train = tiny_train(
@@ -79,6 +81,8 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
 }
 
 TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   for (const std::size_t columns : {40, 80, 200}) {
     CAPTURE(columns);
@@ -107,6 +111,8 @@ TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
 
 TEST_CASE("char_transformer: a terminal that takes no colours, and one that takes nothing",
           "[terminal]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   const auto bytes_with = [&](const char* name, const char* value) {
     Terminal terminal(80);
@@ -145,6 +151,8 @@ TEST_CASE("char_transformer: a terminal that takes no colours, and one that take
 }
 
 TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   Terminal terminal(400);
   Process process(folder, endless_at("run"), [&] { terminal.take(); });
@@ -170,6 +178,8 @@ TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {
 
 TEST_CASE("char_transformer: a terminal that is closed ends a run with its model saved",
           "[terminal][stop]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   Terminal terminal(80);
   Process process(folder, endless_at("run"), [&] { terminal.take(); });
@@ -182,6 +192,8 @@ TEST_CASE("char_transformer: a terminal that is closed ends a run with its model
 
 TEST_CASE("char_transformer: a terminal gets no control characters of names and models",
           "[terminal]") {
+  if (!Terminal::available())
+    return;
   const TinyFolder folder;
   const std::string hostile = "\x1b]0;title\a\x1b[2J";
   std::string text;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,19 @@
 
 class Terminal {
  public:
+  /// Whether one can be opened; says so where not, as in a chroot without /dev/pts.
+  static bool available() {
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    const bool opens = master >= 0 && ::grantpt(master) == 0 && ::unlockpt(master) == 0;
+    const char* const name = opens ? ::ptsname(master) : nullptr;
+    const int slave = name == nullptr ? -1 : ::open(name, O_RDWR | O_NOCTTY);
+    if (slave < 0)
+      WARN("skipped: no pseudo-terminal can be opened here: " << std::strerror(errno));
+    ::close(slave);
+    ::close(master);
+    return slave >= 0;
+  }
+
   explicit Terminal(unsigned short columns)
       : columns_(columns), master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
     REQUIRE(::grantpt(master_) == 0);
