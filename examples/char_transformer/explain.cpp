@@ -14,6 +14,7 @@
 #include <xgrad/pages/attention.hpp>
 
 #include "output.hpp"
+#include "prompt.hpp"
 #include "run_dir.hpp"
 #include "trained_model.hpp"
 
@@ -73,18 +74,14 @@ Piece piece_of(std::vector<std::int64_t> ids, std::string name) {
   return piece;
 }
 
-Piece read_prompt(const std::string& prompt, const text::Characters& characters,
-                  std::size_t block_size) {
-  std::vector<std::int64_t> ids;
-  try {
-    const text::Ids encoded = characters.encode(text::decode_utf8(prompt, "the text"));
-    ids.resize(encoded.size());
-    encoded.copy(0, encoded.size(), ids.data());
-  } catch (const ValueError& error) {
-    throw ValueError(fmt::format("--prompt: {}", error.what()));
-  }
+Piece piece_of_prompt(const std::string& prompt, const text::Characters& characters,
+                      std::size_t block_size) {
+  const text::Ids encoded = encode_given("--prompt", prompt, characters);
+  std::vector<std::int64_t> ids(encoded.size());
+  encoded.copy(0, encoded.size(), ids.data());
   if (ids.size() < 2 || ids.size() > block_size)
-    throw ValueError(fmt::format("--prompt has {} characters; this model takes 2 to {}", ids.size(),
+    throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}",
+                                 xgrad::counted(ids.size(), "character", "characters"),
                                  block_size));
   Piece piece{ids, {ids.begin() + 1, ids.end()}, "the prompt"};
   piece.targets.push_back(-100);  // nobody knows what follows
@@ -183,7 +180,7 @@ void explain(const ExplainOptions& options) {
       characters = trained.notes.characters;
       check_numbers("--layers", "this model has layers", options.layers, config.n_layer);
       check_numbers("--heads", "this model has heads", options.heads, config.n_head);
-      piece = options.prompt ? read_prompt(*options.prompt, characters, config.block_size)
+      piece = options.prompt ? piece_of_prompt(*options.prompt, characters, config.block_size)
                              : read_piece(options, saved.path, trained.notes, config.block_size);
       check_size(options, config, piece.ids.size(), checkpoints.size());
       if (options.position)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -16,6 +17,7 @@
 #include <xgrad/pages/graph.hpp>
 
 #include "output.hpp"
+#include "prompt.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -26,14 +28,10 @@ using xgrad::ValueError;
 
 std::vector<std::int64_t> prompt_ids(const std::string& prompt,
                                      const xgrad::text::Characters& characters) {
-  try {
-    const auto encoded = characters.encode(xgrad::text::decode_utf8(prompt, "the text"));
-    std::vector<std::int64_t> ids(encoded.size());
-    encoded.copy(0, encoded.size(), ids.data());
-    return ids;
-  } catch (const ValueError& error) {
-    throw ValueError(fmt::format("--prompt: {}", error.what()));
-  }
+  const xgrad::text::Ids encoded = encode_given("--prompt", prompt, characters);
+  std::vector<std::int64_t> ids(encoded.size());
+  encoded.copy(0, encoded.size(), ids.data());
+  return ids;
 }
 
 /// Characters of these ids, as one row.
@@ -71,9 +69,8 @@ void graph(const GraphOptions& options) {
       options.prompt ? prompt_ids(*options.prompt, trained.notes.characters) : own_text(trained);
   if (ids.size() < 2 || ids.size() > longest)
     throw ValueError(
-        fmt::format("--prompt has {} characters; this model takes 2 to {}: of each the "
-                    "next one is the target",
-                    ids.size(), longest));
+        fmt::format("--prompt has {}; this model takes 2 to {}: of each the next one is the target",
+                    xgrad::counted(ids.size(), "character", "characters"), longest));
   const std::string text = trained.notes.characters.decode(xgrad::text::Ids(ids));
   const auto loss = [&] {
     std::optional<xgrad::Decompose> by_ordinary_ops;
@@ -87,8 +84,8 @@ void graph(const GraphOptions& options) {
              .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
              .max_nodes = options.max_nodes});
   const auto finished = [&](const std::string& path) {
-    say(fmt::format("{}: {} nodes, {:.1f} MB{}\n", xgrad::printable_name(path),
-                    recorded.nodes.size(),
+    say(fmt::format("{}: {}, {:.1f} MB{}\n", xgrad::printable_name(path),
+                    xgrad::counted(recorded.nodes.size(), "node", "nodes"),
                     static_cast<double>(std::filesystem::file_size(path)) / 1e6,
                     recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
   };

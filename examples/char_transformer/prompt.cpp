@@ -70,9 +70,32 @@ std::string listed(const Characters& characters) {
                      first < list.size() ? fmt::format(" and {} more", list.size() - first) : "");
 }
 
-xgrad::text::Ids encode(const std::string& what, const std::string& text,
-                        const Characters& characters) {
-  const std::u32string decoded = xgrad::text::decode_utf8(text, what);
+/// As text::read_text() reads it: with "\n" for other line ends, without a byte order mark.
+std::string as_in_texts(const std::string& given) {
+  std::string text;
+  char before = 0;
+  for (const char c : given) {
+    if (c != '\n' || before != '\r')
+      text += c == '\r' ? '\n' : c;
+    before = c;
+  }
+  if (text.starts_with("\xEF\xBB\xBF"))
+    text.erase(0, 3);
+  return text;
+}
+
+}  // namespace
+
+std::string read_prompt(const std::string& path) {
+  std::string text = as_in_texts(read_path(path));
+  if (text.ends_with('\n'))
+    text.pop_back();
+  return text;
+}
+
+xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
+                              const Characters& characters) {
+  const std::u32string decoded = xgrad::text::decode_utf8(as_in_texts(text), what);
   try {
     return characters.encode(decoded);
   } catch (const xgrad::ValueError& error) {
@@ -81,34 +104,17 @@ xgrad::text::Ids encode(const std::string& what, const std::string& text,
   }
 }
 
-}  // namespace
-
-std::string read_prompt(const std::string& path) {
-  std::string text;
-  char before = 0;
-  for (const char c : read_path(path)) {
-    if (c != '\n' || before != '\r')
-      text += c == '\r' ? '\n' : c;
-    before = c;
-  }
-  if (text.starts_with("\xEF\xBB\xBF"))
-    text.erase(0, 3);
-  if (text.ends_with('\n'))
-    text.pop_back();
-  return text;
-}
-
 xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
                                const Characters& characters) {
   if (!text.empty())
-    return encode(what, text, characters);
+    return encode_given(what, text, characters);
   if (characters.contains(U'\n'))
     return characters.encode(U"\n");
   return {0};
 }
 
 xgrad::text::Ids encode_stop(const std::string& text, const Characters& characters) {
-  return text.empty() ? xgrad::text::Ids() : encode("--stop", text, characters);
+  return text.empty() ? xgrad::text::Ids() : encode_given("--stop", text, characters);
 }
 
 std::string shown(char32_t c) {

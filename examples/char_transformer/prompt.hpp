@@ -11,9 +11,13 @@ namespace char_transformer {
 /// of the text is dropped.  FileError for what cannot be read.
 std::string read_prompt(const std::string& path);
 
-/// A text as ids; with none, a newline, or the first character of a model that has no newline.
-/// ValueError, beginning with `what`, for bytes that are not UTF-8, and for characters that the
-/// model does not know, with those that it does.
+/// A text as ids; of line ends and a byte order mark as of a text that is trained on.  ValueError,
+/// beginning with `what`, for bytes that are not UTF-8, and for characters that the model does not
+/// know, with those that it does.
+xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
+                              const xgrad::text::Characters& characters);
+
+/// The same; with no text, a newline, or the first character of a model that has no newline.
 xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
                                const xgrad::text::Characters& characters);
 

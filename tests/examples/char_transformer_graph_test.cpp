@@ -26,6 +26,8 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
                             "backward (", "numeric ok"});
   CHECK(text.out.find("WRONG") == std::string::npos);
   CHECK(graph({"--prompt", "the cat", "--format", "text"}).out == text.out);
+  CHECK(graph({"--prompt", "cat\r\nsat\r", "--format", "text"}).out ==
+        graph({"--prompt", "cat\nsat\n", "--format", "text"}).out);
   const Result parts = graph({"--prompt", "the cat", "--format", "text", "--decompose", "true"});
   check_contains(parts.out, {"softmax", "masked_fill"});
   CHECK(text.out.find("masked_fill") == std::string::npos);
@@ -50,7 +52,7 @@ TEST_CASE("char_transformer graph: what it cannot show") {
           {"--out metrics.jsonl: a graph's name ends in .dot"});
   refused({"--max-nodes", "0"}, 2, {"--max-nodes", "from 1"});
   refused({"--prompt", ""}, 1, {"--prompt has 0 characters; this model takes 2 to 9"});
-  refused({"--prompt", "t"}, 1, {"--prompt has 1 characters; this model takes 2 to 9"});
+  refused({"--prompt", "t"}, 1, {"--prompt has 1 character; this model takes 2 to 9"});
   refused({"--prompt", "the cat sat"}, 1, {"11 characters; this model takes 2 to 9"});
   refused({"--prompt", "the Ω"}, 1, {"--prompt: ", "Ω"});
   refused({"--prompt", "\xff\xfe"}, 1, {"--prompt: ", "UTF-8"});

@@ -209,6 +209,10 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
   run_well(folder, {"train", "--resume", "parts", "--max-iters", "43", "--sample-prompt", ""});
   CHECK_THAT(samples_of(folder / "parts").back().at("text").get<std::string>(), StartsWith("\n"));
   CHECK(samples_of(folder / "parts").back().at("step") == 42);
+  run_well(folder,
+           {"train", "--resume", "parts", "--max-iters", "50", "--sample-prompt", "cat\r\n"});
+  CHECK_THAT(samples_of(folder / "parts").back().at("text").get<std::string>(),
+             StartsWith("cat\n"));  // line ends as in texts
 
   for (const char* const dry : {"false", "true"})
     check_refused(folder,
