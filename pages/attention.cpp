@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -11,7 +12,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/pages/svg.hpp>
+#include <xgrad/io/svg.hpp>
 #include <xgrad/nn/sampling.hpp>
 
 #include "assets.hpp"
@@ -146,6 +147,31 @@ JsonObject run_json(const AttentionRun& run, std::size_t position) {
   return json;
 }
 
+/// A weight, by the places of its layer and head on the page.
+struct Place {
+  std::size_t layer = 0, head = 0, query = 0, key = 0;
+};
+
+/// The largest |A dL/dA|, of one query if that is given.  What is masked or not finite is passed
+/// over, and where nothing counts it is the last query's first.
+Place place_of_most(const AttentionRun& run, const std::optional<std::size_t>& query) {
+  Place place{.query = query.value_or(size_of(run.layers.front().weights, 1) - 1)};
+  double most = 0;
+  for (std::size_t l = 0; l < run.layers.size(); ++l) {
+    const AttentionLayer& layer = run.layers[l];
+    const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
+    const std::vector<double> products =
+        xgrad::detail::elements(abs(layer.weights * layer.gradient));
+    for (std::size_t n = 0; n < products.size(); ++n)
+      if (const std::size_t i = n / S % T;
+          products[n] > most && std::isfinite(products[n]) && i == query.value_or(i)) {
+        most = products[n];
+        place = {.layer = l, .head = n / S / T, .query = i, .key = n % S};
+      }
+  }
+  return place;
+}
+
 JsonArray texts(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
 JsonArray counts(const std::vector<std::size_t>& list) { return {list.begin(), list.end()}; }
 
@@ -196,22 +222,24 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
         "attention page: it would have {:.1f} MB, above max_bytes ({:.1f} MB): fewer tokens, "
         "layers, heads or runs make it smaller",
         static_cast<double>(bytes) / 1e6, static_cast<double>(options.max_bytes) / 1e6);
-  const AttentionLayer& first = runs.front().layers.front();
-  const std::size_t position = options.position.value_or(size_of(first.weights, 1) - 1);
+  const Place open = place_of_most(runs.back(), options.position);
   JsonArray all;
   for (const AttentionRun& run : runs)
-    all.push_back(run_json(run, std::min(position, size_of(run.logits, 0) - 1)));
+    all.push_back(run_json(run, std::min(open.query, size_of(run.logits, 0) - 1)));
   save(path,
        {.title = options.title,
         .body = fmt::format(
             "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
             "by a script that it contains, and your browser runs none.</noscript>",
-            escaped(options.about)),
+            io::escaped(options.about)),
         .data = JsonObject{{"tokens", texts(options.tokens)},
                            {"keys", texts(options.keys)},
                            {"classes", texts(options.classes)},
                            {"targets", counts(options.targets)},
-                           {"position", position},
+                           {"layer", open.layer},
+                           {"head", open.head},
+                           {"position", open.query},
+                           {"key", open.key},
                            {"sampled", JsonObject{{"temperature", sampled_temperature},
                                                   {"topK", sampled_top_k},
                                                   {"topP", sampled_top_p},

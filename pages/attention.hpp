@@ -35,8 +35,10 @@ struct AttentionOptions {
   bool heads_first = false;               ///< weights (X, T, S) are of X heads, not of X items
   std::vector<std::size_t> layers = {};   ///< which attentions, in the order they ran; empty: all
   std::vector<std::size_t> heads = {};    ///< which heads of each; empty: all
-  std::optional<std::size_t> position = {};  ///< the query that is looked at first; the last
-  std::size_t max_bytes = 20 << 20;          ///< of the page
+  /// The query that is looked at first.  Of its weights, or of all without one, the page opens at
+  /// the largest |A dL/dA| of the last run.
+  std::optional<std::size_t> position = {};
+  std::size_t max_bytes = 20 << 20;  ///< of the page
 };
 
 /// How much of a head's attention follows a pattern: (w - u) / (1 - u), where w is the weight that

@@ -29,7 +29,7 @@ const modes = {
   G: { name: "dL/dA", title: "gradient of the loss with respect to each weight" },
   AG: { name: "A·dL/dA", title: "weight times gradient" },
 };
-const view = { run: data.runs.length - 1, layer: 0, head: 0, mode: "A", shared: false, row: data.position, column: 0, locked: false };
+const view = { run: data.runs.length - 1, layer: data.layer, head: data.head, mode: "A", shared: false, row: data.position, column: data.key, locked: false };
 const runNow = () => data.runs[view.run];
 const layerNow = () => runNow().layers[view.layer];
 const headNow = () => layerNow().heads[view.head];
@@ -120,7 +120,7 @@ function buildGrid() {
     const row = make("div", { class: "row" });
     cells.push(layer.heads.map((head, h) => {
       const canvas = make("canvas", { class: largestSide(layer) <= 90 ? "small sharp" : "small", "aria-hidden": true });
-      const cell = make("button", { type: "button", class: "head", tabindex: l + h ? -1 : 0, "data-layer": l, "data-head": h,
+      const cell = make("button", { type: "button", class: "head", tabindex: l === view.layer && h === view.head ? 0 : -1, "data-layer": l, "data-head": h,
         onclick: () => select(l, h, true), onpointerleave: hideTip, onkeydown: (event) => moveInGrid(event, l, h),
         onpointermove: (event) => {
           const now = runNow().layers[l], [i, j] = cellAt(event, canvas, now);

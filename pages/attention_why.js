@@ -220,12 +220,6 @@ document.getElementById("attention").append(buildControls(), strip,
     make("section", {}, bigTitle, legend, make("div", { class: "plot" }, columnLabels, rowLabels, map), readout, make("h3", {}, "What this head does"), patternTable)),
   why, next, help());
 document.body.append(tip);
-view.column = Math.max(0, view.row - 1);
-// First the head that the loss needs most, as far as that is a number.
-const needed = (head) => head.without ?? -Infinity;
-runNow().layers.forEach((layer, l) => layer.heads.forEach((head, h) => {
-  if (needed(head) > needed(headNow())) [view.layer, view.head] = [l, h];
-}));
 darkness.addEventListener("change", drawAll);
 select(view.layer, view.head, false);
 checkAll();

@@ -27,6 +27,8 @@ def make_pages(folder):
                    stderr=subprocess.DEVNULL)
     subprocess.run([program, "explain", "--checkpoint", "run", "--data", "text", "--length", "24", "--out", "run.html"], cwd=folder, check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([program, "explain", "--checkpoint", "run", "--prompt", HOSTILE[:9], "--out", "prompt.html"], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run([tests, "[.attention-page]"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -64,7 +66,20 @@ def weight(page, layer, head, i, j, name="A"):
                    layer, head, i, j, name)
 
 
+def check_opening(page):
+    """It opens at the weight that counts most in the loss."""
+    found = page.js("""let most = [0, 0];
+        runNow().layers.forEach((layer, l) => layer.heads.forEach((head, h) => head.maps.AG.forEach((x, n) => {
+          const here = Math.floor(n / layer.S) === view.row && n % layer.S === view.column && l === view.layer && h === view.head;
+          if (Math.abs(x) > most[0]) most[0] = Math.abs(x);
+          if (here) most[1] = Math.abs(x); })));
+        return most""")
+    assert found[0] > 0 and abs(found[1] / found[0] - 1) < 1e-6 and not seen(page)[4], (found, seen(page))
+    assert page.find("[aria-pressed=true].head").get_attribute("tabindex") == "0" and len(page.all(".head[tabindex='0']")) == 1
+
+
 def check_run(page):
+    check_opening(page)
     right, made = page.checks()
     # 3 checkpoints, 6 heads, 3 numbers a query; 24 distributions, one of them in full
     assert right == made == 3 * (6 * 3 * 24 + 24 + len(set(HOSTILE))), (right, made)
@@ -213,13 +228,13 @@ def check_own(page):
 
 def check_across(page):
     """As many keys as queries, with labels of their own; the loss without the first head is not finite."""
+    check_opening(page)
     assert [e.get_property("textContent") for e in page.all(".labels.columns .token")] == list("vwxyz")
     assert [e.get_property("textContent") for e in page.all(".labels.rows .token")] == list("abcde")
     large = page.find(".map")
     hover(page, large, 1, 2, 5, 5)
     assert page.find(".readout").text.startswith("b (1) looks at x (2)"), page.find(".readout").text
     assert page.js("return data.runs[0].layers[0].heads.map((h) => h.without)")[0] is None
-    assert seen(page)[2:4] == [0, 1], "a head whose loss is not known is not the one that is needed most"
 
 
 def picture(page, name):
@@ -243,7 +258,11 @@ with tempfile.TemporaryDirectory() as folder:
             check_run(page)
             page.find("[data-mode=G]").click()
             picture(page, name)
+    with browser.Page(folder / "prompt.html") as page:  # what follows its last character nobody knows, so there is no gradient
+        check_opening(page)
+        assert seen(page)[0] < len(page.js("return data.tokens")) - 1, seen(page)
     with browser.Page(folder / "own.html", width=1000) as page:
+        check_opening(page)
         check_own(page)
         picture(page, "own")
     with browser.Page(folder / "across.html", width=1000) as page:
