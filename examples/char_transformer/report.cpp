@@ -48,8 +48,14 @@ std::vector<runs::Hint> hints(const std::string& folder, const TrainOptions& opt
   return all;
 }
 
+void warn_of_lines(const runs::Run& run) {
+  if (!run.metrics.left_out.empty())
+    warn(fmt::format("{}: {}", run.path, run.metrics.left_out));
+}
+
 /// The path of the page that was written.
 std::string write_page(const runs::Run& run, const TrainOptions& options) {
+  warn_of_lines(run);
   const std::string path = (fs::path(run.folder) / "report.html").string();
   xgrad::pages::save(path, runs::report_page(run, hints(run.folder, options)));
   return path;
@@ -64,6 +70,7 @@ void report(const ReportOptions& options) {
 
 void compare(const CompareOptions& options) {
   const std::vector<runs::Run> all = runs::read_runs(options.runs);
+  std::ranges::for_each(all, warn_of_lines);
   if (!options.out.empty())
     xgrad::pages::save(options.out, runs::compare_page(all));
   say(runs::compare_text(all, std::max<std::size_t>(terminal_width(STDOUT_FILENO), 40)));

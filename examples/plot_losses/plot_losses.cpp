@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/io/picture.hpp>
 
 #include "command_line/command_line.hpp"
 #include "command_line/output.hpp"
@@ -17,6 +19,24 @@
 #include "runs/run.hpp"
 
 namespace {
+
+/// Takes out what has no logarithm; how many it was.
+std::size_t keep_positive(xgrad::io::Series& series) {
+  xgrad::io::Series kept;
+  for (std::size_t i = 0; i < series.ys.size(); ++i)
+    if (!(series.ys[i] <= 0)) {
+      kept.xs.push_back(series.xs[i]);
+      kept.ys.push_back(series.ys[i]);
+    }
+  const std::size_t out = series.ys.size() - kept.ys.size();
+  series.xs = std::move(kept.xs);
+  series.ys = std::move(kept.ys);
+  return out;
+}
+
+void warn(const std::string& what) {
+  fmt::print(stderr, "plot_losses: {}\n", xgrad::printable(what));
+}
 
 int run(int argc, char** argv) {
   command_line::CommandLine line("plot_losses", "Draws the losses of runs into one picture.");
@@ -36,13 +56,24 @@ int run(int argc, char** argv) {
     command_line::print(*help);
     return 0;
   }
-  const std::vector<runs::Run> all = runs::read_runs(paths);
+  std::vector<runs::Run> all = runs::read_runs(paths);
+  for (runs::Run& run : all) {
+    if (!run.metrics.left_out.empty())
+      warn(fmt::format("{}: {}", run.path, run.metrics.left_out));
+    const std::size_t missing =
+        log ? keep_positive(run.metrics.loss) + keep_positive(run.metrics.validation) : 0;
+    if (missing > 0)
+      warn(fmt::format("{}: --log leaves out {} that {} not above 0", run.path,
+                       xgrad::counted(missing, "loss", "losses"), missing == 1 ? "is" : "are"));
+  }
   runs::Curves curves = runs::loss_curves(all, weight, runs::Raw::faint);
+  if (curves.empty())
+    throw xgrad::Error(log ? "--log: there is no loss above 0" : "there is no loss that is finite");
   curves.options.title = title;
   curves.options.log_y = log;
-  xgrad::pages::save_svg(out, xgrad::pages::line_chart(curves.lines, curves.options));
+  xgrad::io::save_svg(out, xgrad::io::line_chart(curves.lines, curves.options));
   command_line::print(xgrad::printable(fmt::format(
-                          "{}: {} run{}{}", out, all.size(), all.size() == 1 ? "" : "s",
+                          "{}: {}{}", out, xgrad::counted(all.size(), "run", "runs"),
                           curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)) +
                       "\n");
   return 0;
@@ -57,7 +88,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "plot_losses: {}\n", xgrad::printable(error.what()));
+    warn(error.what());
     return 1;
   }
 }

@@ -48,19 +48,20 @@ void for_each_line(const std::string& path, std::size_t longest, const Line& f) 
     part.resize(std::min<std::uint64_t>(part.size(), file.size() - at));
     file.read(part.data(), part.size(), at);
     std::string_view left = part;
+    const auto take = [&](std::size_t end) {  // no more than shows that a line is too long
+      rest += left.substr(0, std::min(end, longest + 1 - rest.size()));
+    };
     for (std::size_t end = 0; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
-      rest += left.substr(0, end);
+      take(end);
       ++number;
       if (!is_blank(rest))
         f(number, parse_line(rest, longest));
       rest.clear();
     }
-    rest += left.substr(0, longest + 1);
-    if (rest.size() > longest) {
-      f(++number, Json());
-      return;
-    }
+    take(left.size());
   }
+  if (rest.size() > longest)
+    f(++number, Json());
   if (rest.empty())
     return;
   if (const Json row = parse_line(rest, longest); row.as<std::nullptr_t>() == nullptr)

@@ -8,11 +8,10 @@
 
 namespace runs {
 
-/// A line that is an object, or null for one that is not, or is longer than `longest` bytes; after
-/// one that is longer nothing more is read than the rest of the piece at hand.  A last line without
-/// its newline that is not JSON is not passed on: a run may be writing it.  NaN and Infinity, which
-/// JSON does not have and Python writes, are read as null.  Blank lines are counted and passed
-/// over.
+/// A line that is an object, or null for one that is not, or is longer than `longest` bytes.  A
+/// last line without its newline that is not JSON is not passed on unless it is longer: a run may
+/// be writing it.  NaN and Infinity, which JSON does not have and Python writes, are read as null.
+/// Blank lines are counted and passed over.
 using Line = std::function<void(std::size_t number, const xgrad::io::Json& row)>;
 /// Throws FileError for what is no file that can be read.
 void for_each_line(const std::string& path, std::size_t longest, const Line& f);

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <xgrad/autograd/error.hpp>
 
 #include "json_lines.hpp"
@@ -27,9 +28,10 @@ std::optional<double> value_of(const xgrad::io::Json& row, const char* key) {
 
 Metrics read_metrics(const std::string& path) {
   Metrics metrics;
+  std::size_t bad = 0, first_bad = 0;
   for_each_line(path, longest_row, [&](std::size_t number, const xgrad::io::Json& row) {
     const auto step = row.number("step");
-    const auto add = [&](xgrad::pages::Series& series, const char* key) {
+    const auto add = [&](xgrad::io::Series& series, const char* key) {
       const auto value = value_of(row, key);
       if (!step || !value)
         return false;
@@ -37,16 +39,25 @@ Metrics read_metrics(const std::string& path) {
       series.ys.push_back(*value);
       return true;
     };
-    if (!add(metrics.loss, "loss"))
-      throw xgrad::FileError(fmt::format(
-          "{}: line {} is not a JSON object with the numbers \"step\" and \"loss\"", path, number));
+    if (!add(metrics.loss, "loss")) {
+      if (bad++ == 0)
+        first_bad = number;
+      return;
+    }
     add(metrics.validation, "val_loss");
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");
   });
+  constexpr std::string_view row = "a JSON object with the numbers \"step\" and \"loss\"";
   if (metrics.loss.xs.empty())
-    throw xgrad::FileError(fmt::format("{}: it has no lines", path));
+    throw xgrad::FileError(bad == 0 ? fmt::format("{}: it has no lines", path)
+                                    : fmt::format("{}: line {} is not {}", path, first_bad, row));
+  if (bad == 1)
+    metrics.left_out = fmt::format("line {} is not {}, and is left out", first_bad, row);
+  else if (bad > 1)
+    metrics.left_out = fmt::format(
+        "{} lines, the first of them line {}, are not {}, and are left out", bad, first_bad, row);
   return metrics;
 }
 

@@ -3,16 +3,17 @@
 // may have written it.
 
 #include <string>
-#include <xgrad/pages/series.hpp>
+#include <xgrad/io/series.hpp>
 
 namespace runs {
 
 /// Over steps, which count from 0.  What rows do not have is left out; null is NaN.
 struct Metrics {
-  xgrad::pages::Series loss, validation, lr, grad_norm, ms;
+  xgrad::io::Series loss, validation, lr, grad_norm, ms;
+  std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
 };
 
-/// Throws FileError for what is not a metrics file, naming the line.
+/// Throws FileError for what is not a metrics file: no line of it is a row.
 Metrics read_metrics(const std::string& path);
 
 }  // namespace runs

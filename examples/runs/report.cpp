@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/svg.hpp>
+#include <xgrad/io/svg.hpp>
 #include <xgrad/pages/chart.hpp>
 
 #include "format.hpp"
@@ -15,7 +15,7 @@
 namespace runs {
 namespace {
 
-using xgrad::pages::escaped;
+using xgrad::io::escaped;
 
 constexpr std::size_t most_samples = 40, most_characters = 4000;
 // Of a chart.  Two stand beside each other on a screen, and on a telephone its text can be read.
@@ -62,7 +62,11 @@ std::string facts(const Run& run, const Summary& s) {
     html += fact("Time of all steps", format_duration(*s.seconds));
   html += "</dl>\n";
   if (s.not_finite > 0)
-    html += fmt::format("<p class=\"bad\">{} losses are not finite.</p>\n", s.not_finite);
+    html +=
+        fmt::format("<p class=\"bad\">{} not finite.</p>\n",
+                    s.not_finite == 1 ? "1 loss is" : fmt::format("{} losses are", s.not_finite));
+  if (!run.metrics.left_out.empty())
+    html += fmt::format("<p class=\"bad\">metrics.jsonl: {}.</p>\n", run.metrics.left_out);
   return html;
 }
 
@@ -163,7 +167,7 @@ std::string chart_html(const std::string& title, Curves curves) {
   options.left = 50;
   std::string html;
   try {
-    html = xgrad::pages::chart_figure(curves.lines, options);
+    html = xgrad::pages::line_chart(curves.lines, options);
   } catch (const xgrad::ValueError& error) {
     return fmt::format("<p class=\"soft\">{}: {}</p>\n", title, escaped(error.what()));
   }

@@ -57,20 +57,40 @@ void read_samples(const std::string& path, Run& run) {
 }
 
 /// A checkpoint's tensors are the model's, but for those of the optimizer.
-std::optional<double> count_parameters(const std::string& path) {
+double count_parameters(const xgrad::io::SafetensorsFile& file) {
+  double count = 0;
+  for (const auto& [name, stored] : file.tensors())
+    if (!name.starts_with("optimizer.")) {
+      double numbers = 1;
+      for (const std::size_t size : stored.shape)
+        numbers *= static_cast<double>(size);
+      count += numbers;
+    }
+  return count;
+}
+
+/// The checksum of the ids of a text, and what they stand for; empty if a checkpoint does not say.
+std::string text_of(const xgrad::io::SafetensorsFile& file) {
+  const auto user = file.metadata().find("user");
+  if (user == file.metadata().end())
+    return "";
+  const Json notes = xgrad::io::parse_json(user->second);
+  const auto* const checksum = notes.find<std::string>("text");
+  const auto* const characters = notes.find<std::string>("characters");
+  return checksum == nullptr || checksum->empty() || characters == nullptr
+             ? ""
+             : *checksum + " " + *characters;
+}
+
+/// What the header of a checkpoint says, if there is one.
+void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);
-    double count = 0;
-    for (const auto& [name, stored] : file.tensors())
-      if (!name.starts_with("optimizer.")) {
-        double numbers = 1;
-        for (const std::size_t size : stored.shape)
-          numbers *= static_cast<double>(size);
-        count += numbers;
-      }
-    return count;
+    if (!run.parameters)
+      run.parameters = count_parameters(file);
+    if (run.text.empty())
+      run.text = text_of(file);
   } catch (const xgrad::Error&) {
-    return std::nullopt;
   }
 }
 
@@ -83,14 +103,15 @@ Run read_run(const std::string& given) {
     metrics /= "metrics.jsonl";
   const fs::path folder = metrics.has_parent_path() ? metrics.parent_path() : fs::path(".");
   const auto in_folder = [&](const char* name) { return (folder / name).string(); };
-  Run run{.path = given, .folder = folder.string(), .name = tail_of(absolute(folder.string()), 1)};
+  Run run{.path = metrics.string(),
+          .folder = folder.string(),
+          .name = tail_of(absolute(folder.string()), 1)};
   run.metrics = read_metrics(metrics.string());
   run.config = read_object(in_folder("config.json"));
   run.environment = read_object(in_folder("environment.json"));
   read_samples(in_folder("samples.jsonl"), run);
   for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
-    if (!run.parameters)
-      run.parameters = count_parameters(in_folder(name));
+    read_checkpoint(in_folder(name), run);
   return run;
 }
 

@@ -18,7 +18,7 @@ struct Sample {
 };
 
 struct Run {
-  std::string path;    ///< as it was given: a folder, or a metrics file
+  std::string path;    ///< of its metrics file
   std::string folder;  ///< that holds it
   std::string name;    ///< for people, printable: the folder's name
   Metrics metrics = {};
@@ -27,6 +27,7 @@ struct Run {
   std::vector<Sample> samples = {};       ///< of samples.jsonl
   std::size_t unread_samples = 0;         ///< lines of it that are none
   std::optional<double> parameters = {};  ///< numbers in the model of its checkpoint
+  std::string text = {};  ///< what its checkpoint says of the text: a checksum and the characters
 };
 
 /// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;

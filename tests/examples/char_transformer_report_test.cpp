@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "examples/char_transformer_run.hpp"
 
 namespace {
@@ -69,4 +71,79 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
                 {"x.svg: a page's name ends in .html"});
   check_refused(folder, {"report", "text"}, 1, {"text: line 1 is not a JSON object"});
   check_refused(folder, {"report", "a"}, 1, {"a/metrics.jsonl: cannot be opened"});
+}
+
+TEST_CASE("char_transformer: runs on one text are compared, whatever its path", "[report]") {
+  const TinyFolder folder;
+  const auto says = [&](const std::string& a, const std::string& b) {
+    return run_well(folder, {"compare", a, b}).out.find("trained on different texts") !=
+           std::string::npos;
+  };
+  const auto train = [&](const std::string& out, const std::string& text, const std::string& path) {
+    write_bytes(folder / path, text);
+    run_well(folder, tiny_train({"--out", out, "--data", path, "--max-iters", "10"}));
+  };
+  const std::string text = tiny_text();
+  train("run", text, "text");
+  train("moved", text, "copy");
+  train("marked", "\xEF\xBB\xBF" + text, "marked.txt");  // the same characters
+  CHECK_FALSE(says("run", "moved"));
+  CHECK_FALSE(says("run", "marked"));
+  // Other texts under the same path: with the same characters, and with the same numbers for
+  // others.
+  train("reversed", {text.rbegin(), text.rend()}, "text");
+  CHECK(says("run", "reversed"));
+  std::string seven = text;
+  std::ranges::replace(seven, '6', '7');
+  train("seven", seven, "text");
+  CHECK(says("run", "seven"));
+  CHECK(says("moved", "seven"));
+  // Where a run has no checkpoint, its configuration is all there is.
+  fs::remove(folder / "moved/checkpoint.safetensors");
+  CHECK_FALSE(says("run", "moved"));  // the best has it as well
+  fs::remove(folder / "moved/best.safetensors");
+  CHECK(says("run", "moved"));
+  fs::remove(folder / "reversed/checkpoint.safetensors");
+  fs::remove(folder / "reversed/best.safetensors");
+  CHECK_FALSE(says("run", "reversed"));
+}
+
+TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said", "[report]") {
+  const TrainedFolder folder;
+  const std::string path = folder / "run/metrics.jsonl", good = read_bytes(path);
+  const std::string columns = run_well(folder, {"compare", "run"}).out;
+  const std::size_t third = good.find("{\"step\": 3,");
+  REQUIRE(third != std::string::npos);
+  const auto with = [&](const std::string& lines) {
+    write_bytes(path, good.substr(0, third) + lines + good.substr(third));
+  };
+  const std::string is_none = " a JSON object with the numbers \"step\" and \"loss\"";
+  const std::string one =
+      "char_transformer: run/metrics.jsonl: line 4 is not" + is_none + ", and is left out\n";
+  with("{\"step\": 3, \"lo\n");
+  for (const Arguments& command : {Arguments{"compare", "run"}, Arguments{"report", "run"}}) {
+    const Result result = run(folder, command);
+    CHECK(result.code == 0);
+    CHECK(result.err == one);
+    CHECK((command[0] == "report" || result.out == columns));
+  }
+  CHECK_THAT(read_bytes(folder / "run/report.html"),
+             ContainsSubstring("metrics.jsonl: line 4 is not a JSON object"));
+  // Longer than any row, and one without a loss.
+  with(std::string(3 << 20, 'x') + "\n{\"step\": 3}\n");
+  const Result two = run(folder, {"compare", "run"});
+  CHECK(two.code == 0);
+  CHECK(two.out == columns);
+  CHECK(two.err ==
+        "char_transformer: run/metrics.jsonl: 2 lines, the first of them line 4, are not" +
+            is_none + ", and are left out\n");
+  // A run that goes on leaves them where they are.
+  with("nonsense\n");
+  const Result more = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK(warnings_in(more.err) == one);
+  CHECK_THAT(read_bytes(folder / "run/report.html"),
+             ContainsSubstring("of 50 steps") || ContainsSubstring("after 50 steps"));
+  CHECK(read_bytes(path).starts_with(good.substr(0, third) + "nonsense\n" + good.substr(third)));
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/io/picture.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/pages/page.hpp>
 
@@ -79,8 +79,12 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
   };
   refused("", "it has no lines");
   refused("\n \n", "it has no lines");
-  refused("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n",
-          "line 3 is not a JSON object with the numbers \"step\" and \"loss\"");
+  const runs::Metrics mended =
+      read("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n{\"step\": 2, \"loss\": 1}\n");
+  CHECK(mended.loss.xs == std::vector<double>{0, 2});
+  CHECK(mended.left_out ==
+        "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is left out");
+  CHECK(plain.left_out.empty());
   refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
   refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");
   refused("[1]\n", "line 1 is not");
