@@ -31,10 +31,62 @@ std::ifstream open_text(const std::string& path) {
   return file;
 }
 
+/// UTF-16LE or UTF-16BE if every other byte of a text's beginning is zero, as where most characters
+/// are ASCII; these zeros are UTF-8, but no text.
+std::string_view utf16_by_zeros(std::string_view bytes) {
+  bytes = bytes.substr(0, 1024);
+  std::size_t zeros[2] = {0, 0};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    zeros[i % 2] += bytes[i] == '\0' ? 1 : 0;
+  const auto most = [&](int place) {
+    return zeros[1 - place] == 0 && 4 * zeros[place] >= bytes.size() && bytes.size() >= 4;
+  };
+  return most(1) ? "UTF-16LE" : most(0) ? "UTF-16BE" : "";
+}
+
+/// What a piece of a text that is not UTF-8 seems to be, by iconv's names; empty if that cannot be
+/// told.
+std::string_view encoding_of(std::string_view bytes, bool at_start) {
+  using namespace std::literals;
+  if (at_start && (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)))
+    return "UTF-32";
+  if (at_start && (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")))
+    return "UTF-16";
+  if (at_start && !utf16_by_zeros(bytes).empty())
+    return utf16_by_zeros(bytes);
+  // In Latin-1 an accented letter stands among ASCII; in UTF-8, and in most others, such bytes come
+  // together.  Control characters are of no text.
+  std::size_t high = 0, alone = 0;
+  bool windows = false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto at = [&](std::size_t k) {
+      return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : 0U;
+    };
+    if (at(i) < ' ' && "\t\n\f\r"sv.find(bytes[i]) == std::string_view::npos)
+      return "";
+    if (at(i) < 0x80)
+      continue;
+    ++high;
+    alone += at(i + 1) < 0x80 && (i == 0 || at(i - 1) < 0x80) ? 1 : 0;
+    windows = windows || at(i) < 0xA0;
+  }
+  return 2 * alone <= high ? "" : windows ? "WINDOWS-1252" : "LATIN1";
+}
+
+/// How to make UTF-8 of an encoding.
+std::string cure(std::string_view encoding) {
+  return fmt::format("it seems to be {0}, of which 'iconv -f {0} -t UTF-8 OLD > NEW' makes UTF-8",
+                     encoding);
+}
+
+/// `piece`: of the bytes, from `begin` on; at `bad` of these they are not UTF-8.
 template <class E>
-[[noreturn]] void fail_at(std::string_view what, std::size_t offset, char byte) {
-  fail<E>("{}: not UTF-8 at byte {}: 0x{:02x} does not begin a valid character", what, offset,
-          static_cast<unsigned char>(byte));
+[[noreturn]] void fail_at(std::string_view what, std::string_view piece, std::size_t begin,
+                          std::size_t bad) {
+  const std::string_view encoding = encoding_of(piece, begin == 0);
+  fail<E>("{}: not UTF-8 at byte {}: 0x{:02x} does not begin a valid character{}{}", what,
+          begin + bad, static_cast<unsigned char>(piece[bad]), encoding.empty() ? "" : "; ",
+          encoding.empty() ? "" : cure(encoding));
 }
 
 /// Where bytes cease to be UTF-8, or their end.
@@ -80,7 +132,9 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
     const std::size_t valid = valid_bytes(bytes);
     // A character may go on in the next piece.
     if (valid < bytes.size() && (!file || bytes.size() - valid >= longest))
-      fail_at<FileError>(path, offset + valid, bytes[valid]);
+      fail_at<FileError>(path, bytes, offset, valid);
+    if (const auto utf16 = utf16_by_zeros(offset == 0 ? bytes : ""); !utf16.empty())
+      fail<FileError>("{}: not UTF-8: {}", path, cure(utf16));
     std::u32string text = decode_valid(std::string_view(bytes).substr(0, valid));
     if (offset == 0 && text.starts_with(byte_order_mark))
       text.erase(0, 1);
@@ -97,7 +151,9 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
 
 std::u32string decode_utf8(std::string_view bytes, std::string_view what) {
   if (const std::size_t valid = valid_bytes(bytes); valid < bytes.size())
-    fail_at<ValueError>(what, valid, bytes[valid]);
+    fail_at<ValueError>(what, bytes, 0, valid);
+  if (const auto utf16 = utf16_by_zeros(bytes); !utf16.empty())
+    fail<ValueError>("{}: not UTF-8: {}", what, cure(utf16));
   return decode_valid(bytes);
 }
 

@@ -20,12 +20,13 @@ struct Text {
 /// Python's reading is followed to the letter because the position of every later character, and so
 /// every random batch, hangs on it.  Ids are those of `characters`, or without them of the text's
 /// own.  The file is read once, piece by piece: nothing but the ids is held.  Throws FileError for
-/// a file that is missing, a directory or device, unreadable, empty, or not UTF-8 (saying where),
-/// ValueError for characters that are not known, as Characters::encode does.
+/// a file that is missing, a directory or device, unreadable, empty, or not UTF-8 (saying where,
+/// and how to make UTF-8 of what seems to be UTF-16 or Latin-1), ValueError for characters that are
+/// not known, as Characters::encode does.
 Text read_text(const std::string& path, const std::optional<Characters>& characters = {});
 
 /// The code points of UTF-8 bytes; newlines stay as they are.  `what` names the bytes in the
-/// message. Throws ValueError with the offset of the first byte that is not UTF-8.
+/// message.  Throws ValueError as read_text() does for what is not UTF-8.
 std::u32string decode_utf8(std::string_view bytes, std::string_view what);
 
 /// Code points as UTF-8.  Throws ValueError for a value that is not a code point (a surrogate, or

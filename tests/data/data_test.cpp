@@ -181,6 +181,61 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
   }
 }
 
+TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[data]") {
+  using namespace std::literals;
+  TemporaryFolder folder;
+  const std::string path = folder / "text.txt";
+  const auto wide = [](std::u16string_view text, bool little) {
+    std::string bytes;
+    for (const char16_t c : text) {
+      const char low = static_cast<char>(c & 0xFF), high = static_cast<char>(c >> 8);
+      bytes += little ? low : high;
+      bytes += little ? high : low;
+    }
+    return bytes;
+  };
+  const auto says = [&](const std::string& bytes, const std::string& encoding) {
+    CAPTURE(bytes.substr(0, 40), encoding);
+    write_bytes(path, bytes);
+    const std::string of_file = message_of<FileError>([&] { read_text(path); });
+    const std::string of_bytes = message_of<ValueError>([&] { decode_utf8(bytes, "--prompt"); });
+    for (const std::string& message : {of_file, of_bytes}) {
+      CHECK_THAT(message, ContainsSubstring(": not UTF-8"));
+      if (encoding.empty())
+        CHECK(message.find("iconv") == std::string::npos);
+      else
+        CHECK_THAT(message,
+                   ContainsSubstring("it seems to be " + encoding + ", ") &&
+                       ContainsSubstring("'iconv -f " + encoding + " -t UTF-8 OLD > NEW'"));
+    }
+  };
+  const std::u16string_view text = u"To be, or not to be\u2026\n";
+  says(wide(u"\uFEFF", true) + wide(text, true), "UTF-16");
+  says(wide(u"\uFEFF", false) + wide(text, false), "UTF-16");
+  says(wide(text, true), "UTF-16LE");  // whose bytes may all be UTF-8
+  says(wide(text, false), "UTF-16BE");
+  says(wide(u"caf\u00E9\n", true), "UTF-16LE");
+  says("\xFF\xFE\0\0T\0\0\0"s, "UTF-32");
+  says("caf\xE9 cr\xE8me", "LATIN1");
+  says(
+      "Stra\xDF"
+      "e",
+      "LATIN1");
+  says(std::string(100'000, 'a') + " \xE9t\xE9 ", "LATIN1");  // beyond the first piece
+  says("\x93quoted\x94 caf\xE9", "WINDOWS-1252");
+  // Nothing is guessed of UTF-8 that is damaged, of other scripts, and of what is no text.
+  says("caf\xC3\xA9, \xC3\xA9t\xC3\xA9, na\xC3", "");
+  says("\xD0\xF1\xE8\xE2\xE5\xF2 \xEC\xE8\xF0", "");
+  says(
+      "\x7F"
+      "ELF\x02\x01\x01\0\0\xE9 "s,
+      "");
+  // Zeros here and there are characters.
+  write_bytes(path, "a\0b c\0d e"s);
+  CHECK(read_text(path).ids.size() == 9);
+  CHECK(decode_utf8("\0a"s, "text").size() == 2);
+}
+
 TEST_CASE("UTF-8 there and back", "[data]") {
   const std::u32string text = U"a\u007F\u0080\u07FF\u0800\uFFFD\U00010000\U0010FFFF\r\n";
   CHECK(decode_utf8(encode_utf8(text), "text") == text);

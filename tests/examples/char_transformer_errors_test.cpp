@@ -75,7 +75,10 @@ TEST_CASE("char_transformer: texts that cannot be trained on") {
                      "give at least 641 characters, or --block-size 59 or less"});
   write_bytes(folder / "ten", "abcdefghij");
   refused("ten", {"ten: ", "give at least 641 characters, or 11 with --block-size 1"});
-  refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9"});
+  refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9",
+                     "it seems to be LATIN1, of which 'iconv -f LATIN1 -t UTF-8 OLD > NEW'"});
+  write_bytes(folder / "utf16", std::string("c\0a\0f\0e\0", 8));
+  refused("utf16", {"utf16: not UTF-8: it seems to be UTF-16LE, of which"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
   // What the advice says does.
   for (const auto& [data, characters, block_size] : {std::tuple{"short", 60, "5"},
