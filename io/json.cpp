@@ -42,7 +42,8 @@ class Builder : public nlohmann::json_sax<Library> {
                    const Library::exception& error) override {
     if (dynamic_cast<const Library::parse_error*>(&error) == nullptr)
       fail<ValueError>("is not JSON that can be read: {}", error.what());
-    fail<ValueError>("is not JSON (byte {})", first_byte_ + (position > 0 ? position - 1 : 0));
+    const std::uint64_t byte = first_byte_ + (position > 0 ? position - 1 : 0);
+    throw NotJson(fmt::format("is not JSON (byte {})", byte), byte);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <xgrad/autograd/error.hpp>
 
 namespace xgrad::io {
 
@@ -45,9 +46,15 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
   std::optional<double> number(std::string_view key) const;
 };
 
+/// A text that is not JSON from a byte on.
+struct NotJson : ValueError {
+  NotJson(const std::string& message, std::uint64_t at) : ValueError(message), byte(at) {}
+  std::uint64_t byte;
+};
+
 /// Reads a text of at most `deepest` levels; three are enough for what the formats here hold.
-/// Throws ValueError for what is not JSON, is deeper, or has a key twice in one object: "is not
-/// JSON (byte 7)", counted from `first_byte`.
+/// Throws NotJson, "is not JSON (byte 7)", counted from `first_byte`, and ValueError for what is
+/// deeper, or has a key twice in one object.
 Json parse_json(std::string_view text, std::uint64_t first_byte = 0, std::size_t deepest = 3);
 
 enum class InvalidUtf8 { refused, replaced };

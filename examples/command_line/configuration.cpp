@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/data/text.hpp>
 
 #include "command_line.hpp"
 #include "table.hpp"
@@ -45,16 +47,45 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-JsonObject parse(const std::string& text, const std::string& path) {
+/// The file, and where in it a byte is; lines and columns count from 1.
+std::string place(const Table& table, std::size_t byte) {
+  const std::string_view before = std::string_view(table.file_text).substr(0, byte);
+  const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; };
+  return fmt::format(
+      "{}: line {}, column {}", table.configuration, 1 + std::ranges::count(before, '\n'),
+      1 + line.size() - static_cast<std::size_t>(std::ranges::count_if(line, continues)));
+}
+
+/// The same of a key: a text before a colon.  The file alone for one that is written with escapes.
+std::string place(const Table& table, const std::string& key) {
+  const std::string& text = table.file_text;
+  for (std::size_t at = 0; (at = text.find('"' + key + '"', at)) != text.npos; ++at) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + key.size() + 2);
+    if (next != text.npos && text[next] == ':' && (at == 0 || text[at - 1] != '\\'))
+      return place(table, at);
+  }
+  return table.configuration;
+}
+
+JsonObject parse(const Table& table) {
   try {
-    Json json = xgrad::io::parse_json(text, 0, 16);
+    xgrad::text::decode_utf8(table.file_text, table.configuration);
+  } catch (const xgrad::ValueError& error) {
+    throw BadValue(error.what());
+  }
+  try {
+    Json json = xgrad::io::parse_json(table.file_text, 0, 16);
     if (auto* const object = std::get_if<JsonObject>(&json))
       return std::move(*object);
+  } catch (const xgrad::io::NotJson& error) {
+    throw BadValue(fmt::format("{}: is not JSON", place(table, error.byte)));
   } catch (const xgrad::ValueError& error) {
-    throw BadValue(fmt::format("{}: {}", path, error.what()));
+    throw BadValue(fmt::format("{}: {}", table.configuration, error.what()));
   }
-  throw BadValue(fmt::format(
-      "{}: is not a JSON object, as {{\"n_layer\": 4, \"data\": \"book.txt\"}} is", path));
+  throw BadValue(
+      fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4, \"data\": \"book.txt\"}} is",
+                  table.configuration));
 }
 
 Row* find(Table& table, const std::string& key) {
@@ -64,16 +95,17 @@ Row* find(Table& table, const std::string& key) {
   return row == table.rows.end() ? nullptr : &*row;
 }
 
-[[noreturn]] void refuse_key(const Table& table, const std::string& path, const std::string& key) {
+[[noreturn]] void refuse_key(const Table& table, const std::string& key) {
   std::vector<std::string> keys;
   for (const Row& row : table.rows)
     if (row.write)
       keys.push_back(key_of(long_name(row)));
-  throw BadValue(fmt::format("{}: '{}' is no flag of {}{}", path, xgrad::printable_name(key),
-                             table.name, keys.empty() ? "" : suggestion(key_of(key), keys)));
+  throw BadValue(fmt::format("{}: '{}' is no flag of {}{}", place(table, key),
+                             xgrad::printable_name(key), table.name,
+                             keys.empty() ? "" : suggestion(key_of(key), keys)));
 }
 
-void read_value(Row& row, const std::string& path, const std::string& key, const Json& value) {
+void read_value(Row& row, const Table& table, const std::string& name, const Json& value) {
   std::string text;
   bool fits = row.text_of(value, text);
   try {
@@ -84,7 +116,7 @@ void read_value(Row& row, const std::string& path, const std::string& key, const
   }
   if (!fits)
     throw BadValue(fmt::format(
-        "{}: '{}': {} is not {}", path, key,
+        "{}: '{}': {} is not {}", place(table, name), key_of(name),
         xgrad::printable_name(xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced)),
         row.rule));
   row.in_file = true;
@@ -121,18 +153,20 @@ std::string format_configuration(const Table& table) {
 }
 
 void read_configuration(Table& table) {
-  const std::string& path = table.configuration;
   std::set<std::string> seen;
-  table.file_text = read_file(path);
-  for (const auto& [name, value] : parse(table.file_text, path)) {
+  table.file_text = read_file(table.configuration);
+  if (table.file_text.starts_with("\xEF\xBB\xBF"))
+    table.file_text.erase(0, 3);
+  for (const auto& [name, value] : parse(table)) {
     const std::string key = key_of(name);
     if (!seen.insert(key).second)
-      throw BadValue(fmt::format("{}: has '{}' twice, with '-' and with '_'", path, key));
+      throw BadValue(
+          fmt::format("{}: has '{}' twice, with '-' and with '_'", place(table, name), key));
     Row* const row = find(table, key);
     if (row == nullptr && std::ranges::count(table.other_keys, key) == 0)
-      refuse_key(table, path, name);
+      refuse_key(table, name);
     if (row != nullptr && value.as<std::nullptr_t>() == nullptr)
-      read_value(*row, path, key, value);
+      read_value(*row, table, name, value);
   }
 }
 

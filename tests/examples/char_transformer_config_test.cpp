@@ -165,8 +165,20 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   refused(R"({"n_layer": 2, "n-layer": 2})", {"has 'n_layer' twice"});
   refused(R"({"n_layer": 2, "n_layer": 2})", {"has the key 'n_layer' twice"});
   refused("[1]", {"is not a JSON object"});
-  refused("n_layer = 2", {"is not JSON (byte 1)"});
-  refused("", {"is not JSON (byte 0)"});
+  refused("n_layer = 2", {"c.json: line 1, column 2: is not JSON"});
+  refused("", {"c.json: line 1, column 1: is not JSON"});
+  // Columns count characters.
+  refused("{\n  \"n_layer\": 2,\n  \"data\": \"\xC3\xA9\" 3\n}",
+          {"c.json: line 3, column 15: is not JSON"});
+  refused("\xEF\xBB\xBF{\r\n \"n_layer\": 2,\r\n}", {"c.json: line 3, column 1: is not JSON"});
+  refused("{\n  \"data\": \"\\\"n-layer\\\": \",\n\t\"n-layer\" : 0}",
+          {"c.json: line 3, column 2: 'n_layer': 0 is not a whole number"});
+  refused("{\"bias\": true, \"n_layers\": 2}",
+          {"c.json: line 1, column 16: 'n_layers' is no flag"});
+  refused("{\"n_layer\": 2,\n\"n-layer\": 2}", {"c.json: line 2, column 1: has 'n_layer' twice"});
+  refused("{\"n_l\\u0061yer\": 0}", {"c.json: 'n_layer': 0 is not"});
+  refused(std::string("{\0\"\0}\0", 6), {"c.json: not UTF-8: it seems to be UTF-16LE"});
+  refused("{\"data\": \"caf\xE9\"}", {"c.json: not UTF-8 at byte 13", "iconv -f LATIN1 -t UTF-8"});
   refused(std::string(2 << 20, ' '), {"is larger than 1048576 bytes"});
   // What contradicts a flag is named with the file that it is from, and only that.
   write_bytes(folder / "c.json", R"({"learning_rate": 0.01, "min_lr": 0.002, "warmup_iters": 9})");
