@@ -1,7 +1,6 @@
 #pragma once
-// What a program needs, in one header.  Not among it, because they take longer to compile: the
-// bridge to xtensor with array() and update(), <xgrad/autograd/xtensor.hpp>, and what ops of your
-// own are made of, <xgrad/autograd/custom_op.hpp>.
+// What a program needs of the library, in one header.  Pages for a browser have headers of their own
+// (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).  Single headers compile faster than this.
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/compare.hpp>
@@ -9,19 +8,20 @@
 #include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/functional.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/format.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
-#include <xgrad/io/picture.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/check_layer.hpp>
@@ -46,7 +46,5 @@
 #include <xgrad/optim/optimizer.hpp>
 #include <xgrad/optim/schedule.hpp>
 #include <xgrad/optim/sgd.hpp>
-#include <xgrad/pages/attention.hpp>
-#include <xgrad/pages/graph.hpp>
 #include <xgrad/parallel/data_parallel.hpp>
 #include <xgrad/parallel/shards.hpp>

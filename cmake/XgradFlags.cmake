@@ -26,7 +26,7 @@ if(XGRAD_SANITIZE)
   endif()
 endif()
 if(XGRAD_FUZZ)
-  target_compile_options(xgrad_flags INTERFACE -fsanitize=fuzzer-no-link)  # the program itself: fuzz/CMakeLists.txt
+  target_compile_options(xgrad_flags INTERFACE -fsanitize=fuzzer-no-link)  # the program itself: extras/fuzz/CMakeLists.txt
 endif()
 # Compiles a few sources of a target as one: each parses and instantiates much the same.  Where precompiled headers are
 # off, only those of the tests: the sanitizer builds are to show that each source of the library and the examples stands alone.

@@ -12,7 +12,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/svg.hpp>
 #include <xgrad/nn/sampling.hpp>
 
 #include "assets.hpp"
@@ -231,7 +231,7 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
         .body = fmt::format(
             "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
             "by a script that it contains, and your browser runs none.</noscript>",
-            io::escaped(options.about)),
+            escaped(options.about)),
         .data = JsonObject{{"tokens", texts(options.tokens)},
                            {"keys", texts(options.keys)},
                            {"classes", texts(options.classes)},

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <set>
 #include <utility>
-#include <xgrad/io/axis.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/axis.hpp>
+#include <xgrad/pages/svg.hpp>
 
 #include "assets.hpp"
 
@@ -26,8 +26,8 @@ std::string numbers(const std::vector<double>& values) {
 
 constexpr std::size_t most_values = 30'000;
 
-io::Series points_at(const io::Series& series, const std::set<double>& places) {
-  io::Series result = series;
+Series points_at(const Series& series, const std::set<double>& places) {
+  Series result = series;
   result.xs.clear();
   result.ys.clear();
   for (std::size_t i = 0; i < series.xs.size(); ++i)
@@ -44,14 +44,14 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-std::string line_chart(const std::vector<io::Series>& series, const io::LineChartOptions& options) {
-  const std::string svg = io::line_chart(series, options);
-  const io::Axes axes = io::axes_of(series, options, 1, 1);
+std::string chart_figure(const std::vector<Series>& series, const LineChartOptions& options) {
+  const std::string svg = line_chart(series, options);
+  const Axes axes = axes_of(series, options, 1, 1);
   // The points that the picture shows, and where that is not too much, all values there.
-  std::vector<io::Series> shown;
+  std::vector<Series> shown;
   std::set<double> places;
-  for (const io::Series& s : series) {
-    shown.push_back(io::thinned(s, options.width, axes.x.low, axes.x.high));
+  for (const Series& s : series) {
+    shown.push_back(thinned(s, options.width, axes.x.low, axes.x.high));
     std::ranges::copy_if(shown.back().xs, std::inserter(places, places.end()),
                          [](double x) { return std::isfinite(x); });
   }
@@ -60,7 +60,7 @@ std::string line_chart(const std::vector<io::Series>& series, const io::LineChar
       shown[i] = points_at(series[i], places);
   std::string data;
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const io::Series& s = shown[i];
+    const Series& s = shown[i];
     data += fmt::format(R"({}{{"name":{},"color":{},"opacity":{},"dots":{},"xs":{},"ys":{}}})",
                         i == 0 ? "" : ",", quoted(s.name), s.color.value_or(i), s.opacity, s.dots,
                         numbers(s.xs), numbers(s.ys));
@@ -70,7 +70,7 @@ std::string line_chart(const std::vector<io::Series>& series, const io::LineChar
       "<figure class=\"chart\" role=\"group\" aria-label='{}' data-chart='{}'>\n{}<figcaption "
       "class=\"soft\"></figcaption>\n"
       "</figure>\n",
-      io::escaped(options.title), io::escaped(data), svg);
+      escaped(options.title), escaped(data), svg);
 }
 
 Page with_charts(Page page) {

@@ -4,7 +4,7 @@
 
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/svg.hpp>
 
 #include "assets.hpp"
 
@@ -28,10 +28,10 @@ std::string to_html(const Page& page) {
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n<style>\n{}",
-      io::escaped(page.title), detail::page_css);
+      escaped(page.title), detail::page_css);
   for (const std::string_view style : page.styles)
     html += style;
-  html += fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", io::escaped(page.title),
+  html += fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", escaped(page.title),
                       page.body);
   html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}",
                       embeddable(page.data), detail::page_js);

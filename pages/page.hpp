@@ -11,7 +11,7 @@ namespace xgrad::pages {
 
 struct Page {
   std::string title;                           ///< any text
-  std::string body;                            ///< HTML; texts in it are escaped (io/svg.hpp)
+  std::string body;                            ///< HTML; texts in it are escaped (pages/svg.hpp)
   io::Json data = {};                          ///< what scripts find as `data`
   std::vector<std::string_view> scripts = {};  ///< after page.js, in this order
   std::vector<std::string_view> styles = {};   ///< after page.css

@@ -34,7 +34,7 @@ const std::vector<Layer> layers = {
     {"xgrad.hpp", {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages"}},
     {"examples",
      {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages", "xgrad.hpp"}},
-    {"benchmarks",
+    {"extras",
      {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages", "xgrad.hpp"}},
 };
 
@@ -82,7 +82,7 @@ TEST_CASE("Source files include only what lies below them", "[includes]") {
   };
   look_at(source_dir + "/xgrad.hpp");
   for (const char* folder :
-       {"autograd", "parallel", "nn", "optim", "data", "io", "pages", "examples", "benchmarks"})
+       {"autograd", "parallel", "nn", "optim", "data", "io", "pages", "examples", "extras"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(source_dir + "/" + folder))
       look_at(entry.path());

@@ -115,7 +115,7 @@ struct GradcheckReport {
   /// A line per output and input: elements, how many disagree, the worst, the reason.
   std::string table() const;
   /// |analytic - numeric|, (elements of the output, elements of the input): for
-  /// io::save_svg("error.svg", io::heat_map(report.error_map(0, 0))).  ValueError in fast mode.
+  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))).  ValueError in fast mode.
   Tensor error_map(std::size_t output, std::size_t input) const;
   /// The same as text, in at most `width` columns and half as many rows, of the worst pair or of
   /// one by choice; the last lines explain the signs.  ValueError in fast mode.

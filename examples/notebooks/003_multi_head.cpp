@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <vector>
+#include <xgrad/pages/picture.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include "notebook.hpp"
@@ -139,11 +140,11 @@ static void cells(const std::optional<std::string>& picture) {
 
   // the heat map
   const Tensor map = causal.weights[0][0];
-  print("\nA[0, 0] as a heat map:\n" + io::heat_map_text(map, {.low = 0, .high = 1}));
+  print("\nA[0, 0] as a heat map:\n" + pages::heat_map_text(map, {.low = 0, .high = 1}));
   if (picture.has_value()) {
-    io::save_svg(
+    pages::save_svg(
         *picture,
-        io::heat_map(
+        pages::heat_map(
             map, {.title = "A[0, 0]", .x_label = "key", .y_label = "query", .low = 0, .high = 1}));
     print("the same as a picture: " + *picture);
   }

@@ -11,7 +11,7 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/picture.hpp>
+#include <xgrad/pages/picture.hpp>
 
 #include "command_line/command_line.hpp"
 #include "command_line/output.hpp"
@@ -21,8 +21,8 @@
 namespace {
 
 /// Takes out what has no logarithm; how many it was.
-std::size_t keep_positive(xgrad::io::Series& series) {
-  xgrad::io::Series kept;
+std::size_t keep_positive(xgrad::pages::Series& series) {
+  xgrad::pages::Series kept;
   for (std::size_t i = 0; i < series.ys.size(); ++i)
     if (!(series.ys[i] <= 0)) {
       kept.xs.push_back(series.xs[i]);
@@ -71,7 +71,7 @@ int run(int argc, char** argv) {
     throw xgrad::Error(log ? "--log: there is no loss above 0" : "there is no loss that is finite");
   curves.options.title = title;
   curves.options.log_y = log;
-  xgrad::io::save_svg(out, xgrad::io::line_chart(curves.lines, curves.options));
+  xgrad::pages::save_svg(out, xgrad::pages::line_chart(curves.lines, curves.options));
   command_line::print(xgrad::printable(fmt::format(
                           "{}: {}{}", out, xgrad::counted(all.size(), "run", "runs"),
                           curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)) +

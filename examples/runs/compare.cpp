@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/io/picture.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/svg.hpp>
 #include <xgrad/pages/chart.hpp>
 
 #include "curves.hpp"
@@ -77,7 +77,7 @@ bool on_other_texts(const std::vector<Run>& runs) {
   return false;
 }
 
-std::size_t width_of(std::string_view text) { return xgrad::io::characters(text).size(); }
+std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
 
 /// To so many characters: the end of a path says more than its beginning.
 std::string shortened(const std::string& text, std::size_t most) {
@@ -100,14 +100,14 @@ std::string chart_text(const std::vector<Run>& runs, std::size_t width) {
   Curves curves = loss_curves(runs, weight, Raw::hidden);
   if (curves.empty())
     return "";
-  std::vector<xgrad::io::Series> lines(runs.size());  // one for each letter
+  std::vector<xgrad::pages::Series> lines(runs.size());  // one for each letter
   for (auto& line : curves.lines)
     if (!line.dots)
       lines[*line.color] = std::move(line);
   curves.options.title = weight > 0 ? "Training loss, smoothed" : "Training loss";
   const std::size_t columns = std::clamp<std::size_t>(width, 40, 120) - 14;
   try {
-    std::string text = xgrad::io::line_chart_text(lines, curves.options, columns, 12);
+    std::string text = xgrad::pages::line_chart_text(lines, curves.options, columns, 12);
     if (!curves.cut.empty())
       text += fmt::format("Beyond the picture: {}.\n", curves.cut);
     return text;
@@ -170,7 +170,7 @@ std::vector<Row> comparison(const std::vector<Run>& runs) {
 std::string compare_text(const std::vector<Run>& runs, std::size_t width) {
   constexpr std::size_t widest_value = 24, widest_name = 28;
   const auto mark = [](std::size_t i) {
-    const char c = xgrad::io::letter(i);
+    const char c = xgrad::pages::letter(i);
     return c == '#' ? std::to_string(i + 1) : std::string(1, c);
   };
   std::string text;
@@ -215,12 +215,12 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
   const double weight = usual_weight(runs);
   std::string body = "<div class=\"scroll\">\n<table>\n<tr><th></th>";
   for (const Run& run : runs)
-    body += fmt::format("<th scope=\"col\">{}</th>", xgrad::io::escaped(run.name));
+    body += fmt::format("<th scope=\"col\">{}</th>", xgrad::pages::escaped(run.name));
   body += "</tr>\n";
   for (const Row& row : comparison(runs)) {
-    body += fmt::format("<tr><th scope=\"row\">{}</th>", xgrad::io::escaped(row.name));
+    body += fmt::format("<tr><th scope=\"row\">{}</th>", xgrad::pages::escaped(row.name));
     for (const std::string& value : row.values)
-      body += fmt::format("<td class=\"number\">{}</td>", xgrad::io::escaped(value));
+      body += fmt::format("<td class=\"number\">{}</td>", xgrad::pages::escaped(value));
     body += "</tr>\n";
   }
   body += "</table>\n</div>\n";

@@ -12,7 +12,7 @@
 namespace runs {
 namespace {
 
-using xgrad::io::Series;
+using xgrad::pages::Series;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -43,7 +43,7 @@ Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
       faint.back().opacity = 0.35;
       faint.back().name = "";
     }
-    curves.lines.push_back(weight > 0 ? xgrad::io::smoothed(series, weight) : series);
+    curves.lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
   }
   curves.lines.insert(curves.lines.begin(), faint.begin(), faint.end());
   return curves;

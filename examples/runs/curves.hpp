@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/io/picture.hpp>
+#include <xgrad/pages/picture.hpp>
 
 #include "run.hpp"
 
@@ -12,15 +12,15 @@ namespace runs {
 
 /// Lines, and where their chart is cut off.
 struct Curves {
-  std::vector<xgrad::io::Series> lines;
-  xgrad::io::LineChartOptions options;
+  std::vector<xgrad::pages::Series> lines;
+  xgrad::pages::LineChartOptions options;
   std::string cut = {};  ///< "b up to 1e+09", if something is beyond the chart; printable
   /// Whether there is anything to draw.
   bool empty() const;
 };
 
 enum class Raw { hidden, faint };
-/// Training losses, smoothed (xgrad::io::smoothed) if `weight` is above 0, and beside them as they
+/// Training losses, smoothed (xgrad::pages::smoothed) if `weight` is above 0, and beside them as they
 /// are, if those are not hidden; validation losses, with dots.  A run's lines have one colour.  A
 /// run that diverged does not flatten the others: the chart ends at 1.5 times the highest loss that
 /// a run began with, of those within ten times the lowest of these.

@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/svg.hpp>
 
 namespace runs {
 
@@ -44,8 +44,8 @@ std::string format_value(const xgrad::io::Json& value) {
 }
 
 std::string table_row(std::string_view name, std::string_view value) {
-  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", xgrad::io::escaped(name),
-                     xgrad::io::escaped(value));
+  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", xgrad::pages::escaped(name),
+                     xgrad::pages::escaped(value));
 }
 
 }  // namespace runs

@@ -31,7 +31,7 @@ Metrics read_metrics(const std::string& path) {
   std::size_t bad = 0, first_bad = 0;
   for_each_line(path, longest_row, [&](std::size_t number, const xgrad::io::Json& row) {
     const auto step = row.number("step");
-    const auto add = [&](xgrad::io::Series& series, const char* key) {
+    const auto add = [&](xgrad::pages::Series& series, const char* key) {
       const auto value = value_of(row, key);
       if (!step || !value)
         return false;

@@ -3,13 +3,13 @@
 // may have written it.
 
 #include <string>
-#include <xgrad/io/series.hpp>
+#include <xgrad/pages/series.hpp>
 
 namespace runs {
 
 /// Over steps, which count from 0.  What rows do not have is left out; null is NaN.
 struct Metrics {
-  xgrad::io::Series loss, validation, lr, grad_norm, ms;
+  xgrad::pages::Series loss, validation, lr, grad_norm, ms;
   std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
 };
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/io/svg.hpp>
+#include <xgrad/pages/svg.hpp>
 #include <xgrad/pages/chart.hpp>
 
 #include "format.hpp"
@@ -15,7 +15,7 @@
 namespace runs {
 namespace {
 
-using xgrad::io::escaped;
+using xgrad::pages::escaped;
 
 constexpr std::size_t most_samples = 40, most_characters = 4000;
 // Of a chart.  Two stand beside each other on a screen, and on a telephone its text can be read.
@@ -167,7 +167,7 @@ std::string chart_html(const std::string& title, Curves curves) {
   options.left = 50;
   std::string html;
   try {
-    html = xgrad::pages::line_chart(curves.lines, options);
+    html = xgrad::pages::chart_figure(curves.lines, options);
   } catch (const xgrad::ValueError& error) {
     return fmt::format("<p class=\"soft\">{}: {}</p>\n", title, escaped(error.what()));
   }

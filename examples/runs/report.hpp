@@ -16,7 +16,7 @@ struct Hint {
 };
 
 /// What a run has left: its losses in numbers, curves, samples, configuration, environment, and how
-/// to go on.  Its size depends on neither the number of steps (io::thinned) nor that of samples, of
+/// to go on.  Its size depends on neither the number of steps (pages::thinned) nor that of samples, of
 /// which at most 40 are shown.
 xgrad::pages::Page report_page(const Run& run, const std::vector<Hint>& hints);
 

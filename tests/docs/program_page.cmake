@@ -1,6 +1,6 @@
 # A page that shows a program and what it prints: is that so?
 #
-#   cmake -DPAGE=docs/learn/01_slope.md -DPROGRAM=build/.../learn_01 "-DSOURCES=01_slope.cpp|..." [-DUPDATE=ON] -P program_page.cmake
+#   cmake -DPAGE=extras/course/pages/01_slope.md -DPROGRAM=build/.../learn_01 "-DSOURCES=01_slope.cpp|..." [-DUPDATE=ON] -P program_page.cmake
 #
 #   ```cpp blocks   are lines that stand so, one after the other, in one of the sources; the indentation may differ
 #   ```text blocks  are what the program prints, in order: each is what stands between two empty lines of it
@@ -64,7 +64,7 @@ while(TRUE)
     string(REGEX REPLACE "largest error [0-9.e-]+" "largest error" shown "${block}")
     string(REGEX REPLACE "largest error [0-9.e-]+" "largest error" expected "\n${printed}")
     if(NOT UPDATE AND NOT shown STREQUAL expected)
-      message(FATAL_ERROR "${PAGE} shows${block}\n\nwhere the program prints\n${printed}\n\n(the target learn_pages writes it anew)")
+      message(FATAL_ERROR "${PAGE} shows${block}\n\nwhere the program prints\n${printed}\n\n(the target program_pages writes it anew)")
     endif()
   endif()
   string(APPEND page "${before}${kind}${block}\n```")

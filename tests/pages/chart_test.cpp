@@ -11,7 +11,7 @@ using namespace xgrad;
 TEST_CASE("A chart on a page holds its numbers, and any name", "[pages]") {
   const std::string hostile = "</script>' onload='x \" & \xff";
   const std::string html =
-      pages::line_chart({{hostile, {0, 1, 2}, {0.1, std::numeric_limits<double>::infinity(), 3}}},
+      pages::chart_figure({{hostile, {0, 1, 2}, {0.1, std::numeric_limits<double>::infinity(), 3}}},
                         {.title = hostile, .x_label = "step"});
   CHECK_THAT(html, StartsWith("<figure class=\"chart\""));
   CHECK_THAT(html, ContainsSubstring(R"("xs":[0,1,2],"ys":[0.1,null,3])"));
@@ -20,16 +20,16 @@ TEST_CASE("A chart on a page holds its numbers, and any name", "[pages]") {
   CHECK(html.find("' onload") == std::string::npos);
   const std::string page = pages::to_html(pages::with_charts({.title = "t", .body = html}));
   CHECK_THAT(page, ContainsSubstring("figure.chart") && ContainsSubstring(".chart figcaption"));
-  CHECK_THROWS_AS(pages::line_chart({}), ValueError);
+  CHECK_THROWS_AS(pages::chart_figure({}), ValueError);
 }
 
 TEST_CASE("A chart's size does not depend on the number of points", "[pages]") {
-  io::Series many{"many", {}, {}};
+  pages::Series many{"many", {}, {}};
   for (int i = 0; i < 200'000; ++i) {
     many.xs.push_back(i);
     many.ys.push_back(i == 77'777 ? 12.345678 : i % 5);
   }
-  const std::string html = pages::line_chart({many}, {.width = 300});
+  const std::string html = pages::chart_figure({many}, {.width = 300});
   CHECK(html.size() < 60'000);
   CHECK_THAT(html, ContainsSubstring("12.345678") && ContainsSubstring(",77777,"));
 }

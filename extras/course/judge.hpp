@@ -1,0 +1,80 @@
+#pragma once
+// Judging a learner's functions, which have been compiled and loaded.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xgrad/autograd/check/tensor_function.hpp>
+
+#include "course/exercise.hpp"
+
+namespace learn {
+
+/// What is said of a file: whether it is right, and why, in plain words.
+struct Answer {
+  bool right = false;
+  std::string said;
+};
+
+/// A function that the learner's file does not define.
+struct Missing {
+  std::string name;
+};
+
+/// The learner's file, loaded.
+class Work {
+ public:
+  /// Error if it cannot be loaded.
+  explicit Work(const std::string& library);
+  /// The function that exercise.hpp declares under this name; throws Missing.
+  template <class F>
+  F* find(const char* name) const {
+    return reinterpret_cast<F*>(symbol(name));
+  }
+
+ private:
+  void* symbol(const char* name) const;
+  void* library_;
+};
+
+using Judge = Answer (*)(const Work&);
+
+/// The judge of a stage, "5" or "11.3".
+Judge judge_of(std::string_view stage);
+
+// ---- what judges have in common (judging.cpp) ----
+
+/// What is wrong with the gradient of an op: gradcheck() at the op alone, in one layer of others by
+/// explain_gradient(), and that it is not zero or cut off.  `name` is the function's.
+Answer judge_gradient(const std::string& name, const xgrad::TensorFunction& f,
+                      const exercise::Inputs& inputs, bool second_order = false);
+/// Whether both give the same numbers, by compare(); and shapes before.
+Answer judge_values(const std::string& name, const xgrad::TensorFunction& mine,
+                    const xgrad::TensorFunction& reference, const exercise::Inputs& inputs);
+/// Asks one after the other: the first answer that is not right, or the last.
+Answer ask(const std::vector<std::function<Answer()>>& judges);
+/// A number with six digits.
+std::string number(double x);
+
+// ---- by stage ----
+
+Answer judge_slope(const Work& work);
+Answer judge_graph(const Work& work);
+Answer judge_engine(const Work& work);
+Answer judge_broadcasting(const Work& work);
+Answer judge_softmax(const Work& work);
+Answer judge_attention(const Work& work);
+Answer judge_masks(const Work& work);
+Answer judge_heads(const Work& work);
+Answer judge_adam(const Work& work);
+Answer judge_training(const Work& work);
+Answer judge_gradcheck(const Work& work);
+Answer judge_second(const Work& work);
+Answer judge_explained(const Work& work);  ///< 11.1 to 11.6
+Answer judge_compared(const Work& work);   ///< 11.7 to 11.9
+Answer judge_causal(const Work& work);     ///< 11.10
+Answer judge_dropout(const Work& work);    ///< 11.11
+Answer judge_dropped(const Work& work);    ///< 11.12
+
+}  // namespace learn

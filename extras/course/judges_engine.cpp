@@ -1,0 +1,242 @@
+// Judges of the stages 1 to 5: slopes, graphs, ops.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/values.hpp>
+
+#include "course/judge.hpp"
+
+namespace learn {
+
+using namespace xgrad;
+using exercise::Inputs;
+using exercise::Number;
+
+namespace {
+
+// An op with this value and these slopes, so that gradcheck() can look at slopes that are numbers.
+template <class Value, class Slopes>
+Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
+  std::vector<double> x;
+  for (const Tensor& t : in)
+    x.push_back(t.item());
+  const std::vector<double> by_hand = slopes(x);
+  return record(
+      "yours", in,
+      [value](std::span<const Tensor> now) {
+        std::vector<double> numbers;
+        for (const Tensor& t : now)
+          numbers.push_back(t.item());
+        return scalar(value(numbers), DType::float64);
+      },
+      [by_hand](Sink& sink) {
+        for (std::size_t i = 0; i < by_hand.size(); ++i)
+          sink.add(i, sink.gradient() * by_hand[i]);
+      });
+}
+
+// Points and slopes: what differs first, with the reason if it is the same at all points.
+template <class Value, class Slopes>
+Answer judge_numbers(const std::string& name, const std::vector<std::string>& names,
+                     const std::vector<std::vector<double>>& points, const Value& value,
+                     const Slopes& slopes) {
+  for (const std::vector<double>& point : points) {
+    Inputs in;
+    std::string where;
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      in.push_back(scalar(point[i], DType::float64).requires_grad_());
+      where += fmt::format("{}{} = {}", i == 0 ? "" : ", ", names[i], point[i]);
+    }
+    const GradcheckReport report =
+        gradcheck([&](const Inputs& at) { return op_of(at, value, slopes); }, in, {.names = names});
+    if (report)
+      continue;
+    const GradcheckElement& worst = report.worst().worst;
+    std::string said = fmt::format(
+        "{}: at {} the slope along {} is {}, because f changes by that much per unit there; "
+        "yours is {}",
+        name, where, report.worst().input_name, number(worst.numeric), number(worst.analytic));
+    if (worst.analytic == 0)
+      said += "\n\nA slope of 0 says that f does not change here.";
+    else if (std::abs(worst.analytic + worst.numeric) < 1e-5)
+      said += "\n\nOnly the sign is wrong.";
+    return {false, said};
+  }
+  return {true, fmt::format("{}: right at {} points", name, points.size())};
+}
+
+}  // namespace
+
+Answer judge_slope(const Work& work) {
+  auto* const slope = work.find<decltype(::slope)>("slope");
+  return judge_numbers(
+      "slope", {"x"}, {{0}, {1}, {-2}, {0.5}},
+      [](const auto& x) { return x[0] * x[0] * x[0] - 2 * x[0]; },
+      [&](const auto& x) { return std::vector<double>{slope(x[0])}; });
+}
+
+Answer judge_graph(const Work& work) {
+  auto* const gradients = work.find<decltype(::gradients)>("gradients");
+  return judge_numbers(
+      "gradients", {"a", "b"}, {{2, 3}, {0, 1}, {-1, 0.5}},
+      [](const auto& x) { return x[0] * x[1] + std::sin(x[0]); },
+      [&](const auto& x) {
+        const auto both = gradients(x[0], x[1]);
+        return std::vector<double>{both[0], both[1]};
+      });
+}
+
+namespace {
+
+// A graph of numbers, with what they were made by.
+class Graph {
+ public:
+  Number* leaf(double x) { return add("a leaf", x, {}); }
+  Number* plus(Number* a, Number* b) { return add("+", a->value + b->value, {{a, 1}, {b, 1}}); }
+  Number* times(Number* a, Number* b) {
+    return add("*", a->value * b->value, {{a, b->value}, {b, a->value}});
+  }
+  std::vector<Number*> numbers() {
+    std::vector<Number*> list;
+    for (Number& n : numbers_)
+      list.push_back(&n);
+    return list;
+  }
+  const std::string& op(std::size_t i) const { return ops_[i]; }
+
+ private:
+  Number* add(const char* op, double value, std::vector<std::pair<Number*, double>> inputs) {
+    ops_.emplace_back(op);
+    numbers_.push_back({.value = value, .inputs = std::move(inputs)});
+    return &numbers_.back();
+  }
+  std::deque<Number> numbers_;
+  std::vector<std::string> ops_;
+};
+
+// d last / d each, by definition: the sum over all paths.
+std::vector<double> right_gradients(const std::vector<Number*>& numbers) {
+  std::vector<double> grads(numbers.size());
+  grads.back() = 1;
+  for (std::size_t i = numbers.size(); i-- > 0;)
+    for (std::size_t j = 0; j < i; ++j)
+      for (const auto& [input, slope] : numbers[i]->inputs)
+        grads[j] += input == numbers[j] ? grads[i] * slope : 0;
+  return grads;
+}
+
+}  // namespace
+
+Answer judge_engine(const Work& work) {
+  auto* const backward = work.find<decltype(::my_backward)>("my_backward");
+  const auto judge = [&](const char* what, const auto& build) -> Answer {
+    Graph graph;
+    build(graph);
+    const auto numbers = graph.numbers();
+    const std::vector<double> right = right_gradients(numbers);
+    backward(numbers);
+    for (std::size_t i = numbers.size(); i-- > 0;)
+      if (!(std::abs(numbers[i]->grad - right[i]) <= 1e-9 * std::max(1.0, std::abs(right[i])))) {
+        std::size_t users = 0;
+        for (const Number* n : numbers)
+          for (const auto& [input, slope] : n->inputs)
+            users += input == numbers[i] ? 1 : 0;
+        std::string said = fmt::format(
+            "my_backward: in {}, the gradient of number {} ({}, value {}) is {}, and yours is {}",
+            what, i, graph.op(i), number(numbers[i]->value), number(right[i]),
+            number(numbers[i]->grad));
+        if (i + 1 == numbers.size())
+          said += "\n\nThat is the output itself: it changes by 1 if it changes by 1.";
+        else if (users > 1)
+          said += fmt::format(
+              "\n\nIt is used {} times: what its uses give it is added up, before it hands "
+              "anything on.",
+              users);
+        return {false, said};
+      }
+    return {true, "my_backward: right in five graphs"};
+  };
+  return ask({
+      [&] {
+        return judge("a chain, ((2 * 3) * 4) * 5", [](Graph& g) {
+          Number* x = g.leaf(2);
+          for (const double factor : {3.0, 4.0, 5.0})
+            x = g.times(x, g.leaf(factor));
+        });
+      },
+      [&] { return judge("2 + 3", [](Graph& g) { g.plus(g.leaf(2), g.leaf(3)); }); },
+      [&] {
+        return judge("x * x", [](Graph& g) {
+          Number* const x = g.leaf(3);
+          g.times(x, x);
+        });
+      },
+      [&] {
+        return judge("y + y * y with y = x * 2, where two paths lead to y", [](Graph& g) {
+          Number* const y = g.times(g.leaf(3), g.leaf(2));
+          g.plus(y, g.times(y, y));
+        });
+      },
+      [&] {
+        return judge("a ladder of 12 steps x = x * x + x", [](Graph& g) {
+          Number* x = g.leaf(0.25);
+          for (int i = 0; i < 12; ++i)
+            x = g.plus(g.times(x, x), x);
+        });
+      },
+  });
+}
+
+Answer judge_broadcasting(const Work& work) {
+  auto* const my_add = work.find<decltype(::my_add)>("my_add");
+  const Inputs in = {exercise::random({2, 3, 4}, 1), exercise::random({4}, 2)};
+  const auto f = [&](const Inputs& x) { return tanh(my_add(x[0], x[1])); };
+  const auto right = [](const Inputs& x) { return tanh(x[0] + x[1]); };
+  return ask({[&] { return judge_values("my_add", f, right, in); },
+              [&] { return judge_gradient("my_add", f, in); }});
+}
+
+namespace {
+
+// That the rows sum to 1, and stay what they are where exp() alone is infinite or 0.
+Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
+  const std::vector<double> right = xgrad::detail::elements(softmax(x, -1));
+  for (const double shift : {0.0, 1000.0, -1000.0}) {
+    const Tensor y = my_softmax(cat({narrow(x, 0, 0, 1) + shift, narrow(x, 0, 1, 1)}).detach());
+    const std::vector<double> yours = xgrad::detail::elements(y);
+    for (std::size_t i = 0; i < right.size(); ++i)
+      if (!(std::abs(yours[i] - right[i]) <= 1e-6))
+        return {false, fmt::format("my_softmax: with {} added to all numbers of some rows, element "
+                                   "{} is {}, and should still be {}: exp(1000) is infinite, "
+                                   "exp(-1000) is 0\n\nA row's softmax stays what it is if its "
+                                   "numbers all get smaller by the same: subtract the largest of "
+                                   "the row, each row its own, before exp(). Then none is above "
+                                   "exp(0) = 1.",
+                                   shift, i, number(yours[i]), number(right[i]))};
+    for (const double total : xgrad::detail::elements(sum(y, {-1})))
+      if (std::abs(total - 1) > 1e-12)
+        return {false, fmt::format("my_softmax: a row sums to {:.12g}, and should sum to 1\n\nThe "
+                                   "divisor is the sum of the exp() and nothing else: if the "
+                                   "largest is subtracted before, it is at least 1.",
+                                   total)};
+  }
+  return {true, ""};
+}
+
+}  // namespace
+
+Answer judge_softmax(const Work& work) {
+  auto* const my_softmax = work.find<decltype(::my_softmax)>("my_softmax");
+  const Inputs in = {exercise::random({2, 3, 4}, 1)};
+  const auto f = [&](const Inputs& x) { return my_softmax(x[0]); };
+  const auto right = [](const Inputs& x) { return softmax(x[0], -1); };
+  return ask({[&] { return judge_values("my_softmax", f, right, in); },
+              [&] { return judge_rows(*my_softmax, in[0]); },
+              [&] { return judge_gradient("my_softmax", f, in); }});
+}
+
+}  // namespace learn

@@ -1,0 +1,158 @@
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <xgrad/autograd/check/compare.hpp>
+#include <xgrad/autograd/check/explain.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/error.hpp>
+
+#include "course/judge.hpp"
+
+namespace learn {
+
+using namespace xgrad;
+using exercise::Inputs;
+
+namespace {
+
+// "undefined symbol: _Z5otherd": a function that is declared and used, and nowhere defined.
+std::string load_error(const std::string& said) {
+  const std::string_view undefined = "undefined symbol: ";
+  const std::size_t at = said.find(undefined);
+  if (at == std::string::npos)
+    return said;
+  const std::string symbol = said.substr(at + undefined.size());
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
+  return fmt::format("{} is used, and declared, but nowhere defined",
+                     status == 0 ? name.get() : symbol);
+}
+
+}  // namespace
+
+Work::Work(const std::string& library) : library_(::dlopen(library.c_str(), RTLD_NOW)) {
+  if (library_ == nullptr)
+    throw Error(load_error(::dlerror()));
+}
+
+void* Work::symbol(const char* name) const {
+  void* const found = ::dlsym(library_, name);
+  if (found == nullptr)
+    throw Missing{name};
+  return found;
+}
+
+namespace {
+
+// What a reason means to somebody who meets it for the first time.
+const char* meaning(GradcheckReason reason) {
+  using enum GradcheckReason;
+  switch (reason) {
+    case absent:
+      return "The function's value changes when this input changes, but the backward says 0 or "
+             "nothing: a term is missing, nothing is added for this input, or it is a constant "
+             "where it is used.";
+    case spurious:
+      return "The function's value does not change with this input, but the backward says that it "
+             "does.";
+    case wrong_sign:
+      return "The gradient points the wrong way.";
+    case wrong_factor:
+      return "All numbers are off by the same factor: something is multiplied, or averaged, that "
+             "should not be, or is not and should be.";
+    case transposed:
+      return "The numbers are right and in the wrong places: rows and columns have changed places.";
+    case wrong_shape:
+      return "A gradient has the shape of what it is the gradient of; this one has not.";
+    case not_linear:
+      return "A backward multiplies the gradient that arrives; this one does something else with "
+             "it, or does not use it.";
+    case not_finite:
+      return "There is a NaN or an infinity.";
+    default:
+      return "\"analytic\" is what your backward says, \"numeric\" how much the output really "
+             "changes when that element is moved a little.";
+  }
+}
+
+std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
+
+}  // namespace
+
+std::string number(double x) {
+  return fmt::format("{:.6g}", std::isnan(x) ? std::abs(x) : x);  // a NaN may have a sign
+}
+
+Answer ask(const std::vector<std::function<Answer()>>& judges) {
+  Answer answer;
+  for (const auto& judge : judges)
+    if (answer = judge(); !answer.right)
+      break;
+  return answer;
+}
+
+Answer judge_gradient(const std::string& name, const TensorFunction& f, const Inputs& inputs,
+                      bool second_order) {
+  const GradientExplanation found = explain_gradient(f, inputs, {.second_order = second_order});
+  if (found)
+    return {true, found.message};
+  std::string said = found.message;
+  GradcheckReason reason = found.whole.reason;
+  if (found.first_wrong && found.ops[*found.first_wrong].alone) {
+    const OpCheck& op = found.ops[*found.first_wrong];
+    try {
+      const GradcheckReport alone = gradcheck(op.alone, op.leaves);
+      if (!alone)
+        reason = alone.reason;
+    } catch (const Error&) {  // op.message says it
+    }
+  }
+  if (found.ops.empty() || std::ranges::all_of(found.ops, [](const OpCheck& op) {
+        return op.verdict == OpCheck::Verdict::constant;
+      }))
+    said = fmt::format("{}: no gradient reaches its inputs; {}", name, said);
+  return {false, fmt::format("{}\n\n{}", said, meaning(reason))};
+}
+
+Answer judge_values(const std::string& name, const TensorFunction& mine,
+                    const TensorFunction& reference, const Inputs& inputs) {
+  const std::vector<Tensor> yours = mine(inputs), right = reference(inputs);
+  for (std::size_t i = 0; i < right.size(); ++i)
+    if (!yours.at(i).defined() || yours[i].shape() != right[i].shape())
+      return {false, fmt::format("{}: the result has the shape {}, and should have {}", name,
+                                 shape_of(yours[i]), shape_of(right[i]))};
+  const Comparison found = compare(mine, reference, inputs);
+  if (found)
+    return {true, found.message};
+  std::string said = fmt::format("{}: {}", name, found.message);
+  const std::string_view table = ": `table` lists both";  // which is not shown here
+  if (const std::size_t at = said.find(table); at != std::string::npos)
+    said.erase(at, table.size());
+  return {false,
+          said +
+              "\n\nThis is about values, not gradients: the lines above name the first step of the "
+              "reference whose numbers you do not have, and the first of yours that it does not "
+              "have."};
+}
+
+Judge judge_of(std::string_view stage) {
+  static const std::map<std::string, Judge, std::less<>> judges = {
+      {"1", judge_slope},        {"2", judge_graph},        {"3", judge_engine},
+      {"4", judge_broadcasting}, {"5", judge_softmax},      {"6", judge_attention},
+      {"7", judge_masks},        {"8", judge_heads},        {"9", judge_adam},
+      {"10", judge_training},    {"11", judge_gradcheck},   {"12", judge_second},
+      {"11.10", judge_causal},   {"11.11", judge_dropout},  {"11.12", judge_dropped},
+      {"11.1", judge_explained}, {"11.2", judge_explained}, {"11.3", judge_explained},
+      {"11.4", judge_explained}, {"11.5", judge_explained}, {"11.6", judge_explained},
+      {"11.7", judge_compared},  {"11.8", judge_compared},  {"11.9", judge_compared}};
+  return judges.find(stage)->second;
+}
+
+}  // namespace learn

@@ -1,0 +1,279 @@
+// The course: lists its stages and checks the exercises.
+//
+//   learn list
+//   learn check 5                         # extras/course/exercises/05_softmax.cpp
+//   learn check 5 mine.cpp --hint 1
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <random>
+#include <string>
+#include <system_error>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
+#include <xgrad/autograd/threads.hpp>
+
+#include "command_line/command_line.hpp"
+#include "command_line/output.hpp"
+#include "course/compile.hpp"
+#include "course/judge.hpp"
+#include "course/sandbox.hpp"
+#include "course/stages.hpp"
+
+#if XGRAD_SANITIZER
+// A crash shall be a signal, as in other builds.
+#define XGRAD_CRASHES \
+  "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0"
+extern "C" const char* __asan_default_options() {  // NOLINT: the sanitizer's name
+  return XGRAD_CRASHES
+      ":detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0";
+}
+extern "C" const char* __tsan_default_options() {  // NOLINT: the sanitizer's name
+  return XGRAD_CRASHES ":allocator_may_return_null=1";
+}
+#endif
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace learn;
+
+/// A folder that is removed at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "xgrad_learn_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw xgrad::FileError(fmt::format("{} cannot be made: {}", name, std::strerror(errno)));
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_source(const std::string& path) {
+  constexpr std::size_t most = 1'000'000;
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (!fs::exists(status))
+    throw xgrad::FileError(path + ": there is no such file");
+  if (!fs::is_regular_file(status))
+    throw xgrad::FileError(path + ": is not a file");
+  if (fs::file_size(path, error) > most)
+    throw xgrad::FileError(path + ": is larger than a megabyte, too large for an exercise");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw xgrad::FileError(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// What the child says of the file: a mark that nobody else knows, R or W, and the words.
+int judge(const Stage& stage, const std::string& library, const std::string& mark, int fd) {
+  Answer answer;
+  try {
+    xgrad::set_num_threads(1);
+    const Work work(library);
+    answer = judge_of(stage.number)(work);
+  } catch (const exercise::NotWritten&) {
+    answer.said = "Nothing is there yet: write your lines where the file says todo().";
+  } catch (const Missing& missing) {
+    answer.said =
+        fmt::format("The file does not define {}.\n\nIt must be there as it was given:\n\n  {}",
+                    missing.name, stage.signature);
+  } catch (const std::bad_alloc&) {
+    answer.said =
+        "It asks for more memory than it is given (1 GiB): look at the sizes, and at what "
+        "a loop appends to.";
+  } catch (const xgrad::Error& error) {
+    answer.said = fmt::format("It throws an error: {}", error.what());
+  } catch (const std::exception& error) {
+    answer.said = fmt::format("It throws an exception: {}", error.what());
+  } catch (...) {
+    answer.said = "It throws something that is not a std::exception.";
+  }
+  write_all(fd, fmt::format("{}{}{}{}", mark, answer.right ? 'R' : 'W', answer.said, mark));
+  std::fflush(stdout);
+  ::_exit(0);  // nothing of the file's runs any more
+}
+
+const char* words_for(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS:
+      return "it reads or writes memory that is not its own: an index beyond the end, a pointer "
+             "to nothing, or a function that calls itself without end";
+    case SIGFPE:
+      return "it divides an integer by 0";
+    case SIGABRT:
+      return "it gives up (an assertion, or an exception that nobody catches)";
+    case SIGILL:
+      return "it runs into something that is no instruction: often a function that ends without "
+             "a return";
+    default:
+      return "it was ended from outside, or ends itself";
+  }
+}
+
+/// What is to be said of a child that ended so.
+Answer answer_of(const Ended& ended, const std::string& mark) {
+  const std::size_t from = ended.message.find(mark);
+  if (from != std::string::npos) {
+    const std::size_t begin = from + mark.size(), end = ended.message.find(mark, begin);
+    if (end != std::string::npos && end > begin)
+      return {ended.message[begin] == 'R', ended.message.substr(begin + 1, end - begin - 1)};
+  }
+  switch (ended.how) {
+    case Ended::How::too_long:
+      return {false, fmt::format("It was still running after {:.0f} seconds: is there a loop whose "
+                                 "end is never reached, or something that waits?",
+                                 ended.seconds)};
+    case Ended::How::too_large:
+      return {
+          false,
+          "It takes more memory than it is given (1 GiB): look at the sizes, and at what a loop "
+          "appends to."};
+    case Ended::How::signalled:
+      return {false,
+              fmt::format("It crashes ({}): {}.", ::strsignal(ended.code), words_for(ended.code))};
+    case Ended::How::exited:
+      break;
+  }
+  return {false, fmt::format("It ends the program (exit code {}) before it was judged: take out "
+                             "exit(), abort() and the like, and what closes files that are not "
+                             "its own.",
+                             ended.code)};
+}
+
+/// The first lines of what it printed.
+std::string printed(const Ended& ended) {
+  if (ended.printed_bytes == 0)
+    return {};
+  std::string text = fmt::format("\nIt printed {} bytes:\n", ended.printed_bytes);
+  std::size_t at = 0;
+  int lines = 0;
+  for (; at < ended.printed.size() && lines < 10; ++lines) {
+    const std::size_t end = std::min(ended.printed.find('\n', at), ended.printed.size());
+    text += "  | " + shortened(ended.printed.substr(at, end - at), 100) + "\n";
+    at = end + 1;
+  }
+  return at < ended.printed_bytes ? text + "  | ...\n" : text;
+}
+
+std::string mark() {
+  std::random_device random;
+  return fmt::format("<{:08x}{:08x}{:08x}>", random(), random(), random());
+}
+
+int check(const Stage& stage, const std::string& file, std::size_t hints, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = read_source(file);
+  const Signals signals;
+  const Folder folder;
+  const std::string source = fs::absolute(file).string(), library = folder.path() + "/work.so";
+  Answer answer;
+  std::string output;
+  answer.said = compile(source, library, folder.path(), 0.6 * seconds);
+  if (!answer.said.empty()) {
+    answer.said = "It does not compile: " + answer.said;
+  } else {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    const double left = seconds - passed.count() - 1;  // to clear up, and say so
+    const std::string secret = mark();
+    const Ended ended = learn::run([&](int fd) { return judge(stage, library, secret, fd); },
+                                   {.seconds = left,
+                                    .computing = seconds / 4,
+                                    .memory = std::size_t{1} << 30U,
+                                    .folder = folder.path()});
+    answer = answer_of(ended, secret);
+    output = printed(ended);
+  }
+  std::string said = fmt::format("stage {}, {}: {}\n\n{}\n", stage.number, stage.title,
+                                 answer.right ? "right" : "not yet", answer.said);
+  said += output;
+  for (std::size_t i = 0; i < hints; ++i)
+    said += fmt::format("\nhint {}: {}\n", i + 1, stage.hints.at(i));
+  if (answer.right)
+    said += fmt::format("\nread next: {}\n", stage.next);
+  else
+    said += fmt::format(
+        "\nread: {}{}\n", page_of(stage),
+        hints < 3 ? fmt::format("; a hint: learn check {} --hint {}", stage.number, hints + 1)
+                  : "");
+  command_line::print(said);
+  return answer.right ? 0 : 1;
+}
+
+void list() {
+  for (const Stage& stage : stages())
+    command_line::print(
+        fmt::format("{:<6} {:<50} exercises/{}.cpp\n", stage.number, stage.title, stage.file));
+}
+
+int run(int argc, char** argv) {
+  command_line::CommandLine line("learn", "The course: lists and checks exercises.");
+  command_line::Flags listing = line.command("list", "Lists the stages and their files.");
+  command_line::Flags checking =
+      line.command("check", "Compiles an exercise, judges it, and says where it is wrong.");
+  std::vector<std::string> words;
+  std::size_t hint = 0;
+  double seconds = 20;
+  checking.paths("stage", words,
+                 "the stage (1 ... 12, 11.1 ... 11.12), then its file [that of exercises/]");
+  checking.number("--hint", hint, {0, 3}, "print the hints up to this one [0]");
+  checking.number("--seconds", seconds, {5, 600}, "when an answer must be there [20]");
+  if (const auto help = line.parse(argc, argv)) {
+    command_line::print(*help);
+    return 0;
+  }
+  if (listing.given()) {
+    list();
+    return 0;
+  }
+  if (words.size() > 2)
+    line.refuse(fmt::format("unexpected argument '{}'", words[2]));
+  const Stage& asked = stage(words[0]);
+  const std::string file = words.size() == 2 ? words[1] : LEARN_EXERCISES "/" + asked.file + ".cpp";
+  return check(asked, file, hint, seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return command_line::exit_code("learn", run(argc, argv));
+  } catch (const Interrupted& interrupted) {  // now that nothing is left behind
+    std::signal(interrupted.signal, SIG_DFL);
+    ::raise(interrupted.signal);
+    return 128 + interrupted.signal;
+  } catch (const command_line::UsageError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const xgrad::ValueError& error) {
+    fmt::print(stderr, "learn: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "learn: {}\n", xgrad::printable(error.what()));
+    return 3;
+  }
+}

@@ -1,0 +1,191 @@
+// The exercises of the course: as they are given, solved, and with mistakes that people make.
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "learn_check.hpp"
+
+namespace {
+
+// A mistake: what it changes in the solution, and what is said of it.
+struct Mistake {
+  std::string from, to, says;
+};
+
+void check_stage(const std::string& stage, const std::string& name,
+                 const std::vector<Mistake>& mistakes) {
+  const TemporaryFolder folder;
+  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is there yet");
+  const std::string solved = solution_text(folder, name);
+  check_answer(check_text(folder, stage, solved), true, "read next: ");
+  for (const Mistake& mistake : mistakes) {
+    std::string text = solved;
+    const std::size_t at = text.find(mistake.from);
+    INFO(stage << ": " << mistake.from << " -> " << mistake.to);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, mistake.from.size(), mistake.to);
+    check_answer(check_text(folder, stage, text), false, mistake.says);
+  }
+}
+
+// A layer that is given with a mistake: its solution says what is said of it.
+void check_layer(const std::string& stage, const std::string& name) {
+  const TemporaryFolder folder;
+  const std::string diff = read_bytes(source_dir + "/extras/course/solutions/" + name + ".diff");
+  const Result given = check_text(folder, stage, exercise_text(name));
+  std::istringstream lines(diff);
+  int said = 0, changed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("It said: ")) {
+      check_answer(given, false, line.substr(9));
+      ++said;
+    }
+    changed += line.starts_with("-") && !line.starts_with("--") ? 1 : 0;
+  }
+  CHECK(said > 0);
+  CHECK(changed > 0);
+  CHECK(changed <= 3);
+  check_answer(check_text(folder, stage, solution_text(folder, name)), true, "read next: ");
+}
+
+}  // namespace
+
+TEST_CASE("learn check 1: a slope", "[learn]") {
+  check_stage("1", "01_slope",
+              {{"3 * x * x - 2", "3 * x * x", "at x = 0 the slope along x is -2"},
+               {"3 * x * x - 2", "2 - 3 * x * x", "Only the sign is wrong"},
+               {"3 * x * x - 2", "0", "A slope of 0 says that f does not change here"}});
+}
+TEST_CASE("learn check 2: a graph", "[learn]") {
+  check_stage("2", "02_graph",
+              {{"b + std::cos(a)", "b", "at a = 2, b = 3 the slope along a is 2.58385"},
+               {"by_b = a", "by_b = b", "the slope along b is 2, because f changes by that"},
+               {"b + std::cos(a)", "b * std::cos(a)", "the slope along a is 2.58385"}});
+}
+TEST_CASE("learn check 3: an engine", "[learn]") {
+  check_stage(
+      "3", "03_engine",
+      {{"input->grad +=", "input->grad =", "in x * x, the gradient of number 0"},
+       {"numbers.rbegin(); at != numbers.rend()", "numbers.begin(); at != numbers.end()",
+        "in a chain, ((2 * 3) * 4) * 5, the gradient of number 3 (a leaf, value 4) is 30, and "
+        "yours is 0"},
+       {"numbers.back()->grad = 1", "numbers.back()->grad = 0", "That is the output itself"}});
+}
+TEST_CASE("learn check 4: broadcasting", "[learn]") {
+  check_stage("4", "04_broadcasting",
+              {{"sum(g, {0, 1})", "mean(g, {0, 1})", "0.166667 (1/6"},
+               {"sum(g, {0, 1})", "sum(g, {0})", "my_add"},
+               {"sink.add(1,", "// sink.add(1,", "The function's value changes when this input"}});
+}
+TEST_CASE("learn check 5: softmax", "[learn]") {
+  check_stage("5", "05_softmax",
+              {{"y * (g - sum(y * g, {-1}, true))", "y * g", "my_softmax: its backward is wrong"},
+               {"sum(y * g, {-1}", "sum(y * g, {0}", "my_softmax: its backward is wrong"},
+               {"y * (g - sum(y * g, {-1}, true))", "y * (1 - y)", "my_softmax"},
+               {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
+                "with 1000 added to all numbers of some rows, element 0 is nan"},
+               {"return softmax(in[0], -1)",
+                "const Tensor e = exp(in[0] - amax(in[0], {-1}, true)); "
+                "return e / (sum(e, {-1}, true) + 1e-8)",
+                "a row sums to 0.99999999"},
+               {"return softmax(in[0], -1)",
+                "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
+                "return e / sum(e, {-1}, true)",
+                "subtract the largest of the row, each row its own"}});
+}
+TEST_CASE("learn check 6: attention", "[learn]") {
+  check_stage("6", "06_attention",
+              {{" / root", "", "is 1.73205 (√3) times what the reference gives"},
+               {"softmax(scores, -1)", "softmax(scores, -2)",
+                "yours sums to 1 along dimension 1, the reference's along 2"},
+               {"transpose(k, -2, -1)", "k", "yours differs first at"}});
+}
+TEST_CASE("learn check 7: masks", "[learn]") {
+  check_stage(
+      "7", "07_masks",
+      {{"-INFINITY", "0", "position 0 sees position 1"},
+       {"masked_fill(scores, future, -INFINITY)", "scores", "position 0 sees position 1"},
+       {"matmul(softmax(hidden, -1), v)", "matmul(masked_fill(softmax(scores, -1), future, 0), v)",
+        "position 0 sees position 1"}});
+}
+TEST_CASE("learn check 8: heads", "[learn]") {
+  check_stage("8", "08_heads",
+              {{"permute(reshape(x, {b, t, n_head, d}), {0, 2, 1, 3})",
+                "reshape(x, {b, n_head, t, d})", "the same numbers in another order"},
+               {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
+                "the same numbers in another order"},
+               {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
+               {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
+               {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "}});
+}
+TEST_CASE("learn check 9: Adam", "[learn]") {
+  check_stage(
+      "9", "09_model",
+      {{"m_hat = m / (1 - std::pow(beta1, t))", "m_hat = m",
+        "m and v are right, so it is the step itself"},
+       {"g * g * (1 - beta2)", "g * (1 - beta2)", "in step t = 1, v[0] is"},
+       {"sqrt(v_hat) + eps", "sqrt(v_hat + eps)", "m and v are right, so it is the step itself"}});
+}
+TEST_CASE("learn check 10: training", "[learn]") {
+  check_stage(
+      "10", "10_training",
+      {{"optimizer.zero_grad();", "", "come out without zero_grad()"},
+       {"step < steps", "step <= steps", "these are the numbers after 3 steps"},
+       {"step < steps", "step < 5", "after 2 steps the weight should be"},
+       {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"}});
+}
+TEST_CASE("learn check 11: a gradient checker", "[learn]") {
+  check_stage("11", "11_wrong_gradients",
+              {{"std::abs(gradient[i] - numeric)", "gradient[i] - numeric",
+                "element 0 of a gradient is 0.5 too small"},
+               {"i < x.size()", "i < 1", "element 1 of a gradient is 0.25 too large"},
+               {"/ (2 * eps)", "/ eps", "of a gradient that is right it says that it is wrong"}});
+}
+TEST_CASE("learn check 12: second derivatives", "[learn]") {
+  check_stage(
+      "12", "12_second_derivatives",
+      {{"Saved(x)", "Saved(x.detach())", "the gradient is right, and its own gradient is not"},
+       {"* x.tensor() * x.tensor()", "* x.tensor()", "my_cube: its backward is wrong"},
+       {"sink.gradient() * 3", "sink.gradient() * 0", "a term is missing"}});
+}
+TEST_CASE("learn check 11.1 to 11.4: a backward is wrong", "[learn]") {
+  check_layer("11.1", "mistakes/01_softmax");
+  check_layer("11.2", "mistakes/02_scores");
+  check_layer("11.3", "mistakes/03_scaled_scores");
+  check_layer("11.4", "mistakes/04_mask");
+}
+TEST_CASE("learn check 11.5 to 11.8: a backward or the forward is wrong", "[learn]") {
+  check_layer("11.5", "mistakes/05_bias");
+  check_layer("11.6", "mistakes/06_merge_heads");
+  check_layer("11.7", "mistakes/07_attention");
+  check_layer("11.8", "mistakes/08_attention");
+}
+TEST_CASE("learn check 11.9 to 11.12: the forward is wrong", "[learn]") {
+  check_layer("11.9", "mistakes/09_attention");
+  check_layer("11.10", "mistakes/10_causal");
+  check_layer("11.11", "mistakes/11_dropout");
+  check_layer("11.12", "mistakes/12_dropout_mask");
+}
+TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended", "[learn]") {
+  const auto check_mistake = [](const std::string& stage, const std::string& name,
+                                const std::string& from, const std::string& to,
+                                const std::string& says) {
+    const TemporaryFolder folder;
+    std::string text = solution_text(folder, "mistakes/" + name);
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    check_answer(check_text(folder, stage, text), false, says);
+  };
+  check_mistake("11.11", "11_dropout", "softmax(hide_future(scores), -1)", "softmax(scores, -1)",
+                "attention_weights with p = 0");
+  check_mistake("11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p)",
+                "softmax(hide_future(scores), -1)", "nothing is dropped");
+  check_mistake(
+      "11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p);",
+      "softmax(hide_future(scores), -1); return dropout(merge_heads(matmul(weights, v)), p);",
+      "the channels of a head are dropped one by one");
+  check_mistake("11.12", "12_dropout_mask", "split_heads(parts[2])",
+                "split_heads(parts[2].detach())", "as a constant");
+}

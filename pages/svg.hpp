@@ -1,0 +1,62 @@
+#pragma once
+// Pictures as SVG text.  They have no style sheets and no ids, so that several can stand in one
+// HTML page, and a white background of their own, so that they can be read anywhere.  Classes say
+// what is background, ink, grid and which series: a page's style sheet (pages/page.css) gives these
+// its own colours, light or dark.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace xgrad::pages {
+
+constexpr double font_size = 13;
+
+/// The characters of a text in UTF-8; U+FFFD for what is not.
+std::u32string characters(std::string_view text);
+/// The text for XML: with & < > ' escaped, and U+FFFD for what XML does not have.
+std::string escaped(std::string_view text);
+/// How wide a text is, about: fonts differ.
+double text_width(std::string_view text);
+
+/// A picture that is drawn around its plot, which goes from (0, 0), at the top left, to (width,
+/// height), in pixels; it becomes as large as what is added asks for.
+class Svg {
+ public:
+  Svg(double width, double height) : right_(width), bottom_(height) {}
+
+  double left() const { return left_; }
+  double top() const { return top_; }
+  double right() const { return right_; }
+  double bottom() const { return bottom_; }
+
+  /// Leaves room on the left side.
+  void include_left(double left) { left_ = std::min(left_, left); }
+  /// Adds markup as it stands; attributes are in single quotes.
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
+  }
+  /// Text with its middle line at y, and its start, middle or end (`anchor`) at x.
+  void text(double x, double y, std::string_view text, std::string_view anchor = "start",
+            std::string_view attributes = "");
+  /// Text that reads upwards, with its middle line at x.
+  void text_upwards(double x, double y, std::string_view text, std::string_view anchor);
+  /// A title, above all that is there.
+  void title(std::string_view text);
+
+  /// The whole, to stand in a page or to be a file.
+  std::string str() const;
+
+ private:
+  void include(double left, double top, double right, double bottom);
+
+  double left_ = 0, top_ = 0, right_, bottom_;
+  std::string body_;
+};
+
+}  // namespace xgrad::pages
