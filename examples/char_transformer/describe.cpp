@@ -10,6 +10,7 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "build.hpp"
+#include "evaluate.hpp"
 #include "needs.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -102,7 +103,9 @@ double share_of_rank(const Recipe& recipe, const Ranks& ranks) {
 void describe_losses(const Start& start, const Tell& tell) {
   const std::size_t n = start.source.characters.size();
   std::string text = fmt::format("a uniform guess has ln {} = {:.4f}", n, std::log(number(n)));
-  if (const auto entropy = start.source.entropy(start.options.recipe.block_size))
+  const std::size_t block_size = start.options.recipe.block_size;
+  const std::size_t blocks = xgrad::text::block_count(start.source.ids.validation, block_size);
+  if (const auto entropy = start.source.entropy(blocks * block_size))
     text += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
   tell("Loss", text + ".");
 }
@@ -145,13 +148,15 @@ void describe_time(const Start& start, Training& training, double ms_per_token, 
   const Recipe& recipe = start.options.recipe;
   const std::uint64_t made = start.resumed.value_or(0);
   const std::uint64_t end = recipe.max_iters, interval = recipe.eval_interval;
-  const std::size_t evaluations = made < end ? (end - 1) / interval - made / interval : 0;
+  // One before the first step and one after the last, too.
+  const std::size_t evaluations =
+      made < end ? (end - 1) / interval - made / interval + (made == 0 ? 2 : 1) : 0;
   const double step = number(training.tokens_per_step());
   // A forward pass alone is about a third of a step.
   const double evaluated = number(evaluations) * number(recipe.eval_iters) *
                            number(recipe.batch_size * recipe.block_size) / 3;
   const double tokens =
-      (number(end - made) + steps_of_validation(start.source, training)) * step + evaluated;
+      (number(end - made) + steps_of_validation(start, training)) * step + evaluated;
   const double ms = ms_per_token * share_of_rank(recipe, training.ranks());
   tell("Time", fmt::format("about {}: {} a step, {} characters/s, {}/s.",
                            format_duration(std::max(1.0, ms * tokens / 1000)), format_ms(ms * step),
@@ -173,9 +178,10 @@ double flops_per_token(const xgrad::nn::GPT& model) {
   return 6 * number(n) + 12 * number(c.n_layer) * number(c.n_embd) * number(c.block_size);
 }
 
-double steps_of_validation(const Source& source, const Training& training) {
+double steps_of_validation(const Start& start, const Training& training) {
+  const std::size_t blocks = final_blocks(start.options, start.source.ids.validation);
   // A forward pass alone is about a third of a step.
-  return number(source.ids.validation.size()) / 3 / number(training.tokens_per_step());
+  return number(blocks * start.options.recipe.block_size) / 3 / number(training.tokens_per_step());
 }
 
 void describe_model(const Start& start, Training& training, const Tell& tell) {
@@ -184,10 +190,12 @@ void describe_model(const Start& start, Training& training, const Tell& tell) {
   tell("Build",
        fmt::format("{}; {}, float32; matrix products by its own kernels, LAPACK for svd alone.",
                    describe_build(), xgrad::simd_name()));
-  const std::size_t train = source.ids.train.size(), validation = source.ids.validation.size();
-  tell("Text", fmt::format("{}: {} characters, {} different; {} to train on, {} to validate.",
-                           source.name, format_count(train + validation), source.characters.size(),
-                           format_count(train), format_count(validation)));
+  const bool apart = source.ids.train.size() == source.all.size();
+  tell("Text", fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
+                           source.name, format_count(source.all.size()), source.characters.size(),
+                           format_count(source.ids.train.size()),
+                           format_count(source.ids.validation.size()),
+                           apart ? ", from " + source.validation_name : ""));
   describe_losses(start, tell);
   tell("Model", fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.{}", recipe.n_layer,
                             recipe.n_head, recipe.n_embd,

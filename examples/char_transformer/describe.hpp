@@ -21,7 +21,7 @@ using Tell = std::function<void(const std::string& label, const std::string& tex
 double flops_per_token(const xgrad::nn::GPT& model);
 
 /// The steps that take as long as the validation loss after the last one.
-double steps_of_validation(const Source& source, const Training& training);
+double steps_of_validation(const Start& start, const Training& training);
 
 /// What runs, the text, what losses mean on it, and the model: its parts and what they cost.
 void describe_model(const Start& start, Training& training, const Tell& tell);

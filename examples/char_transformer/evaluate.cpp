@@ -9,12 +9,15 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 
 #include "output.hpp"
 #include "progress.hpp"
 #include "trained_model.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
@@ -36,16 +39,15 @@ double mean_loss(const Ranks& ranks, const GPT& model, const xgrad::Indices& x,
 
 }  // namespace
 
-std::optional<double> validation_loss(const Ranks& ranks, const GPT& model,
-                                      const xgrad::text::Ids& part, const Stop& stop) {
+std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part,
+                                 std::size_t blocks, const Stop& stop) {
   const GPT evaluated = without_dropout(model);
-  const std::size_t block_size = model.config.block_size;
-  const std::size_t blocks = xgrad::text::block_count(part, block_size);
   double total = 0;
   for (std::size_t done = 0; done < blocks;) {
     if (stop(static_cast<double>(done) / static_cast<double>(blocks)))
       return std::nullopt;
-    const auto [x, y] = xgrad::text::block_batch(part, block_size, done, blocks_at_once);
+    const auto [x, y] = xgrad::text::block_batch(part, model.config.block_size, done,
+                                                 std::min(blocks_at_once, blocks - done));
     total += mean_loss(ranks, evaluated, x, y) * static_cast<double>(x.size(0));
     done += x.size(0);
   }
@@ -68,7 +70,12 @@ std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
   return total / static_cast<double>(batches);
 }
 
-double shown_validation_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part) {
+namespace {
+
+/// The loss over all blocks, with a line on standard error that shows how far it is, if that is a
+/// terminal.
+double shown_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part,
+                  std::size_t blocks) {
   using Clock = std::chrono::steady_clock;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto begin = Clock::now();
@@ -83,15 +90,48 @@ double shown_validation_loss(const Ranks& ranks, const GPT& model, const xgrad::
     }
     return false;
   };
-  const double loss = validation_loss(ranks, model, part, show).value();
+  const double loss = block_loss(ranks, model, part, blocks, show).value();
   if (shown != begin)
     std::fprintf(stderr, "\r\x1b[K");
   return loss;
 }
 
-void print_validation_loss(double loss, const Source& source, std::size_t block_size) {
-  say(fmt::format("val_loss {:.9g} (perplexity {:.6g})\n", loss, std::exp(loss)));
-  if (const auto entropy = source.entropy(block_size))
+/// What --split names.
+struct Scored {
+  std::string label, name;  ///< "val_loss", "the validation split of FILE"
+  xgrad::text::Ids ids;
+};
+
+Scored scored(const Source& source, const std::string& split) {
+  if (split == "train")
+    return {"train_loss",
+            source.ids.train.size() < source.all.size() ? "the training split of " + source.name
+                                                        : source.name,
+            source.ids.train};
+  if (split == "val")
+    return {"val_loss", source.validation_name, source.ids.validation};
+  return {"loss", source.name, source.all};
+}
+
+}  // namespace
+
+std::size_t final_blocks(const TrainOptions& options, const xgrad::text::Ids& validation) {
+  const std::size_t all = xgrad::text::block_count(validation, options.recipe.block_size);
+  const std::size_t most = options.val_blocks.value_or(usual_val_blocks);
+  return most == 0 ? all : std::min(all, most);
+}
+
+std::string format_blocks(std::size_t blocks, std::size_t all) {
+  return blocks < all
+             ? fmt::format("the first {} of {} blocks", format_count(blocks), format_count(all))
+         : all == 1 ? "one block"
+                    : fmt::format("all {} blocks", format_count(all));
+}
+
+void print_loss(const std::string& label, double loss, const std::string& over,
+                const std::optional<double>& entropy) {
+  say(fmt::format("{} {:.9g} (perplexity {:.6g})\nOver {}.\n", label, loss, std::exp(loss), over));
+  if (entropy)
     say(fmt::format(
         "The text itself has an entropy of {:.6f} per character, which no model can beat: distance "
         "from perfect {:.6f}.\n",
@@ -102,16 +142,29 @@ void evaluate(const EvalOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const Notes& notes = trained.notes;
   const std::size_t block_size = trained.model.config.block_size;
-  const Source source = open_text(options.data, options.checkpoint, notes, block_size);
+  const bool named = !options.data.empty();
+  const Source source = named ? open_source(options.data, "", "", notes.characters)
+                              : open_text("", "", trained.path, notes);
   if (!notes.text.empty() && checksum(source.ids) != notes.text)
     warn(fmt::format("{}: another text than the model was trained on", source.name));
+  const Scored part = scored(source, options.split.empty() && !named ? "val" : options.split);
+  if (part.ids.size() <= block_size)
+    throw xgrad::FileError(
+        fmt::format("{}: {} are too few: a block of {} needs one more than that", part.name,
+                    xgrad::counted(part.ids.size(), "character", "characters"), block_size));
+  const std::size_t blocks = xgrad::text::block_count(part.ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
   const auto* const shards = notes.config.find<std::uint64_t>("shards");
   const Ranks one(
       {}, xgrad::parallel::alone(),
       {.shards = shards != nullptr && *shards > 0 ? *shards : xgrad::parallel::default_shards});
-  print_validation_loss(shown_validation_loss(one, trained.model, source.ids.validation), source,
-                        block_size);
+  const auto measure = [&] { return shown_loss(one, trained.model, part.ids, blocks); };
+  const double loss = measure();
+  if (!std::isfinite(loss))
+    throw NotFinite(fmt::format("{}: the loss is {}\n{}", trained.path, loss,
+                                first_anomaly([&] { measure(); })));
+  print_loss(part.label, loss, fmt::format("{} of {}", format_blocks(blocks, blocks), part.name),
+             part.label == "val_loss" ? source.entropy(blocks * block_size) : std::nullopt);
 }
 
 }  // namespace char_transformer

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/parallel/data_parallel.hpp>
@@ -21,9 +22,10 @@ inline constexpr std::size_t blocks_at_once = 16;
 
 using Ranks = xgrad::parallel::DataParallel;
 
-/// The mean loss over all non-overlapping blocks of a part; no value if stopped.
-std::optional<double> validation_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                      const xgrad::text::Ids& part, const Stop& stop);
+/// The mean loss over the first `blocks` blocks that stand side by side; no value if stopped.
+std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
+                                 const xgrad::text::Ids& part, std::size_t blocks,
+                                 const Stop& stop);
 
 /// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
 /// of its own; no value if stopped.
@@ -31,16 +33,18 @@ std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& mo
                                     const xgrad::text::Ids& part, std::size_t batch_size,
                                     std::size_t batches, std::uint64_t seed, const Stop& stop);
 
-/// Whole-split losses with a line on standard error that shows how far it is, if that is a
-/// terminal.
-double shown_validation_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                             const xgrad::text::Ids& part);
+/// How many blocks the validation after the last step takes.
+std::size_t final_blocks(const TrainOptions& options, const xgrad::text::Ids& validation);
 
-/// Prints "val_loss X (perplexity Y)", and where it is known how far that is from the best
-/// possible.
-void print_validation_loss(double loss, const Source& source, std::size_t block_size);
+/// "all 29 blocks", "the first 2,048 of 17,000 blocks".
+std::string format_blocks(std::size_t blocks, std::size_t all);
 
-/// The command `eval`.
+/// Prints "LABEL X (perplexity Y)", what it is over, and with the text's own entropy how far it is
+/// from the best possible.
+void print_loss(const std::string& label, double loss, const std::string& over,
+                const std::optional<double>& entropy);
+
+/// The command `eval`.  Throws NotFinite for a loss that is not a number, and FileError.
 void evaluate(const EvalOptions& options);
 
 }  // namespace char_transformer

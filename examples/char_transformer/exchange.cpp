@@ -109,9 +109,10 @@ void export_model(const ExportOptions& options) {
         "--out {}: that is what runs call their checkpoints, and weights alone cannot be gone on "
         "with; another name is needed",
         xgrad::printable_name(options.out)));
-  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.checkpoint);
+  const xgrad::io::Checkpoint checkpoint =
+      xgrad::io::load_checkpoint(find_checkpoint(options.checkpoint));
   const Notes notes = read_notes(checkpoint);
-  check_finite(checkpoint.model, options.checkpoint);
+  check_finite(checkpoint.model, checkpoint.path);
   xgrad::io::TensorFile file;
   for (const auto& [name, x] : checkpoint.model)
     file.tensors.emplace(name, x);

@@ -97,9 +97,9 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
   text::Ids text;
   std::string name = options.data;
   if (options.data.empty()) {
-    const Source source = open_text("", checkpoint, notes, block_size);
+    const Source source = open_text("", "", checkpoint, notes);
     text = source.ids.validation;
-    name = fmt::format("the validation text of {}", source.name);
+    name = fmt::format("{}", source.validation_name);
   } else {
     try {
       text = text::read_text(options.data, notes.characters).ids;

@@ -15,9 +15,14 @@ struct StepRecord {
   std::size_t step = 0;  ///< from 0
   double loss = 0;       ///< before the step's update
   double lr = 0;
-  double grad_norm = 0;                 ///< before clipping
-  double ms = 0;                        ///< of the step, without evaluations
-  std::optional<double> val_loss = {};  ///< after the step's update
+  double grad_norm = 0;                        ///< before clipping
+  double ms = 0;                               ///< of the step, without evaluations
+  std::optional<double> val_loss_before = {};  ///< of step 0: an estimate before its update
+  std::optional<double> val_loss = {};         ///< an estimate after the step's update
+  std::string val_loss_over = {};              ///< what these two are estimated over
+  std::optional<double> final_val_loss = {};   ///< of the last step, over whole blocks
+  std::string final_val_loss_over = {};
+  std::string changes = {};  ///< of the run's flags before this step
 };
 
 class Metrics {

@@ -27,6 +27,10 @@ double file_size(const std::string& path) {
   return error ? 0 : static_cast<double>(size);
 }
 
+double text_size(const TrainOptions& options) {
+  return file_size(options.data) + file_size(options.val_data);
+}
+
 std::string describe(const Needs& needs, const TrainOptions& options) {
   const Recipe& r = options.recipe;
   const std::string text =
@@ -40,7 +44,7 @@ std::string describe(const Needs& needs, const TrainOptions& options) {
 
 struct Describe {
   std::string operator()(const TrainOptions& options) const {
-    return ": " + describe(needs_of(options.recipe, file_size(options.data), few_characters,
+    return ": " + describe(needs_of(options.recipe, text_size(options), few_characters,
                                     xgrad::num_threads()),
                            options);
   }
@@ -102,7 +106,7 @@ std::string describe_needs(const Command& command) { return std::visit(Describe(
 void check_memory(const TrainOptions& options, std::size_t vocab_size) {
   if (!options.check_memory)
     return;
-  const double text = vocab_size == 0 ? file_size(options.data) : 0;
+  const double text = vocab_size == 0 ? text_size(options) : 0;
   const Needs needs = needs_of(options.recipe, text, vocab_size == 0 ? few_characters : vocab_size,
                                xgrad::num_threads());
   const auto available = static_cast<double>(xgrad::available_memory());

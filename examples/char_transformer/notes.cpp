@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
@@ -53,12 +54,18 @@ bool Evaluations::add(std::uint64_t step, double loss) {
   return true;
 }
 
+std::string format_batches(std::size_t n) {
+  return xgrad::counted(n, "random batch", "random batches");
+}
+
 Json to_json(const Notes& notes) {
   const Evaluations& e = notes.evaluations;
   JsonObject evaluations{{"last", e.last}, {"without_improvement", e.without_improvement}};
   if (e.best) {
     evaluations.emplace_back("best_step", e.best->step);
     evaluations.emplace_back("best_loss", e.best->loss);
+    evaluations.emplace_back("best_loss_over",
+                             format_batches(count_in(notes.config, "eval_iters")));
   }
   return JsonObject{{"config", notes.config},
                     {"characters", xgrad::text::encode_utf8(notes.characters.list())},
@@ -144,10 +151,13 @@ FolderNotes read_folder_notes(const std::string& checkpoint) {
     notes.data = *data;
   else if (config.find<std::nullptr_t>("data") != nullptr)
     notes.data = "";
+  if (const auto* const path = config.find<std::string>("val_data"))
+    notes.val_data = *path;
   if (const auto* const path = config.find<std::string>("init_from"))
     notes.init_from = *path;
   notes.save_interval = flag_in(config, "save_interval", 1);
   notes.keep = flag_in(config, "keep", 0);
+  notes.val_blocks = flag_in(config, "val_blocks", 0);
   notes.sample_interval = flag_in(config, "sample_interval", 0);
   if (const auto* const prompt = config.find<std::string>("sample_prompt"))
     notes.sample_prompt = *prompt;
@@ -163,9 +173,11 @@ std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_s
   };
   JsonObject config = to_json(options, vocab_size);
   config.emplace_back("data", path(options.data));
+  config.emplace_back("val_data", path(options.val_data));
   config.emplace_back("init_from", path(options.init_from));
   config.emplace_back("save_interval", count(options.save_interval));
   config.emplace_back("keep", count(options.keep));
+  config.emplace_back("val_blocks", count(options.val_blocks));
   config.emplace_back("sample_interval", count(options.sample_interval));
   config.emplace_back("sample_prompt", options.sample_prompt);
   // The path of a text may be any bytes.

@@ -28,6 +28,9 @@ struct Evaluations {
   bool add(std::uint64_t step, double loss);
 };
 
+/// What their losses are over: "20 random batches".
+std::string format_batches(std::size_t n);
+
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
   xgrad::text::Characters characters;
@@ -50,8 +53,8 @@ std::string checksum(const xgrad::text::Split& ids);
 /// What config.json beside a checkpoint says.
 struct FolderNotes {
   std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
-  std::string init_from = {};
-  std::optional<std::size_t> save_interval = {}, keep = {}, sample_interval = {};
+  std::string val_data = {}, init_from = {};
+  std::optional<std::size_t> save_interval = {}, keep = {}, sample_interval = {}, val_blocks = {};
   std::string sample_prompt = {};
 };
 FolderNotes read_folder_notes(const std::string& checkpoint);

@@ -125,11 +125,15 @@ Command parse_command(int argc, const char* const* argv) {
       "be\"\n\n"
       "'char_transformer train --help' and so on list the flags.");
 
+  constexpr const char* checkpoint_help = "a checkpoint.safetensors, or a run's folder (needed)";
   TrainOptions train;
   Flags train_flags = line.command("train", "train a model; it goes to a folder");
   train_flags.group("What and where");
   train_flags.path("--data", train.data, "FILE",
-                   "any UTF-8 text [scenes that the program invents itself; micro: names]");
+                   "any UTF-8 text; -: standard input [scenes that the program invents itself; "
+                   "micro: names]");
+  train_flags.path("--val-data", train.val_data, "FILE",
+                   "another text to validate on [the last tenth of --data]");
   train_flags.path("--out", train.out, "DIR", "folder for the run [runs/000, runs/001, ...]");
   add_preset(train_flags, train.preset,
              "a recipe, which other flags change: nano, baby or micro [nano]");
@@ -153,24 +157,32 @@ Command parse_command(int argc, const char* const* argv) {
   train_flags.group("Saving and going on");
   train_flags.optional_text(
       "--resume", train.resume, "[DIR|FILE|auto]",
-      "go on with a run; auto: that in --out, or the latest unfinished one, or else a new one");
-  train_flags.path("--init-from", train.init_from, "FILE",
+      "go on with a run; auto: the latest unfinished one, or with --out the one there, if any");
+  train_flags.boolean("--allow-changes", train.allow_changes,
+                      "--resume with another learning rate, schedule or --eval-interval");
+  train_flags.path("--init-from", train.init_from, "FILE|DIR",
                    "begin a new run with the weights of a checkpoint");
   train_flags.number("--save-interval", train.save_interval, {1, many},
                      "steps between saves [each evaluation]");
   train_flags.number("--keep", train.keep, {0, many}, "keep the last N saves, too [0]");
+  train_flags.number(
+      "--val-blocks", train.val_blocks, {0, many},
+      fmt::format("blocks of the validation after the last step; 0: all [{}]", usual_val_blocks));
   add_recipe(train_flags, train.recipe);
   train_flags.passed_over("vocab_size");  // in config.json: the text decides it
 
   EvalOptions eval;
-  Flags eval_flags = line.command("eval", "print a model's loss over a whole validation split");
-  eval_flags.path("--checkpoint", eval.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
-  eval_flags.path("--data", eval.data, "FILE", "any UTF-8 text [what the model was trained on]");
+  Flags eval_flags = line.command("eval", "print a model's loss over a text");
+  eval_flags.path("--checkpoint", eval.checkpoint, "FILE|DIR", checkpoint_help);
+  eval_flags.path("--data", eval.data, "FILE",
+                  "any UTF-8 text; -: standard input [what the model was trained on]");
+  eval_flags.choice("--split", eval.split, {"train", "val", "all"},
+                    "the part of it [all of --data, or without it val]");
   add_threads(eval_flags, eval.threads);
 
   SampleOptions sample;
   Flags sample_flags = line.command("sample", "let a model write");
-  sample_flags.path("--checkpoint", sample.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  sample_flags.path("--checkpoint", sample.checkpoint, "FILE|DIR", checkpoint_help);
   sample_flags.group("What it continues, and how far");
   sample_flags.text("--prompt", sample.prompt, "TEXT", "what it continues [a newline]");
   sample_flags.path("--file", sample.file, "FILE", "a file with the prompt; -: standard input");
@@ -178,6 +190,8 @@ Command parse_command(int argc, const char* const* argv) {
                        "each line of standard input is a prompt, until its end (Ctrl-D)");
   sample_flags.number("--tokens", sample.tokens, {0, many},
                       fmt::format("characters that it adds, at most [{}]", sample.tokens));
+  sample_flags.number("--num-samples", sample.num_samples, {1, many},
+                      "samples of each prompt, one after another [1]");
   sample_flags.text("--stop", sample.stop, "TEXT", "end where it has written this");
   sample_flags.group("How it draws, in this order");
   sample_flags.number(
@@ -219,7 +233,7 @@ Command parse_command(int argc, const char* const* argv) {
   std::string graph_prompt;
   Flags graph_flags =
       line.command("graph", "write a page that goes through a model's backward pass, step by step");
-  graph_flags.path("--checkpoint", graph.checkpoint, "FILE", "a checkpoint.safetensors (needed)");
+  graph_flags.path("--checkpoint", graph.checkpoint, "FILE|DIR", checkpoint_help);
   graph_flags.text("--prompt", graph_prompt, "TEXT",
                    "what the loss is of, a few characters [what the model writes by itself]");
   graph_flags.choice("--format", graph.format, {"html", "dot", "text"},
@@ -235,8 +249,7 @@ Command parse_command(int argc, const char* const* argv) {
   ExportOptions exported;
   Flags export_flags =
       line.command("export", "write a model's weights to a file that PyTorch users open");
-  export_flags.path("--checkpoint", exported.checkpoint, "FILE",
-                    "a checkpoint.safetensors (needed)");
+  export_flags.path("--checkpoint", exported.checkpoint, "FILE|DIR", checkpoint_help);
   export_flags.path("--out", exported.out, "FILE", fmt::format("where to [{}]", exported.out));
 
   ImportOptions imported;
@@ -275,6 +288,11 @@ Command parse_command(int argc, const char* const* argv) {
     return Help{line.completion(shell)};
   if (man_flags.given())
     return Help{line.man_page(manual())};
+
+  for (std::string* const text :
+       {&train.data, &train.val_data, &eval.data, &explain.data, &imported.data})
+    if (*text == "-")
+      *text = standard_input;
 
   if (train_flags.given()) {
     apply_preset(train_flags, train);

@@ -13,9 +13,15 @@
 
 namespace char_transformer {
 
+/// What --data - reads.
+inline constexpr const char* standard_input = "/dev/stdin";
+/// Where --val-blocks is not given.
+inline constexpr std::size_t usual_val_blocks = 2048;
+
 struct TrainOptions {
   std::string program = "char_transformer";  ///< as it was called
   std::string data;                          ///< empty: the embedded corpus
+  std::string val_data;                      ///< empty: the last tenth of `data`
   std::string out;                           ///< empty: a new folder under runs/
   std::string preset = "nano";
   Recipe recipe;
@@ -30,6 +36,8 @@ struct TrainOptions {
   std::string init_from;                       ///< a checkpoint; empty: random weights
   std::optional<std::size_t> save_interval;    ///< none: at each evaluation
   std::optional<std::size_t> keep;             ///< none: 0, or what the run had
+  std::optional<std::size_t> val_blocks;       ///< of the last validation; 0: all
+  bool allow_changes = false;                  ///< of a run that goes on
   std::optional<std::size_t> sample_interval;  ///< none: at each evaluation; 0: never
   std::string sample_prompt;                   ///< empty: as of SampleOptions
   std::set<std::string> given;                 ///< the flags that the command line or --config has
@@ -41,12 +49,14 @@ struct TrainOptions {
 
 struct EvalOptions {
   std::string checkpoint;
-  std::string data;  ///< empty: what the checkpoint was trained on
+  std::string data;   ///< empty: what the checkpoint was trained on
+  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
   std::size_t threads = 0;
 };
 
 struct SampleOptions {
   std::string checkpoint;
+  std::size_t num_samples = 1;
   std::string prompt;  ///< empty: a newline, or else the first character
   std::string file;    ///< with the prompt; "-": standard input
   bool interactive = false;

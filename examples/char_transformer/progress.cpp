@@ -183,14 +183,16 @@ void Progress::evaluating(double done) {
   const auto now = Clock::now();
   if (!evaluation_)
     evaluation_ = now;
-  if (!live_ || now - shown_ < redraw_after || done == 0)
+  if (now - std::max(shown_, *evaluation_) < (live_ ? redraw_after : longest_silence) || done == 0)
     return;
   const std::chrono::duration<double> spent = now - *evaluation_;
   const double rest = spent.count() * (1 - done) / done;
-  redraw({{0, how_far(made_)},
-          {1, fmt::format("validation {:.0f} %", 100 * done)},
-          {2, "eta " + format_eta(rest + (made_ == steps_ ? 0 : seconds_left()))}},
-         false);
+  const std::string how_much = fmt::format("validation {:.0f} %", 100 * done),
+                    eta = "eta " + format_eta(rest + (made_ == steps_ ? 0 : seconds_left()));
+  if (live_)
+    redraw({{0, how_far(made_)}, {1, how_much}, {2, eta}}, false);
+  else
+    draw(fmt::format("{} | {} | {}\n", how_far(made_), how_much, eta));
   shown_ = now;
 }
 
@@ -198,11 +200,11 @@ void Progress::validated(std::uint64_t steps, double loss, bool lowest) {
   evaluation_.reset();
   val_loss_ = loss;
   lowest_ = lowest;
-  if (steps == steps_)
-    return;  // it is a result
   clear();
-  const std::string text = fmt::format("after {} steps: validation loss {:.4f} (estimate){}", steps,
-                                       loss, lowest ? ", lowest" : "");
+  const std::string text =
+      fmt::format("{}: validation loss {:.4f} (estimate){}",
+                  steps == 0 ? "before the first step" : fmt::format("after {} steps", steps), loss,
+                  lowest ? ", lowest" : "");
   tell((live_ ? wrapped(text, terminal_width() - 1) : text) + "\n");
 }
 

@@ -33,7 +33,7 @@ class Progress {
   void finish();
   /// How much of an evaluation is done, from 0 to 1.
   void evaluating(double done);
-  /// An evaluation of the model after so many steps; whether it was the lowest loss so far.
+  /// An estimate of the loss after so many steps; whether it was the lowest so far.
   void validated(std::uint64_t steps, double loss, bool lowest);
   /// What the model wrote after so many steps.
   void sampled(std::uint64_t steps, const std::string& text);

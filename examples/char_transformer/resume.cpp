@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -25,9 +26,13 @@ using xgrad::FileError;
 /// What may be another when a run goes on: when it ends.
 bool may_change(std::string_view flag) { return flag == "--max-iters" || flag == "--patience"; }
 
+/// What may be another with --allow-changes.
+constexpr std::array<std::string_view, 5> changeable = {
+    "--learning-rate", "--min-lr", "--warmup-iters", "--lr-decay-iters", "--eval-interval"};
+
 /// Throws FileError if there are differences.
 void refuse(const std::string& path, const std::vector<std::string>& differences,
-            const char* advice) {
+            const std::string& advice) {
   if (!differences.empty())
     throw FileError(fmt::format("{}: the flags disagree with it:\n  {}\n{}", path,
                                 fmt::join(differences, "\n  "), advice));
@@ -38,36 +43,40 @@ std::string difference(const char* flag, const T& given, const T& found, const c
   return fmt::format("{} {} is given, but {} has {}", flag, given, whose, found);
 }
 
-/// What a run goes on from.  The first save is that of the best, and a whole state as well.
-std::optional<std::string> checkpoint_in(const fs::path& folder) {
-  for (const char* const name : {checkpoint_name, best_name})
-    if (fs::exists(folder / name))
-      return (folder / name).string();
-  return std::nullopt;
-}
-
-/// The latest unfinished run under runs/; none if there is none.
-std::optional<std::string> latest_unfinished() {
+/// The latest unfinished run under runs/.  FileError that names those that are finished if there is
+/// none.
+std::string latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::vector<std::string> finished_runs;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator("runs", none)) {
-    const fs::path path = entry.path() / checkpoint_name;
     std::error_code error;
-    if (const auto time = fs::last_write_time(path, error); !error)
-      found.emplace_back(time, path.string());
+    if (const auto path = checkpoint_in(entry.path().string()))
+      if (const auto time = fs::last_write_time(*path, error); !error)
+        found.emplace_back(time, *path);
   }
   std::sort(found.rbegin(), found.rend());
   for (const auto& [time, path] : found) {
     try {
       const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
       const Notes notes = read_notes(checkpoint);
+      check_finite(checkpoint.model, path);
       if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
         return path;
+      finished_runs.push_back(
+          fmt::format("{} ({} steps)", fs::path(path).parent_path().string(), checkpoint.step));
     } catch (const FileError& error) {
       warn(fmt::format("passed over: {}", error.what()));
     }
   }
-  return std::nullopt;
+  std::ranges::sort(finished_runs);
+  throw FileError(
+      finished_runs.empty()
+          ? "there is nothing to resume: runs/ holds no checkpoint; without --resume a run begins"
+          : fmt::format(
+                "there is nothing to resume, all runs are finished: {}; --resume DIR with a "
+                "larger --max-iters makes one longer, and without --resume a new one begins",
+                fmt::join(finished_runs, ", ")));
 }
 
 }  // namespace
@@ -107,7 +116,9 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
         "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
         checkpoint_name, quoted(given)));
   }
-  return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out);
+  if (options.out.empty())
+    return latest_unfinished();
+  return checkpoint_in(options.out);
 }
 
 ResumePoint read_resume_point(const std::string& path, const TrainOptions& given) {
@@ -128,16 +139,21 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
                     "begins a new one "
                     "with its weights",
                     path));
+  check_finite(point.checkpoint.model, path);
   const char* const whose = "the run";
   std::vector<std::string> differences;
   for_each_field([&](const auto& field) {
     if (given.given.count(field.flag) == 0)
       return;
     auto& value = options.recipe.*field.member;
-    if (may_change(field.flag))
-      value = given.recipe.*field.member;
-    else if (value != given.recipe.*field.member)
-      differences.push_back(difference(field.flag, given.recipe.*field.member, value, whose));
+    const auto wanted = given.recipe.*field.member;
+    const bool allowed = given.allow_changes && std::ranges::count(changeable, field.flag) > 0;
+    if (allowed && value != wanted)
+      point.changes.push_back(fmt::format("{} {} -> {}", field.flag, value, wanted));
+    if (may_change(field.flag) || allowed)
+      value = wanted;
+    else if (value != wanted)
+      differences.push_back(difference(field.flag, wanted, value, whose));
   });
   const auto* const seed = config.find<std::uint64_t>("seed");
   const auto* const preset = config.find<std::string>("preset");
@@ -155,7 +171,10 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
   if (options.recipe.max_iters < point.checkpoint.step)
     differences.push_back(fmt::format("--max-iters {} is given, but the run has made {} steps",
                                       options.recipe.max_iters, point.checkpoint.step));
-  refuse(path, differences, "Leave them out, or begin a new run without --resume.");
+  refuse(path, differences,
+         fmt::format("Leave them out, or begin a new run without --resume.  With --allow-changes, "
+                     "these may be others: {}.",
+                     fmt::join(changeable, ", ")));
   if (const auto wrong = contradiction(options.recipe))
     throw FileError(fmt::format("{}: its configuration: {}", path, *wrong));
 
@@ -168,8 +187,12 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
     options.sample_interval = notes.sample_interval;
   if (given.given.count("--sample-prompt") == 0)  // it may be empty
     options.sample_prompt = notes.sample_prompt;
+  if (!options.val_blocks)
+    options.val_blocks = notes.val_blocks;
   if (options.data.empty())
     options.data = notes.data.value_or("");
+  if (options.val_data.empty())
+    options.val_data = notes.val_data;
   options.init_from = notes.init_from;
   return point;
 }
@@ -202,7 +225,8 @@ TrainOptions resolved(TrainOptions options) {
     }
   if (options.init_from.empty())
     return options;
-  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(options.init_from);
+  const xgrad::io::Checkpoint checkpoint =
+      xgrad::io::load_checkpoint(find_checkpoint(options.init_from));
   return with_sizes_of(checkpoint, read_notes(checkpoint), std::move(options));
 }
 

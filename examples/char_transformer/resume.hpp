@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 #include <xgrad/io/checkpoint.hpp>
 
 #include "notes.hpp"
@@ -15,7 +16,8 @@ struct ResumePoint {
   std::string folder;
   xgrad::io::Checkpoint checkpoint;
   Notes notes;
-  TrainOptions options;  ///< those of the run, and what may change
+  TrainOptions options;                   ///< those of the run, and what may change
+  std::vector<std::string> changes = {};  ///< that --allow-changes allowed: "--min-lr 1 -> 2"
 };
 
 /// Whether an evaluation belongs after so many steps.
@@ -23,8 +25,8 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps made and evaluated, or its patience at an end.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
-/// The checkpoint that `options.resume` means.  None if it is "auto" and there is nothing to go on
-/// with.  FileError for a folder or file that has none.
+/// The checkpoint that `options.resume` means.  None if `options.out` names a folder that has none,
+/// where a run begins.  FileError if there is nothing to go on with.
 std::optional<std::string> checkpoint_to_resume(const TrainOptions& options);
 
 /// Reads it.  FileError for what is not a checkpoint of a run, and if flags that were given

@@ -103,6 +103,22 @@ std::uint64_t step_of(const std::string& checkpoint) {
   return step;
 }
 
+std::optional<std::string> checkpoint_in(const std::string& folder) {
+  for (const char* const name : {checkpoint_name, best_name})
+    if (fs::exists(fs::path(folder) / name))
+      return (fs::path(folder) / name).string();
+  return std::nullopt;
+}
+
+std::string find_checkpoint(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none))
+    return path;
+  if (auto found = checkpoint_in(path))
+    return *found;
+  throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
+}
+
 /// What training writes beside checkpoints.
 constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
                                                         "samples.jsonl", "environment.json",

@@ -23,6 +23,12 @@ bool is_checkpoint_name(const std::string& name);
 /// none.
 std::uint64_t step_of(const std::string& checkpoint);
 
+/// The checkpoint in a run's folder: the last, or else the best, which is saved first.  None if
+/// there is none.
+std::optional<std::string> checkpoint_in(const std::string& folder);
+/// The same for a path that may be a checkpoint itself.  FileError for a folder without one.
+std::string find_checkpoint(const std::string& path);
+
 class RunDir {
  public:
   /// A new run in the folder `out`, or if that is empty in one under runs/ that is numbered from

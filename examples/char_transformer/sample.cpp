@@ -47,8 +47,8 @@ class StopText {
   std::deque<std::int64_t> last_;
 };
 
-void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
-           const SampleOptions& options, xgrad::Generator& generator) {
+void write_one(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
+               const SampleOptions& options, xgrad::Generator& generator) {
   auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
   prompt.copy(0, prompt.size(), ids.data());
   StopText stop(encode_stop(options.stop, characters));
@@ -77,6 +77,16 @@ void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids&
     say(text);
   model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator, drawing);
   say(options.show_probs ? "\n" + text + "\n" : "\n");
+}
+
+/// All samples of a prompt, with a line between them.
+void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
+           const SampleOptions& options, xgrad::Generator& generator) {
+  for (std::size_t i = 0; i < options.num_samples && command_line::output_error() == 0; ++i) {
+    if (i > 0)
+      say("---------------\n");
+    write_one(model, characters, prompt, options, generator);
+  }
 }
 
 /// Each line of standard input is a prompt; whether all of them could be.

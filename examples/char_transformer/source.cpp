@@ -14,11 +14,9 @@ namespace char_transformer {
 
 namespace text = xgrad::text;
 
-std::optional<double> Source::entropy(std::size_t block_size) const {
+std::optional<double> Source::entropy(std::size_t asked) const {
   if (nll.empty())
     return std::nullopt;
-  // The first character is only ever looked back on.
-  const std::size_t asked = block_size * text::block_count(ids.validation, block_size);
   const auto begin = nll.begin() + 1;
   return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(asked), 0.0) /
          static_cast<double>(asked);
@@ -27,14 +25,22 @@ std::optional<double> Source::entropy(std::size_t block_size) const {
 namespace {
 
 /// What to do about a text that has no whole block to train on or to validate on.
-std::string advice(const text::Split& ids, std::size_t block_size, bool trained) {
+std::string advice(const text::Split& ids, std::size_t block_size, bool fixed) {
   const auto least = [](std::size_t size) { return 10 * size + 1; };  // a tenth is to validate on
   std::string longer = fmt::format("give at least {} characters", least(block_size));
   const std::size_t most = std::min(ids.train.size(), ids.validation.size());
-  if (trained)
+  if (fixed)
     return longer;
   return most > 1 ? fmt::format("{}, or --block-size {} or less", longer, most - 1)
                   : fmt::format("{}, or {} with --block-size 1", longer, least(1));
+}
+
+text::Text read_named(const std::string& path, const std::optional<text::Characters>& characters) {
+  try {
+    return text::read_text(path, characters);
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::FileError(fmt::format("{}: {}", path, error.what()));
+  }
 }
 
 }  // namespace
@@ -43,40 +49,53 @@ text::EmbeddedCorpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? text::names_corpus() : text::embedded_corpus();
 }
 
-Source open_source(const std::string& path, std::size_t block_size, const std::string& preset,
-                   const std::optional<text::Characters>& characters) {
+Source open_source(const std::string& path, const std::string& validation,
+                   const std::string& preset, const std::optional<text::Characters>& characters) {
   Source source;
   std::vector<double> nll;
   source.name = !path.empty()               ? path
                 : find_preset(preset).names ? "the embedded names"
                                             : "the embedded corpus";
-  try {
-    text::Text text;
-    if (path.empty()) {
-      text::EmbeddedCorpus corpus = corpus_of(preset);
-      const std::u32string decoded = text::decode_utf8(corpus.text, source.name);
-      text.characters = characters ? *characters : text::Characters::of(decoded);
+  text::Text text;
+  if (path.empty()) {
+    text::EmbeddedCorpus corpus = corpus_of(preset);
+    const std::u32string decoded = text::decode_utf8(corpus.text, source.name);
+    text.characters = characters ? *characters : text::Characters::of(decoded);
+    try {
       text.ids = text.characters.encode(decoded);
-      nll = std::move(corpus.nll);
-    } else {
-      text = text::read_text(path, characters);
+    } catch (const xgrad::ValueError& error) {
+      throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
     }
-    source.characters = std::move(text.characters);
-    source.ids = text::split(text.ids);
-  } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
+    nll = std::move(corpus.nll);
+  } else {
+    text = read_named(path, characters);
   }
-  try {
-    text::block_count(source.ids.train, block_size, "training");
-    text::block_count(source.ids.validation, block_size, "validation");
-  } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}: {}", source.name, error.what(),
-                                       advice(source.ids, block_size, characters.has_value())));
+  source.characters = std::move(text.characters);
+  source.all = text.ids;
+  if (!validation.empty()) {
+    source.ids = {source.all, read_named(validation, source.characters).ids};
+    source.validation_name = validation;
+    return source;
   }
+  source.ids = text::split(source.all);
+  source.validation_name = fmt::format("the validation split of {}", source.name);
   if (!nll.empty())
     source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
                       nll.end());
   return source;
+}
+
+void check_blocks(const Source& source, std::size_t block_size, bool fixed) {
+  try {
+    text::block_count(source.ids.train, block_size, "training");
+    text::block_count(source.ids.validation, block_size, "validation");
+  } catch (const xgrad::ValueError& error) {
+    const bool split = source.ids.train.size() < source.all.size();
+    throw xgrad::FileError(fmt::format(
+        "{}: {}{}",
+        source.ids.train.size() > block_size && !split ? source.validation_name : source.name,
+        error.what(), split ? ": " + advice(source.ids, block_size, fixed) : ""));
+  }
 }
 
 }  // namespace char_transformer

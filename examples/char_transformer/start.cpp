@@ -1,6 +1,7 @@
 #include "start.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -46,7 +47,7 @@ Start begin(TrainOptions options, bool writes) {
   std::optional<xgrad::io::Checkpoint> from;
   std::optional<xgrad::text::Characters> characters;
   if (!options.init_from.empty()) {
-    from = xgrad::io::load_checkpoint(options.init_from);
+    from = xgrad::io::load_checkpoint(find_checkpoint(options.init_from));
     const Notes notes = read_notes(*from);
     check_finite(from->model, from->path);
     options = with_sizes_of(*from, notes, std::move(options));
@@ -55,8 +56,11 @@ Start begin(TrainOptions options, bool writes) {
   if (const auto wrong = contradiction(options.recipe))
     throw command_line::UsageError("char_transformer train: " + *wrong);
   check_memory(options);
-  Source source = open_source(options.data, options.recipe.block_size, options.preset, characters);
+  Source source = open_source(options.data, options.val_data, options.preset, characters);
+  check_blocks(source, options.recipe.block_size, characters.has_value());
   check_memory(options, source.characters.size());
+  if (options.resume && writes)
+    tell("New", fmt::format("a new run: there is nothing to resume in {}.", options.out));
   if (from)
     tell("From", fmt::format("{}, after {} steps.", from->path, format_count(from->step)));
   return {.options = std::move(options),
@@ -93,7 +97,8 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
   }
   TrainOptions& options = point.options;
   check_memory(options);
-  Source source = open_text(given.data, checkpoint, point.notes, options.recipe.block_size);
+  Source source = open_text(given.data, given.val_data, checkpoint, point.notes);
+  check_blocks(source, options.recipe.block_size, true);
   if (!point.notes.text.empty() && checksum(source.ids) != point.notes.text)
     throw xgrad::FileError(
         fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
@@ -102,12 +107,16 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
   tell("From",
        fmt::format("{}, after {} steps{}.", checkpoint, format_count(steps),
                    given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
+  const std::string changes = fmt::format("{}", fmt::join(point.changes, ", "));
+  if (!changes.empty())
+    tell("Flags", fmt::format("changed from here on: {}.", changes));
   return Start{.options = std::move(options),
                .source = std::move(source),
                .run_dir = std::move(run_dir),
                .from = std::move(point.checkpoint),
                .resumed = steps,
-               .evaluations = point.notes.evaluations};
+               .evaluations = point.notes.evaluations,
+               .changes = changes};
 }
 
 }  // namespace

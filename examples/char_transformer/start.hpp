@@ -25,6 +25,7 @@ struct Start {
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
   Evaluations evaluations = {};
+  std::string changes = {};  ///< of its flags, as it goes on
 };
 
 /// Gives a model in training the weights that it begins with, and forgets the checkpoint that they

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <optional>
@@ -26,7 +25,9 @@
 #include "saves.hpp"
 #include "start.hpp"
 #include "stop.hpp"
+#include "trained_model.hpp"
 #include "training.hpp"
+#include "validation.hpp"
 
 namespace char_transformer {
 namespace {
@@ -53,8 +54,14 @@ class Run {
                .characters = source_.characters,
                .text = checksum(source_.ids),
                .evaluations = start.evaluations},
+        changes_(start.changes),
         progress_(first_, recipe_.max_iters, training.tokens_per_step(),
-                  steps_of_validation(source_, training)),
+                  steps_of_validation(start, training)),
+        validation_(options_, source_, training_,
+                    [this](double done) {
+                      progress_.evaluating(done);
+                      return stopped();
+                    }),
         saves_(
             run_dir_, options_.keep.value_or(0), start.resumed,
             [this](const std::string& path) { write(path); },
@@ -68,6 +75,7 @@ class Run {
     return evaluation_due(recipe_, steps_) && notes_.evaluations.last != steps_;
   }
   bool stopped();
+  void check_model() const { validation_.check_model(steps_, notes_.evaluations.last == steps_); }
   bool ended() const { return finished(recipe_, steps_, notes_.evaluations); }
   void save_missing_best();
   void write_report();
@@ -75,11 +83,11 @@ class Run {
   void step_until_end();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
-  std::optional<double> evaluate();
+  std::optional<double> final_loss();
   void open_folder();
   template <class File, class F>
   void write_row(File& file, F&& add);
-  void log(const StepRecord& record);
+  void log(StepRecord record);
   void sample();
   void save(bool kept);
   void write(const std::string& path);
@@ -99,16 +107,21 @@ class Run {
   std::uint64_t first_;  ///< steps made before
   std::uint64_t steps_;  ///< steps made
   Notes notes_;
+  std::string changes_;  ///< of the flags; said in the row of the next step
   Progress progress_;
+  const Validation validation_;
   Saves saves_;
-  std::optional<double> val_loss_;  ///< over the whole validation split, in the end
-  const StopSignals* signals_ = nullptr;
-  int signal_ = 0;  ///< that any rank has received
+  std::optional<double> val_loss_before_;  ///< estimated before the first step
+  std::optional<double> final_loss_;       ///< over blocks side by side, in the end
+  const StopSignals* signals_ = nullptr;   ///< while steps are made
+  int signal_ = 0;                         ///< that any rank has received
   bool folder_open_ = false;
 };
 
 /// Whether to end early: on all ranks, if one was asked to.
 bool Run::stopped() {
+  if (signals_ == nullptr)
+    return false;
   signal_ = signals_->received(ranks_.world());
   return signal_ != 0;
 }
@@ -144,9 +157,13 @@ void Run::write_row(File& file, F&& add) {
                    "; training goes on, and its rows are kept until it works");
 }
 
-void Run::log(const StepRecord& record) {
+void Run::log(StepRecord record) {
   if (!writes_)
     return;
+  if (record.val_loss || record.val_loss_before)
+    record.val_loss_over = validation_.estimated_over();
+  if (record.final_val_loss)
+    record.final_val_loss_over = validation_.whole_over();
   write_row(run_dir_.metrics(), [&](Metrics& metrics) { return metrics.log(record); });
 }
 
@@ -160,42 +177,46 @@ void Run::sample() {
     progress_.sampled(steps_, text);
 }
 
-/// The whole validation split after the last step, an estimate after every eval_interval steps.
-std::optional<double> Run::evaluate() {
-  const auto stop = [this](double done) {
-    progress_.evaluating(done);
-    return stopped();
-  };
-  if (steps_ == recipe_.max_iters)
-    return validation_loss(ranks_, training_.model(), source_.ids.validation, stop);
-  return estimate_loss(ranks_, training_.model(), source_.ids.validation, recipe_.batch_size,
-                       recipe_.eval_iters, options_.seed, stop);
+/// That of the end.
+std::optional<double> Run::final_loss() {
+  progress_.line("validation over " + validation_.whole_over());
+  return validation_.whole(steps_);
 }
 
 /// What follows a step's update: its evaluation, its row, and saving.
 void Run::conclude(std::optional<StepRecord> record) {
   bool lowest = false;
   if (evaluation_pending()) {
-    if (const std::optional<double> loss = evaluate()) {
-      if (!std::isfinite(*loss))
-        throw NotFinite(fmt::format("step {}: after its update the validation loss is {}\n{}",
-                                    steps_ - 1, *loss, first_anomaly([&] { evaluate(); })));
-      lowest = notes_.evaluations.add(steps_, *loss);
-      if (record)
-        record->val_loss = loss;
-      if (steps_ == recipe_.max_iters)
-        val_loss_ = loss;
+    if (const std::optional<double> loss = validation_.estimate(steps_)) {
+      Evaluations evaluations = notes_.evaluations;
+      lowest = evaluations.add(steps_, *loss);
       progress_.validated(steps_, *loss, lowest);
+      const bool last = finished(recipe_, steps_, evaluations);
+      if (last)
+        final_loss_ = final_loss();
+      if (last && !final_loss_) {  // it was interrupted; both are made again
+        lowest = false;
+      } else {
+        notes_.evaluations = evaluations;
+        if (record) {
+          record->val_loss = loss;
+          record->final_val_loss = final_loss_;
+        }
+      }
     }
   }
   if (record)
-    log(*record);
+    log(std::move(*record));
   sample();
-  if (lowest && writes_)  // before the checkpoint, which says which is the best
-    saves_.save_best();
   const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
   const bool save_point = steps_ % interval == 0 && !evaluation_pending();
-  if (writes_ && !ended() && (save_point || saves_.retry_due()))
+  if (lowest || save_point)
+    check_model();
+  if (lowest && writes_)  // before the checkpoint, which says which is the best
+    saves_.save_best();
+  if (writes_ && !ended() &&
+      (save_point ||
+       (saves_.retry_due() && not_finite(xgrad::nn::state_dict(training_.model())).empty())))
     save(save_point);
 }
 
@@ -244,11 +265,14 @@ void Run::make_steps() {
            [](const std::string& label, const std::string& text) { tell(label, text); });
   try {
     step_until_end();
+    if (folder_open_ && !ended())
+      check_model();  // of a run that was stopped
   } catch (const NotFinite&) {
     if (writes_ && folder_open_)
       write_report();  // it shows how the loss went there
     throw;
   }
+  signals_ = nullptr;
   if (ended())
     signal_ = 0;
   if (signal_ == 0 || folder_open_) {
@@ -270,10 +294,15 @@ void Run::step_until_end() {
     open_folder();
     conclude(writes_ ? run_dir_.metrics().last(steps_ - 1) : std::nullopt);
   }
+  if (steps_ == 0 && !ended() && !stopped() && (val_loss_before_ = validation_.estimate(steps_)))
+    progress_.validated(0, *val_loss_before_, false);
   while (!ended() && !stopped()) {
     if (options_.profile && steps_ == profile_at)
       profile.emplace();
-    const StepRecord record = training_.make_step(steps_);
+    StepRecord record = training_.make_step(steps_);
+    if (steps_ == 0)
+      record.val_loss_before = val_loss_before_;
+    record.changes = std::exchange(changes_, "");
     ++steps_;
     open_folder();
     if (profile && (steps_ == profile_at + profiled_steps || steps_ == recipe_.max_iters)) {
@@ -306,12 +335,11 @@ int Run::completed() {
         recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
         format_count(notes_.evaluations.best->step),
         best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
-  if (!val_loss_)  // there was no last step
-    val_loss_ = validation_loss(ranks_, training_.model(), source_.ids.validation,
-                                [](double) { return false; });
+  if (!final_loss_)  // there was no last step
+    final_loss_ = final_loss();
   if (!writes_)
     return 0;
-  print_validation_loss(*val_loss_, source_, recipe_.block_size);
+  validation_.print(*final_loss_);
   tell(fmt::format("The run is in {}; its steps took {}. What the model writes:\n", run_dir_.path(),
                    format_duration(run_dir_.metrics().milliseconds() / 1000)));
   SampleOptions sample;

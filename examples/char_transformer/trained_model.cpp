@@ -11,6 +11,7 @@
 #include <xgrad/autograd/ops.hpp>
 
 #include "output.hpp"
+#include "run_dir.hpp"
 
 namespace char_transformer {
 namespace {
@@ -93,24 +94,41 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
   return sizes;
 }
 
-Source open_text(const std::string& data, const std::string& checkpoint, const Notes& notes,
-                 std::size_t block_size) {
+namespace {
+
+/// FileError unless a text that config.json names is there.  It may have been moved, or have a name
+/// that is not UTF-8; a stranger may have written config.json, and a pipe would be waited for.
+void check_text(const std::string& path, const char* flag) {
+  std::error_code none;
+  if (path == standard_input)
+    throw FileError(
+        fmt::format("the text was read from standard input; {} FILE names it, or "
+                    "{} - reads it again",
+                    flag, flag));
+  if (!path.empty() && !std::filesystem::is_regular_file(path, none))
+    throw FileError(
+        fmt::format("{}: {}; {} FILE names a text", path,
+                    std::filesystem::exists(path, none) ? "is not a file" : "no such file", flag));
+}
+
+}  // namespace
+
+Source open_text(const std::string& data, const std::string& val_data,
+                 const std::string& checkpoint, const Notes& notes) {
   const auto* const known_preset = notes.config.find<std::string>("preset");
   const std::string preset = known_preset == nullptr ? "" : *known_preset;
+  const FolderNotes known = read_folder_notes(checkpoint);
+  if (val_data.empty())
+    check_text(known.val_data, "--val-data");
+  const std::string validation = val_data.empty() ? known.val_data : val_data;
   if (!data.empty())
-    return open_source(data, block_size, preset, notes.characters);
-  const auto known = read_folder_notes(checkpoint).data;
-  // It may have been moved, or have a name that is not UTF-8; a stranger may have written
-  // config.json, and a pipe would be waited for.
-  std::error_code none;
-  if (known && !known->empty() && !std::filesystem::is_regular_file(*known, none))
-    throw FileError(
-        fmt::format("{}: {}; --data FILE names a text", *known,
-                    std::filesystem::exists(*known, none) ? "is not a file" : "no such file"));
-  if (known)
-    return open_source(*known, block_size, preset, notes.characters);
+    return open_source(data, validation, preset, notes.characters);
+  if (known.data) {
+    check_text(*known.data, "--data");
+    return open_source(*known.data, validation, preset, notes.characters);
+  }
   try {
-    if (Source source = open_source("", block_size, preset, notes.characters);
+    if (Source source = open_source("", validation, preset, notes.characters);
         checksum(source.ids) == notes.text)
       return source;
   } catch (const FileError&) {  // it has other characters
@@ -121,26 +139,33 @@ Source open_text(const std::string& data, const std::string& checkpoint, const N
       checkpoint));
 }
 
-void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) {
+std::string not_finite(const xgrad::nn::StateDict& tensors) {
   for (const auto& [name, x] : tensors) {
     const xgrad::Mask finite = xgrad::isfinite(x);
     const bool* const begin = finite.data();
     const bool* const end = begin + finite.numel();
     const bool* const first = std::find(begin, end, false);
     if (first != end)
-      throw FileError(fmt::format(
-          "{}: {} of the {} values of {} {} are not finite, the first at {} in row-major order",
-          path, std::count(first, end, false), finite.numel(), name, xgrad::to_string(x.shape()),
-          first - begin));
+      return fmt::format(
+          "{} of the {} values of {} {} are not finite, the first at {} in row-major order",
+          std::count(first, end, false), finite.numel(), name, xgrad::to_string(x.shape()),
+          first - begin);
   }
+  return "";
 }
 
-TrainedModel load_trained_model(const std::string& path) {
+void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) {
+  if (const std::string wrong = not_finite(tensors); !wrong.empty())
+    throw FileError(fmt::format("{}: {}", path, wrong));
+}
+
+TrainedModel load_trained_model(const std::string& given) {
+  const std::string path = find_checkpoint(given);
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
   Notes notes = read_notes(checkpoint);
   const xgrad::nn::GPTConfig sizes = read_model_config(checkpoint, notes);
   try {
-    TrainedModel trained{xgrad::nn::GPT(sizes), std::move(notes)};
+    TrainedModel trained{path, xgrad::nn::GPT(sizes), std::move(notes)};
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     xgrad::nn::eval(trained.model);
     check_finite(checkpoint.model, path);

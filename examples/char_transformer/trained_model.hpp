@@ -17,22 +17,26 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 /// says something else than the tensors.
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
 
-/// The text `data`, or without one what config.json beside a checkpoint names, or if that says
-/// nothing the embedded corpus, provided that the checkpoint was trained on it.
-Source open_text(const std::string& data, const std::string& checkpoint, const Notes& notes,
-                 std::size_t block_size);
+/// The texts of a run: those of --data and --val-data, or without them what config.json beside a
+/// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
+/// trained on it.
+Source open_text(const std::string& data, const std::string& val_data,
+                 const std::string& checkpoint, const Notes& notes);
 
-/// FileError that names the first tensor with a value that is not finite.
+/// "2 of the 16 values of NAME (16) are not finite, ...": of the first tensor with one; else empty.
+std::string not_finite(const xgrad::nn::StateDict& tensors);
+/// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
 struct TrainedModel {
+  std::string path;  ///< of the checkpoint
   xgrad::nn::GPT model;
   Notes notes;
 };
 
-/// The model of a checkpoint, with dropout off; says on standard error which it is.  Throws
-/// FileError for what is not a checkpoint of this program, holds other tensors than its
-/// configuration says, or values that are not finite.
+/// The model of a checkpoint, or of a run's folder, with dropout off; says on standard error which
+/// it is.  Throws FileError for what is not a checkpoint of this program, holds other tensors than
+/// its configuration says, or values that are not finite.
 TrainedModel load_trained_model(const std::string& checkpoint);
 
 }  // namespace char_transformer

@@ -132,9 +132,12 @@ std::vector<Row> comparison(const std::vector<Run>& runs) {
       rows.push_back(std::move(row));
   };
   std::optional<double> lowest;
-  for (const Summary& s : all)
-    if (s.best && !(lowest && *lowest <= *s.best))
-      lowest = s.best;
+  std::size_t lowest_at = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].best && !(lowest && *lowest <= *all[i].best)) {
+      lowest = all[i].best;
+      lowest_at = i;
+    }
   const auto count = [](const std::optional<double>& n) { return n ? format_count(*n) : "-"; };
   add("steps", [&](std::size_t i) {
     const Summary& s = all[i];
@@ -142,12 +145,23 @@ std::vector<Row> comparison(const std::vector<Run>& runs) {
                ? fmt::format("{} of {}", format_count(s.steps), format_count(*s.planned))
                : format_count(s.steps);
   });
+  const auto over = [](const std::string& text) { return text.empty() ? "-" : text; };
+  // Losses of one kind compare.
+  const bool alike = std::ranges::all_of(runs, [&](const Run& run) {
+    return run.metrics.validation.xs.empty() ||
+           run.metrics.validation_over == runs[lowest_at].metrics.validation_over;
+  });
   add("best validation loss", [&](std::size_t i) {
-    const bool star = runs.size() > 1 && all[i].best && all[i].best == lowest;
+    const bool star = alike && runs.size() > 1 && all[i].best && all[i].best == lowest;
     return format_number(all[i].best) + (star ? " *" : "");
   });
   add("  after steps", [&](std::size_t i) { return count(all[i].best_after); });
   add("last validation loss", [&](std::size_t i) { return format_number(all[i].validation); });
+  add("  both estimated over",
+      [&](std::size_t i) { return over(runs[i].metrics.validation_over); });
+  add("final validation loss",
+      [&](std::size_t i) { return format_number(all[i].final_validation); });
+  add("  over", [&](std::size_t i) { return over(runs[i].metrics.final_validation_over); });
   add("training loss", [&](std::size_t i) { return format_number(all[i].loss); });
   if (std::ranges::any_of(all, [](const Summary& s) { return s.not_finite > 0; }))
     add("losses not finite",

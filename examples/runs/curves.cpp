@@ -106,14 +106,17 @@ bool Curves::empty() const {
 Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw) {
   Curves curves = curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.loss; });
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    Series validation = runs[i].metrics.validation;
-    if (validation.xs.empty())
-      continue;
-    validation.name = runs[i].name + ", validation";
-    validation.color = i;
-    validation.dots = true;
-    validation.thickness = 1.5;
-    curves.lines.push_back(std::move(validation));
+    const auto add = [&](Series series, const char* what, double thickness) {
+      if (series.xs.empty())
+        return;
+      series.name = fmt::format("{}, {}", runs[i].name, what);
+      series.color = i;
+      series.dots = true;
+      series.thickness = thickness;
+      curves.lines.push_back(std::move(series));
+    };
+    add(runs[i].metrics.validation, "validation", 1.5);
+    add(runs[i].metrics.final_validation, "final validation", 3);
   }
   curves.options.y_label = "loss";
   cut_off(curves, runs, highest_sane(runs));

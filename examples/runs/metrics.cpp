@@ -44,7 +44,14 @@ Metrics read_metrics(const std::string& path) {
         first_bad = number;
       return;
     }
+    const auto note = [&](std::string& text, const char* key) {
+      if (const auto* const found = row.find<std::string>(key))
+        text = xgrad::printable_name(*found);
+    };
     add(metrics.validation, "val_loss");
+    add(metrics.final_validation, "final_val_loss");
+    note(metrics.validation_over, "val_loss_over");
+    note(metrics.final_validation_over, "final_val_loss_over");
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");

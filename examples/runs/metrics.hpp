@@ -10,6 +10,9 @@ namespace runs {
 /// Over steps, which count from 0.  What rows do not have is left out; null is NaN.
 struct Metrics {
   xgrad::pages::Series loss, validation, lr, grad_norm, ms;
+  xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
+  /// What the last of them are over, as "20 random batches"; empty if the file does not say.
+  std::string validation_over, final_validation_over;
   std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
 };
 

@@ -41,12 +41,18 @@ std::string fact(std::string_view name, std::string_view value, std::string_view
 
 std::string facts(const Run& run, const Summary& s) {
   std::string html = "<dl class=\"facts\">\n";
+  const Metrics& m = run.metrics;
+  const std::string over =
+      m.validation_over.empty() ? "" : fmt::format(", over {}", m.validation_over);
   if (s.best)
     html += fact("Best validation loss", format_number(s.best),
-                 fmt::format("after {} steps", format_count(*s.best_after)));
+                 fmt::format("after {} steps{}", format_count(*s.best_after), over));
   if (s.validation)
     html += fact("Last validation loss", format_number(s.validation),
-                 fmt::format("after {} steps", format_count(run.metrics.validation.xs.back() + 1)));
+                 fmt::format("after {} steps{}", format_count(m.validation.xs.back() + 1), over));
+  if (s.final_validation)
+    html += fact("Final validation loss", format_number(s.final_validation),
+                 m.final_validation_over.empty() ? "" : "over " + m.final_validation_over);
   html += fact("Training loss", format_number(s.loss),
                s.loss_of > 1 ? fmt::format("mean of the last {} steps", s.loss_of) : "last step");
   html += fact("Steps", format_count(s.steps),
@@ -75,10 +81,11 @@ Curves named(Curves curves, const Run& run, bool smooth) {
   if (curves.cut.starts_with(run.name))
     curves.cut.erase(0, run.name.size() + 1);
   for (auto& line : curves.lines)
-    line.name = line.dots          ? "validation"
-                : line.opacity < 1 ? "each step"
-                : smooth           ? "smoothed"
-                                   : "";
+    line.name = line.name.ends_with(", final validation") ? "final validation"
+                : line.dots                               ? "validation"
+                : line.opacity < 1                        ? "each step"
+                : smooth                                  ? "smoothed"
+                                                          : "";
   for (auto& line : curves.lines)
     if (line.name.empty())
       line.name = curves.options.y_label == "loss" ? "training" : curves.options.y_label;

@@ -185,6 +185,8 @@ Summary summarise(const Run& run) {
       s.best_after = m.validation.xs[i] + 1;
     }
   }
+  if (!m.final_validation.ys.empty())
+    s.final_validation = m.final_validation.ys.back();
   std::vector<double> times = m.ms.ys;
   std::erase_if(times, [](double ms) { return !std::isfinite(ms) || ms <= 0; });
   if (!times.empty()) {

@@ -48,7 +48,8 @@ struct Summary {
   std::optional<double> best = {},
                         best_after = {};  ///< lowest validation loss, and steps made then
   std::optional<double> validation = {};  ///< the last
-  std::optional<double> ms = {};          ///< of a step, the median
+  std::optional<double> final_validation = {};
+  std::optional<double> ms = {};  ///< of a step, the median
   std::optional<double> tokens_per_second = {};
   std::optional<double> seconds = {};  ///< of all steps
 };

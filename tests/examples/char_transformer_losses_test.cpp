@@ -1,0 +1,289 @@
+// Which losses a run measures, of what, and what it does with one that is not a number.
+
+#include <cmath>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/batches.hpp>
+#include <xgrad/data/corpus/corpus.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/nn/gpt.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace text = xgrad::text;
+
+double printed_after(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find(key);
+  INFO(text);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + key.size()));
+}
+
+xgrad::nn::GPT plain_model(std::size_t characters) {
+  return xgrad::nn::GPT({.block_size = 8,
+                         .vocab_size = characters,
+                         .n_layer = 1,
+                         .n_head = 2,
+                         .n_embd = 16,
+                         .dropout = 0,
+                         .bias = false});
+}
+
+/// The mean loss of a checkpoint's model over the first blocks of a text, one by one.
+double loss_over(const std::string& checkpoint, const std::string& text, std::size_t blocks,
+                 bool validation = false) {
+  const auto saved = xgrad::io::load_checkpoint(checkpoint);
+  const text::Characters characters = characters_in(saved);
+  xgrad::nn::GPT model = plain_model(characters.size());
+  xgrad::io::load_state(model, saved.model, "test");
+  text::Ids ids = characters.encode(text::decode_utf8(text, "text"));
+  if (validation)
+    ids = text::split(ids).validation;
+  double total = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto [x, y] = text::block_batch(ids, 8, i, 1);
+    total += model.loss(x, y).item();
+  }
+  return total / static_cast<double>(blocks);
+}
+
+/// Multiplies a checkpoint's embeddings, so that no number is infinite, and every loss is.
+void spoil(const std::string& checkpoint) {
+  xgrad::io::TensorFile file = xgrad::io::load_safetensors(checkpoint);
+  for (const char* const name : {"transformer.wte.weight", "transformer.ln_f.weight"})
+    file.tensors[name] = xgrad::full(file.tensors.at(name).shape(), 1e38F);
+  xgrad::io::save_safetensors(checkpoint, file);
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: losses that are compared are estimates on the same batches",
+          "[losses]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "short"}));
+  run_well(folder, tiny_train({"--out", "long", "--max-iters", "60"}));
+  const std::vector<Json> shorter = metrics_of(folder / "short"),
+                          longer = metrics_of(folder / "long");
+  // The last step's loss is no other than that of a step on the way.
+  CHECK(shorter[39].at("val_loss") == longer[39].at("val_loss"));
+  double lowest = INFINITY;
+  std::size_t best = 0;
+  for (const Json& row : longer) {
+    CHECK(row.contains("val_loss_over") ==
+          (row.contains("val_loss") || row.contains("val_loss_before")));
+    if (!row.contains("val_loss"))
+      continue;
+    CHECK(row.at("val_loss_over") == "2 random batches");
+    if (row.at("val_loss") < lowest) {
+      lowest = row.at("val_loss");
+      best = row.at("step").get<std::size_t>() + 1;
+    }
+  }
+  const auto checkpoint = xgrad::io::load_checkpoint(folder / "long/checkpoint.safetensors");
+  const auto* const noted = checkpoint.user.find("evaluations");
+  REQUIRE(noted != nullptr);
+  CHECK(noted->number("best_step") == static_cast<double>(best));
+  CHECK(*noted->number("best_loss") == Approx(lowest).epsilon(1e-8));
+  CHECK(*noted->find<std::string>("best_loss_over") == "2 random batches");
+  CHECK(xgrad::io::load_checkpoint(folder / "long/best.safetensors").step == best);
+  // That over the whole split stands apart, in the last row alone.
+  for (std::size_t i = 0; i < longer.size(); ++i)
+    CHECK(longer[i].contains("final_val_loss") == (i == 59));
+  CHECK(longer[59].at("final_val_loss_over") == "all 29 blocks");
+  CHECK(longer[59].at("final_val_loss").get<double>() ==
+        Approx(loss_over(folder / "long/checkpoint.safetensors", tiny_text(), 29, true))
+            .epsilon(1e-6));
+  // So a run that is made longer is to the byte the one that was long from the start.
+  run_well(folder, {"train", "--resume", "short", "--max-iters", "60"});
+  for (const char* const name : {"/checkpoint.safetensors", "/best.safetensors"})
+    CHECK((read_bytes(folder / ("short" + std::string(name))) ==
+           read_bytes(folder / ("long" + std::string(name)))));
+}
+
+TEST_CASE("char_transformer: compare and the report say which loss is which", "[losses]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "a"}));
+  run_well(folder, tiny_train({"--out", "b", "--seed", "1"}));
+  run_well(folder, tiny_train({"--out", "c", "--eval-iters", "3"}));
+  const std::string alike = run_well(folder, {"compare", "a", "b"}).out;
+  check_contains(alike, {"best validation loss", "2 random batches", "final validation loss",
+                         "all 29 blocks", "*"});
+  // Of other batches, no loss is the lowest.
+  const std::string other = run_well(folder, {"compare", "a", "c"}).out;
+  check_contains(other, {"2 random batches", "3 random batches"});
+  std::istringstream lines(other);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("best validation loss"))
+      CHECK(line.find('*') == std::string::npos);
+  run_well(folder, {"compare", "a", "b", "--out", "page.html"});
+  for (const char* const page : {"page.html", "a/report.html"})
+    check_contains(read_bytes(folder / page), {"final validation"});
+  check_contains(read_bytes(folder / "a/report.html"), {"2 random batches", "all 29 blocks"});
+}
+
+TEST_CASE("char_transformer: a loss before the first step, of the weights that it begins with",
+          "[losses]") {
+  const TinyFolder folder;
+  const Result result = run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2"}));
+  // By the plain loop: the weights of the seed, and the estimate's own batches.
+  xgrad::manual_seed(1337);
+  const auto text = text::decode_utf8(tiny_text(), "text");
+  const auto characters = text::Characters::of(text);
+  const auto ids = text::split(characters.encode(text));
+  const xgrad::nn::GPT model = plain_model(characters.size());
+  xgrad::Generator generator(1337);
+  double expected = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto [x, y] = text::random_batch(ids.validation, 8, 4, generator);
+    expected += model.loss(x, y).item() / 2;
+  }
+  CHECK(printed_after(result.err, "\nbefore the first step: validation loss ") ==
+        Approx(expected).margin(1e-4));
+  CHECK(result.err.find("before the first step: ") < result.err.find("\nstep 1/40"));
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  CHECK(rows[0].at("val_loss_before").get<double>() == Approx(expected).epsilon(1e-6));
+  CHECK_FALSE(rows[1].contains("val_loss_before"));
+  // Of a run that goes on there is nothing before the first.
+  const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "44"});
+  CHECK(more.err.find("before the first step") == std::string::npos);
+}
+
+TEST_CASE("char_transformer: the last validation is bounded, and says what it is", "[losses]") {
+  const TinyFolder folder;
+  const std::string checkpoint = "run/checkpoint.safetensors";
+  const Result some = run_well(folder, tiny_train({"--out", "run", "--val-blocks", "10"}));
+  check_contains(some.err, {"\nvalidation over the first 10 of 29 blocks"});
+  check_contains(some.out, {"first 10 of 29 blocks", "--val-blocks 0"});
+  CHECK(printed_after(some.out, "val_loss ") ==
+        Approx(loss_over(folder / checkpoint, tiny_text(), 10, true)).epsilon(1e-6));
+  const Json last = metrics_of(folder / "run").back();
+  CHECK(last.at("final_val_loss_over") == "the first 10 of 29 blocks");
+  CHECK(last.at("final_val_loss").get<double>() == printed_after(some.out, "val_loss "));
+  // A run that goes on has the same, unless told otherwise.
+  check_contains(run_well(folder, {"train", "--resume", "run", "--max-iters", "44"}).out,
+                 {"first 10 of 29 blocks"});
+  const Result all =
+      run_well(folder, {"train", "--resume", "run", "--max-iters", "48", "--val-blocks", "0"});
+  check_contains(all.out, {"ll 29 blocks"});
+  CHECK(printed_after(all.out, "val_loss ") ==
+        printed_after(run_well(folder, {"eval", "--checkpoint", checkpoint}).out, "val_loss "));
+  // Nobody has to ask for a bound; also not where patience ends the run.
+  std::string text;
+  while (text.size() < 21'500)
+    text += tiny_text();
+  write_bytes(folder / "large", text.substr(0, 21'500));
+  for (const Arguments& end :
+       {Arguments{}, Arguments{"--patience", "1", "--learning-rate", "5", "--min-lr", "5"}}) {
+    Arguments arguments = tiny_train({"--data", "large", "--block-size", "1", "--out",
+                                      "large run" + std::to_string(end.size())});
+    arguments.insert(arguments.end(), end.begin(), end.end());
+    const Result result = run_well(folder, arguments);
+    check_contains(result.out, {"first 2,048 of 2,149 blocks"});
+    const std::vector<Json> rows =
+        metrics_of(folder / arguments[arguments.size() - 1 - end.size()]);
+    CHECK(rows.back().at("final_val_loss_over") == "the first 2,048 of 2,149 blocks");
+    CHECK((rows.size() < 40) == !end.empty());
+  }
+}
+
+TEST_CASE("char_transformer: the entropy is that of the characters that the loss is of",
+          "[losses]") {
+  const TemporaryFolder folder;
+  const Arguments micro = {"train",        "--preset", "micro",        "--max-iters", "20",
+                           "--val-blocks", "100",      "--eval-iters", "1",           "--out"};
+  Arguments arguments = micro;
+  arguments.push_back("run");
+  const std::string out = run_well(folder, arguments).out;
+  const text::EmbeddedCorpus names = text::names_corpus();
+  CHECK(printed_after(out, "entropy of ") ==
+        Approx(names.mean_nll(90001, 90001 + 100 * 16)).margin(1e-6));
+  check_contains(out, {"the first 100 of 624 blocks"});
+}
+
+TEST_CASE("char_transformer: eval scores all of a text, or the part that is asked for",
+          "[losses]") {
+  const TrainedFolder folder;
+  const auto eval = [&](const Arguments& more) {
+    Arguments all = {"eval", "--checkpoint", folder.checkpoint};
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = run(folder, all);
+    INFO(result.err);
+    CHECK(result.code == 0);
+    return result.out;
+  };
+  const std::string text = tiny_text();
+  const std::string file = folder / folder.checkpoint;
+  // What the model was trained on: its validation split.
+  const std::string usual = eval({});
+  check_contains(usual, {"val_loss ", "all 29 blocks", "the validation split of"});
+  CHECK(eval({"--split", "val"}) == usual);
+  const std::string train = eval({"--split", "train"});
+  check_contains(train, {"train_loss ", "all 263 blocks", "the training split of"});
+  CHECK(printed_after(train, "loss ") == Approx(loss_over(file, text, 263)).epsilon(1e-6));
+  // A file that is named: all of it.
+  const std::string all = eval({"--data", "text"});
+  check_contains(all, {"loss ", "all 292 blocks of text"});
+  CHECK(all.find("val_loss") == std::string::npos);
+  CHECK(printed_after(all, "loss ") == Approx(loss_over(file, text, 292)).epsilon(1e-6));
+  CHECK(eval({"--split", "all"}).substr(0, 20) == all.substr(0, 20));
+  CHECK(eval({"--data", "text", "--split", "val"}).substr(0, 20) == usual.substr(0, 20));
+  // It has to be as long as what is scored, and no longer.
+  write_bytes(folder / "nine", "the cat\nt");
+  check_contains(eval({"--data", "nine"}), {"loss ", "one block of nine"});
+  check_refused(folder,
+                {"eval", "--checkpoint", folder.checkpoint, "--data", "nine", "--split", "val"}, 1,
+                {"nine: ", "block of 8"});
+  check_refused(folder, {"eval", "--checkpoint", folder.checkpoint, "--split", "half"}, 2,
+                {"--split", "'half'", "train, val"});
+}
+
+TEST_CASE("char_transformer: a loss that is not a number is no result", "[losses]") {
+  const TrainedFolder folder;
+  spoil(folder / folder.checkpoint);
+  const Result result = run(folder, {"eval", "--checkpoint", folder.checkpoint});
+  INFO(result.out << result.err);
+  CHECK(result.code == 3);
+  CHECK(result.out == "");
+  check_contains(result.err,
+                 {"run/checkpoint.safetensors: the loss is ", "anomaly in the forward"});
+  for (const char* const name : {"sample", "explain"}) {
+    INFO(name);
+    CHECK(run(folder, {name, "--checkpoint", folder.checkpoint}).code == 1);
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "explain.html"));
+  const Result begun = run(folder, tiny_train({"--init-from", folder.checkpoint, "--out", "new"}));
+  CHECK(begun.code == 3);
+  check_contains(begun.err, {"before the first step the validation loss is "});
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+}
+
+TEST_CASE("char_transformer: what is kept as the last good checkpoint is good", "[losses]") {
+  const TinyFolder folder;
+  // The weights grow 99 times in a step, and the loss is finite up to some moment.
+  for (const char* const interval : {"1", "2", "3"}) {
+    const std::string out = "run" + std::string(interval);
+    const Result result =
+        run(folder,
+            tiny_train({"--out", out, "--learning-rate", "10", "--min-lr", "10", "--weight-decay",
+                        "10", "--warmup-iters", "0", "--grad-clip", "0", "--max-iters", "1000",
+                        "--eval-interval", "1000", "--save-interval", interval}));
+    INFO(result.out << result.err);
+    CHECK(result.code == 3);
+    const std::string path = out + "/checkpoint.safetensors";
+    const auto checkpoint = xgrad::io::load_checkpoint(folder / path);
+    check_contains(result.err, {"The last good checkpoint, after " +
+                                std::to_string(checkpoint.step) + " steps, is " + path});
+    for (const auto& [name, tensor] : checkpoint.model)
+      CHECK(xgrad::all(xgrad::isfinite(tensor)));
+    CHECK(run_well(folder, {"eval", "--checkpoint", path}).out.find("nan") == std::string::npos);
+  }
+  // One that holds what is no number is not gone on with.
+  run_well(folder, tiny_train({"--out", "run"}));
+  xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / "run/checkpoint.safetensors");
+  file.tensors["transformer.ln_f.weight"] = xgrad::full({16}, std::nanf(""));
+  xgrad::io::save_safetensors(folder / "run/checkpoint.safetensors", file);
+  check_refused(folder, {"train", "--resume", "run", "--max-iters", "50"}, 1,
+                {"16 of the 16 values of transformer.ln_f.weight", "not finite"});
+}
