@@ -72,8 +72,8 @@ std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
 
 namespace {
 
-/// The loss over all blocks, with a line on standard error that shows how far it is, if that is a
-/// terminal.
+/// The loss over all blocks, with a line on standard error that shows how far it is: on a terminal
+/// one that changes, otherwise one every ten seconds.
 double shown_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part,
                   std::size_t blocks) {
   using Clock = std::chrono::steady_clock;
@@ -82,16 +82,16 @@ double shown_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& 
   auto shown = begin;
   const auto show = [&](double done) {
     const auto now = Clock::now();
-    if (terminal && done > 0 && now - shown > std::chrono::milliseconds(200)) {
+    if (done > 0 && now - shown > std::chrono::milliseconds(terminal ? 200 : 10'000)) {
       shown = now;
       const std::chrono::duration<double> spent = now - begin;
-      std::fprintf(stderr, "\r%.0f %%, %s left\x1b[K", 100 * done,
+      std::fprintf(stderr, terminal ? "\r%.0f %%, %s left\x1b[K" : "%.0f %%, %s left\n", 100 * done,
                    format_duration(spent.count() * (1 - done) / done).c_str());
     }
     return false;
   };
   const double loss = block_loss(ranks, model, part, blocks, show).value();
-  if (shown != begin)
+  if (terminal && shown != begin)
     std::fprintf(stderr, "\r\x1b[K");
   return loss;
 }

@@ -25,7 +25,6 @@
 #include "saves.hpp"
 #include "start.hpp"
 #include "stop.hpp"
-#include "trained_model.hpp"
 #include "training.hpp"
 #include "validation.hpp"
 
@@ -57,11 +56,7 @@ class Run {
         changes_(start.changes),
         progress_(first_, recipe_.max_iters, training.tokens_per_step(),
                   steps_of_validation(start, training)),
-        validation_(options_, source_, training_,
-                    [this](double done) {
-                      progress_.evaluating(done);
-                      return stopped();
-                    }),
+        validation_(options_, source_, training_, progress_, [this] { return stopped(); }),
         saves_(
             run_dir_, options_.keep.value_or(0), start.resumed,
             [this](const std::string& path) { write(path); },
@@ -83,11 +78,10 @@ class Run {
   void step_until_end();
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
-  std::optional<double> final_loss();
   void open_folder();
   template <class File, class F>
   void write_row(File& file, F&& add);
-  void log(StepRecord record);
+  void log(const StepRecord& record);
   void sample();
   void save(bool kept);
   void write(const std::string& path);
@@ -157,13 +151,9 @@ void Run::write_row(File& file, F&& add) {
                    "; training goes on, and its rows are kept until it works");
 }
 
-void Run::log(StepRecord record) {
+void Run::log(const StepRecord& record) {
   if (!writes_)
     return;
-  if (record.val_loss || record.val_loss_before)
-    record.val_loss_over = validation_.estimated_over();
-  if (record.final_val_loss)
-    record.final_val_loss_over = validation_.whole_over();
   write_row(run_dir_.metrics(), [&](Metrics& metrics) { return metrics.log(record); });
 }
 
@@ -177,12 +167,6 @@ void Run::sample() {
     progress_.sampled(steps_, text);
 }
 
-/// That of the end.
-std::optional<double> Run::final_loss() {
-  progress_.line("validation over " + validation_.whole_over());
-  return validation_.whole(steps_);
-}
-
 /// What follows a step's update: its evaluation, its row, and saving.
 void Run::conclude(std::optional<StepRecord> record) {
   bool lowest = false;
@@ -193,7 +177,7 @@ void Run::conclude(std::optional<StepRecord> record) {
       progress_.validated(steps_, *loss, lowest);
       const bool last = finished(recipe_, steps_, evaluations);
       if (last)
-        final_loss_ = final_loss();
+        final_loss_ = validation_.whole(steps_);
       if (last && !final_loss_) {  // it was interrupted; both are made again
         lowest = false;
       } else {
@@ -206,7 +190,7 @@ void Run::conclude(std::optional<StepRecord> record) {
     }
   }
   if (record)
-    log(std::move(*record));
+    log(validation_.with_kinds(*record));
   sample();
   const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
   const bool save_point = steps_ % interval == 0 && !evaluation_pending();
@@ -215,8 +199,7 @@ void Run::conclude(std::optional<StepRecord> record) {
   if (lowest && writes_)  // before the checkpoint, which says which is the best
     saves_.save_best();
   if (writes_ && !ended() &&
-      (save_point ||
-       (saves_.retry_due() && not_finite(xgrad::nn::state_dict(training_.model())).empty())))
+      (save_point || (saves_.retry_due() && validation_.bad_weights().empty())))
     save(save_point);
 }
 
@@ -265,8 +248,8 @@ void Run::make_steps() {
            [](const std::string& label, const std::string& text) { tell(label, text); });
   try {
     step_until_end();
-    if (folder_open_ && !ended())
-      check_model();  // of a run that was stopped
+    if (folder_open_)
+      check_model();
   } catch (const NotFinite&) {
     if (writes_ && folder_open_)
       write_report();  // it shows how the loss went there
@@ -336,7 +319,7 @@ int Run::completed() {
         format_count(notes_.evaluations.best->step),
         best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
   if (!final_loss_)  // there was no last step
-    final_loss_ = final_loss();
+    final_loss_ = validation_.whole(steps_);
   if (!writes_)
     return 0;
   validation_.print(*final_loss_);

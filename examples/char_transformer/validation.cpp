@@ -12,11 +12,15 @@
 namespace char_transformer {
 
 Validation::Validation(const TrainOptions& options, const Source& source, Training& training,
-                       Stop stop)
+                       Progress& progress, std::function<bool()> stop)
     : options_(options),
       source_(source),
       training_(training),
-      stop_(std::move(stop)),
+      progress_(progress),
+      stop_([&progress, stop = std::move(stop)](double done) {
+        progress.evaluating(done);
+        return stop();
+      }),
       all_blocks_(xgrad::text::block_count(source.ids.validation, options.recipe.block_size)),
       blocks_(final_blocks(options, source.ids.validation)) {}
 
@@ -40,14 +44,14 @@ std::optional<double> Validation::estimate(std::uint64_t steps) const {
 }
 
 std::optional<double> Validation::whole(std::uint64_t steps) const {
+  progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
   return finite(steps, [&] {
     return block_loss(training_.ranks(), training_.model(), source_.ids.validation, blocks_, stop_);
   });
 }
 
 void Validation::check_model(std::uint64_t steps, bool is_measured) const {
-  if (const std::string wrong = not_finite(xgrad::nn::state_dict(training_.model()));
-      !wrong.empty())
+  if (const std::string wrong = bad_weights(); !wrong.empty())
     throw NotFinite(fmt::format("step {}: after its update {}", steps - 1, wrong));
   if (is_measured)
     return;
@@ -58,15 +62,21 @@ void Validation::check_model(std::uint64_t steps, bool is_measured) const {
   });
 }
 
-std::string Validation::estimated_over() const {
-  return format_batches(options_.recipe.eval_iters);
+std::string Validation::bad_weights() const {
+  return not_finite(xgrad::nn::state_dict(training_.model()));
 }
 
-std::string Validation::whole_over() const { return format_blocks(blocks_, all_blocks_); }
+StepRecord Validation::with_kinds(StepRecord record) const {
+  if (record.val_loss || record.val_loss_before)
+    record.val_loss_over = format_batches(options_.recipe.eval_iters);
+  if (record.final_val_loss)
+    record.final_val_loss_over = format_blocks(blocks_, all_blocks_);
+  return record;
+}
 
 void Validation::print(double loss) const {
   print_loss("val_loss", loss,
-             fmt::format("{} of {}{}", whole_over(), source_.validation_name,
+             fmt::format("{} of {}{}", format_blocks(blocks_, all_blocks_), source_.validation_name,
                          blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
              source_.entropy(blocks_ * options_.recipe.block_size));
 }

@@ -9,6 +9,7 @@
 
 #include "evaluate.hpp"
 #include "options.hpp"
+#include "progress.hpp"
 #include "source.hpp"
 #include "training.hpp"
 
@@ -18,21 +19,23 @@ namespace char_transformer {
 /// finite.
 class Validation {
  public:
-  /// `stop` may end a measurement, which then has no value.
-  Validation(const TrainOptions& options, const Source& source, Training& training, Stop stop);
+  /// Shows how far a measurement is; `stop` may end it, and it then has no value.
+  Validation(const TrainOptions& options, const Source& source, Training& training,
+             Progress& progress, std::function<bool()> stop);
 
   /// After so many steps: over the same random batches each time, so that all that a run has
   /// compare.
   std::optional<double> estimate(std::uint64_t steps) const;
-  /// That of the end, over as many blocks as --val-blocks says.
+  /// That of the end, over as many blocks as --val-blocks says, which is announced.
   std::optional<double> whole(std::uint64_t steps) const;
   /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or unless the model
   /// `is_measured`, give a loss that is not.
   void check_model(std::uint64_t steps, bool is_measured) const;
+  /// Which weights are not finite; empty if all are.
+  std::string bad_weights() const;
 
-  /// "20 random batches", "the first 2,048 of 17,000 blocks".
-  std::string estimated_over() const;
-  std::string whole_over() const;
+  /// A row that says what its losses are over.
+  StepRecord with_kinds(StepRecord record) const;
   /// Prints the whole one.
   void print(double loss) const;
 
@@ -43,6 +46,7 @@ class Validation {
   const TrainOptions& options_;
   const Source& source_;
   Training& training_;
+  Progress& progress_;
   Stop stop_;
   std::size_t all_blocks_, blocks_;
 };

@@ -37,7 +37,8 @@ def run(a, on_step=lambda row: None):
             row = {"step": step, "loss": loss, "lr": rate, "grad_norm": norm,
                    "ms": round(1e3 * (time.perf_counter() - begin), 3)}
             if step + 1 == a.max_iters:
-                row["val_loss"] = gpt.validation_loss(training.model, text.validation)
+                row["final_val_loss"] = gpt.validation_loss(training.model, text.validation)
+                row["final_val_loss_over"] = "all blocks"
             print(json.dumps(row), file=metrics, flush=True)
             on_step(row)
 

@@ -3,7 +3,7 @@
 
   scripts/pytorch/validation_loss.py --checkpoint runs/000/checkpoint.safetensors [--data TEXT]
 
-Prints what `char_transformer eval` prints.  Without --data the text is the one that config.json beside the checkpoint
+Prints the first line that `char_transformer eval --split val` prints.  Without --data the text is the one that config.json beside the checkpoint
 names.  Exported models are read as well.
 """
 import argparse
@@ -37,7 +37,10 @@ def trained_on(checkpoint):
     if not os.path.exists(path):
         return None
     with open(path, encoding="utf-8") as file:
-        return json.load(file).get("data")
+        config = json.load(file)
+    if config.get("val_data"):
+        sys.exit(f"{path}: the run was validated on a text of its own, {config['val_data']}, which is not read here")
+    return config.get("data")
 
 
 def print_loss(a):

@@ -18,8 +18,8 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"train", "--block_size=3"}, {"--block_size;", "did you mean --block-size?"});
   refused({"sample", "--chekpoint", "x"}, {"--chekpoint", "did you mean --checkpoint?"});
   refused({"train", "--iters", "5"}, {"--iters; did you mean --max-iters?"});
-  const Result far = run(folder, {"sample", "--num-samples", "3"});
-  CHECK_THAT(far.err, StartsWith("char_transformer sample: unknown flag --num-samples\n"));
+  const Result far = run(folder, {"sample", "--best-of", "3"});
+  CHECK_THAT(far.err, StartsWith("char_transformer sample: unknown flag --best-of\n"));
   refused({"train", "text"}, {"unexpected argument 'text'"});
   refused({"train", "--n-embd", "130"}, {"--n-embd 130 is not divisible by --n-head 4"});
   refused({"train", "--min-lr", "1"}, {"--min-lr 1 is above --learning-rate 0.001"});
@@ -130,7 +130,8 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   write_bytes(folder / "greek", std::string(300, 't') + "αβ");
   refused({"eval", "--checkpoint", good, "--data", "greek"}, {"greek: ", "'α'", "'β'"});
   write_bytes(folder / "short", "the cat");
-  refused({"eval", "--checkpoint", good, "--data", "short"}, {"block of 8", "81 characters\n"});
+  refused({"eval", "--checkpoint", good, "--data", "short"},
+          {"short: 7 characters are too few", "block of 8"});
   refused({"eval", "--checkpoint", good, "--data", "none"}, {"none: no such file"});
   refused({"eval", "--checkpoint", "none"}, {"none: cannot be opened"});
   refused({"eval", "--checkpoint", "text"}, {"text: not a safetensors file"});

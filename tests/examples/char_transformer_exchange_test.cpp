@@ -61,7 +61,7 @@ TEST_CASE("char_transformer: a model that is exported and imported is the same")
       run_well(folder, {"import", "--state", "model.safetensors", "--out", "new.safetensors"});
   CHECK(imported.out == "n_layer 1, n_head 2, n_embd 16: the checkpoint is new.safetensors.\n");
   CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors", "--data", "text"}).out ==
-        run_well(folder, {"eval", "--checkpoint", folder.checkpoint}).out);
+        run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text"}).out);
   CHECK(run_well(folder, {"sample", "--checkpoint", "new.safetensors"}).out ==
         run_well(folder, {"sample", "--checkpoint", folder.checkpoint}).out);
 
@@ -121,7 +121,7 @@ TEST_CASE("char_transformer: nanoGPT's causal masks are no weights") {
   });
   run_well(folder, {"import", "--state", "model.safetensors", "--out", "new.safetensors"});
   CHECK(run_well(folder, {"eval", "--checkpoint", "new.safetensors", "--data", "text"}).out ==
-        run_well(folder, {"eval", "--checkpoint", folder.checkpoint}).out);
+        run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text"}).out);
 }
 
 TEST_CASE("char_transformer: files that cannot be imported") {

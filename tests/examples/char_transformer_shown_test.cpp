@@ -45,7 +45,9 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   const TinyFolder folder;
   const Result usual = run_well(folder, tiny_train({"--out", "a"}));
   CHECK_THAT(usual.out,
-             Catch::Matchers::Matches("val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n\n[^]*"));
+             Catch::Matchers::Matches("val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n"
+                                      "Over all 29 blocks of the validation split of text.\n"
+                                      "\n[^]*"));
   CHECK(usual.out.find("step ") == std::string::npos);
   const std::regex build(
       "Build: xgrad [0-9.]+( \\(commit [0-9a-f]+(-dirty)?\\))?, (GCC|Clang) [0-9.]+[^;]*; "
@@ -64,8 +66,8 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
        "       total            3,616\n",
        // 6 (3616 - 128) + 12 · 1 · 16 · 8, and 32 of them
        "\nCost:  22.5 kFLOP for a character, 719 kFLOP for a step; about ",
-       "\nSteps: 40 of 32 characters (4 blocks of 8), on ",
-       "\nTime:  about 1 s: ", "\nRun:   a\nstep 1/40 2 % | loss 3.",
+       "\nSteps: 40 of 32 characters (4 blocks of 8), on ", "\nTime:  about 1 s: ",
+       "\nbefore the first step: validation loss 3.1", "\nRun:   a\nstep 1/40 2 % | loss 3.",
        "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes: \\n",
        "\nstep 40/40 100 % | loss ", "\nThe run is in a; its steps took "});
 

@@ -66,7 +66,11 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
                                       "after 200 steps it writes: [^\n]{29}\\.\\.\\.\n"
                                       "step 300/300 100 % \\| loss [0-9.]+ \\| val [0-9.]+ \\| "
                                       "eta 0s[^\n]*\n"
+                                      "after 300 steps: validation loss [0-9.]+ \\(estimate\\)"
+                                      "(, lowest)?\n"
+                                      "validation over all 29 blocks\n"
                                       "val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n"
+                                      "Over all 29 blocks of the validation split of text.\n"
                                       "The run is in run; [^\n]*\n[^]*"));
   for (const std::string& row : terminal.rows())
     if (row.starts_with("step "))
@@ -78,6 +82,23 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   CHECK_THAT(from_row(wide, "char_transformer:"),
              StartsWith("char_transformer: full/best.safetensors: writing failed: File too large; "
                         "training goes on, and the next lower loss is saved again\n"));
+}
+
+TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
+  const TinyFolder folder;
+  std::string text;
+  while (text.size() < 100'000)  // that takes a moment
+    text += tiny_text();
+  write_bytes(folder / "long", text);
+  Terminal training(80), evaluating(80);
+  CHECK(run_on(training, folder,
+               {"train", "--data", "text", "--val-data", "long", "--max-iters", "1", "--eval-iters",
+                "1", "--out", "run"}) == 0);
+  CHECK_THAT(training.bytes(), ContainsSubstring("\rstep 1/1 100 %") &&
+                                   ContainsSubstring("validation over all 1,") &&
+                                   ContainsSubstring("validation 5") && ContainsSubstring(" %"));
+  CHECK(run_on(evaluating, folder, {"eval", "--checkpoint", "run", "--split", "val"}) == 0);
+  CHECK_THAT(evaluating.bytes(), ContainsSubstring(" left\x1b[K"));
 }
 
 TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
