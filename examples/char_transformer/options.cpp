@@ -224,7 +224,7 @@ Command parse_command(int argc, const char* const* argv) {
   explain_flags.text("--layers", layers, "LIST", "which layers, as 0,2-4 [all]");
   explain_flags.text("--heads", heads, "LIST", "which heads of each layer [all]");
   explain_flags.number("--position", explain.position, {0, many},
-                       "the character that is looked at first [that of the largest |A·dL/dA|]");
+                       "the character that is looked at first [that of the largest |A dL/dA|]");
   explain_flags.number("--max-mb", explain.max_mb, {0, 1000, true},
                        fmt::format("the largest page that is written [{}]", explain.max_mb));
   add_threads(explain_flags, explain.threads);
