@@ -61,6 +61,13 @@ Described describe(const TensorFile& content) {
   return described;
 }
 
+/// Of a header that has zeros for its digits; the values follow.
+void add_header(Checksum& checksum, const std::string& header) {
+  const std::uint64_t length = header.size();
+  checksum.add(&length, sizeof(length));
+  checksum.add(header.data(), header.size());
+}
+
 /// IEEE 754 half precision: a sign, 5 bits of exponent, 10 of fraction.
 float from_f16(std::uint16_t half) {
   const int exponent = half >> 10 & 0x1F;
@@ -112,28 +119,49 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   metadata_ = std::move(header.metadata);
 }
 
+void SafetensorsFile::take_off(const std::vector<std::string>& prefixes) {
+  const auto all_have = [&](const std::string& prefix) {
+    return !tensors_.empty() &&
+           std::all_of(tensors_.begin(), tensors_.end(),
+                       [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  };
+  for (auto prefix = prefixes.begin(); prefix != prefixes.end();) {
+    if (!all_have(*prefix)) {
+      ++prefix;
+      continue;
+    }
+    std::map<std::string, StoredTensor> shorter;
+    for (auto& [name, stored] : tensors_)
+      shorter.emplace(name.substr(prefix->size()), std::move(stored));
+    tensors_ = std::move(shorter);
+    taken_off_ += *prefix;
+    prefix = prefixes.begin();
+  }
+}
+
 bool SafetensorsFile::verify() const {
   const auto stored = metadata_.find(checksum_key);
   if (stored == metadata_.end())
     return false;
-  std::uint64_t length = 0;
-  file_.read(&length, sizeof(length), 0);
-  std::string text(length, ' ');
-  file_.read(text.data(), text.size(), sizeof(length));
-  if (const std::size_t at = find_checksum(text); at != std::string::npos)
-    text.replace(at, checksum_digits, checksum_digits, '0');
+  SafetensorsHeader header{.tensors = {}, .metadata = metadata_};
+  for (const auto& [name, tensor] : tensors_)
+    header.tensors.emplace(taken_off_ + name, tensor);
+  const Arranged written = arranged(std::move(header));
   Checksum checksum;
-  checksum.add(&length, sizeof(length));
-  checksum.add(text.data(), text.size());
+  add_header(checksum, written.header);
   std::vector<char> part(std::size_t{1} << 20);
-  for (std::uint64_t at = sizeof(length) + length; at < file_.size(); at += part.size()) {
-    part.resize(std::min<std::uint64_t>(part.size(), file_.size() - at));
-    file_.read(part.data(), part.size(), at);
-    checksum.add(part.data(), part.size());
+  for (const std::string& name : written.order) {
+    const StoredTensor& tensor = tensors_.at(name.substr(taken_off_.size()));
+    for (std::uint64_t done = 0; done < tensor.bytes; done += part.size()) {
+      part.resize(std::min<std::uint64_t>(std::size_t{1} << 20, tensor.bytes - done));
+      file_.read(part.data(), part.size(), tensor.offset + done);
+      checksum.add(part.data(), part.size());
+    }
   }
   check<FileError>(checksum.digits() == stored->second,
-                   "{}: the file has been damaged: its checksum is {}, and should be {}", path(),
-                   checksum.digits(), stored->second);
+                   "{}: the file has been damaged: its checksum is {}, and should be {}; if "
+                   "another program changed it on purpose, it must leave '{}' out of the metadata",
+                   path(), checksum.digits(), stored->second, checksum_key);
   return true;
 }
 
@@ -214,24 +242,11 @@ TensorFile load_safetensors(const std::string& path) {
 }
 
 void save_safetensors(const std::string& path, const TensorFile& content) {
-  Described described = describe(content);
-  // Wide values first: then each begins at a multiple of its width, as readers that map the file
-  // into memory need it.
-  std::vector<Described::value_type*> order;
-  for (auto& entry : described)
-    order.push_back(&entry);
-  std::stable_partition(order.begin(), order.end(),
-                        [](const auto* entry) { return entry->second.first.dtype != "F32"; });
-  SafetensorsHeader header;
-  header.metadata = content.metadata;
-  std::uint64_t at = 0;
-  for (auto* const entry : order) {
-    StoredTensor& stored = entry->second.first;
-    stored.offset = at;
-    at += stored.bytes;
-    header.tensors.emplace(entry->first, stored);
-  }
-  std::string text = format_header(header);
+  const Described described = describe(content);
+  SafetensorsHeader header{.tensors = {}, .metadata = content.metadata};
+  for (const auto& [name, entry] : described)
+    header.tensors.emplace(name, entry.first);
+  auto [text, order] = arranged(std::move(header));
   const std::uint64_t length = text.size();
   check<ValueError>(length <= longest_header,
                     "save_safetensors: {}: the header would have {} bytes, and at most {} are "
@@ -239,17 +254,18 @@ void save_safetensors(const std::string& path, const TensorFile& content) {
                     path, length, longest_header);
 
   Checksum checksum;
-  checksum.add(&length, sizeof(length));
-  checksum.add(text.data(), text.size());
-  for (const auto* const entry : order)
-    checksum.add(entry->second.second.data, entry->second.second.size);
+  add_header(checksum, text);
+  for (const std::string& name : order) {
+    const Bytes& bytes = described.at(name).second;
+    checksum.add(bytes.data, bytes.size);
+  }
   text.replace(find_checksum(text), checksum_digits, checksum.digits());
 
   AtomicFile file(path);
   file.write(&length, sizeof(length));
   file.write(text);
-  for (const auto* const entry : order)
-    file.write(entry->second.second.data, entry->second.second.size);
+  for (const std::string& name : order)
+    file.write(described.at(name).second.data, described.at(name).second.size);
   file.commit();
 }
 

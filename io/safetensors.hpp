@@ -9,12 +9,15 @@
 // Reading is strict: a file that breaks a rule is refused with a FileError that names the file, the
 // tensor, the rule and the byte, before anything is allocated for its values.
 //
-// What is written here has a checksum of the whole file in its metadata, "xgrad_checksum", computed
-// with zeros for its digits.  Files without one, as others write them, are read as well.
+// What is written here has a checksum in its metadata, "xgrad_checksum", of all that the file
+// holds: of the bytes that are written here, with zeros for its digits.  A program that saves the
+// same again, in other bytes, may keep it; one that changes anything leaves it out.  Files without
+// one, as others write them, are read as well.
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/io/file.hpp>
 
@@ -38,8 +41,11 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
-  /// Reads the whole file and throws FileError if it is not what was written; returns false if it
-  /// has no checksum.
+  /// If all names begin with one of these, takes it off them, and so on until they do not: as
+  /// "module." of PyTorch's DataParallel.
+  void take_off(const std::vector<std::string>& prefixes);
+  /// Reads the whole file and throws FileError if it does not hold what was written; returns false
+  /// if it has no checksum.
   bool verify() const;
 
   /// Reads an F32 or F64 tensor.  Throws FileError for a name that is not there, or another dtype.
@@ -59,6 +65,7 @@ class SafetensorsFile {
   ReadFile file_;
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::string taken_off_;  ///< of the names
 };
 
 /// What a safetensors file holds.

@@ -205,24 +205,35 @@ SafetensorsHeader parse_header(const std::string& path, std::string_view text,
   return header;
 }
 
-std::string format_header(const SafetensorsHeader& header) {
-  std::map<std::string, std::string> metadata = header.metadata;
-  metadata[checksum_key] = std::string(checksum_digits, '0');
-  JsonObject json{{metadata_key, JsonObject(metadata.begin(), metadata.end())}};
+Arranged arranged(SafetensorsHeader header) {
+  Arranged result;
+  for (const auto& [name, stored] : header.tensors)
+    result.order.push_back(name);
+  // Wide values first: then each begins at a multiple of its width, as readers that map the file
+  // into memory need it.
+  std::stable_partition(result.order.begin(), result.order.end(), [&](const std::string& name) {
+    return header.tensors.at(name).dtype != "F32";
+  });
+  std::uint64_t end = 0;
+  for (const std::string& name : result.order) {
+    StoredTensor& stored = header.tensors.at(name);
+    stored.offset = std::exchange(end, end + stored.bytes);
+  }
+  header.metadata[checksum_key] = std::string(checksum_digits, '0');
+  JsonObject json{{metadata_key, JsonObject(header.metadata.begin(), header.metadata.end())}};
   for (const auto& [name, stored] : header.tensors)
     json.emplace_back(
         name, JsonObject{{"data_offsets", JsonArray{stored.offset, stored.offset + stored.bytes}},
                          {"dtype", stored.dtype},
                          {"shape", JsonArray(stored.shape.begin(), stored.shape.end())}});
-  std::string text;
   try {
-    text = format_json(json);
+    result.header = format_json(json);
   } catch (const ValueError&) {
     fail<ValueError>("safetensors: a name or a text of the metadata is not UTF-8");
   }
-  while ((length_bytes + text.size()) % 8 != 0)
-    text += ' ';
-  return text;
+  while ((length_bytes + result.header.size()) % 8 != 0)
+    result.header += ' ';
+  return result;
 }
 
 // In a name or a value, the quotes would be escaped.

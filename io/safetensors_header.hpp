@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <xgrad/io/safetensors.hpp>
 
 namespace xgrad::io {
@@ -23,10 +24,15 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_header(const std::string& path, std::string_view text,
                                std::uint64_t data_bytes);
 
-/// The header of these tensors, whose offsets count from the first byte after it, padded with
-/// blanks so that this byte's place is a multiple of 8, and with zeros for a checksum.  Throws
-/// ValueError for text that is not UTF-8.
-std::string format_header(const SafetensorsHeader& header);
+/// How a file is written: depends on what it holds alone, so whoever saves that again, in whatever
+/// order, has the same checksum.
+struct Arranged {
+  std::string
+      header;  ///< padded with blanks to a multiple of 8 bytes, and with zeros for a checksum
+  std::vector<std::string> order;  ///< of the tensors
+};
+/// Of these tensors, whatever their offsets.  Throws ValueError for text that is not UTF-8.
+Arranged arranged(SafetensorsHeader header);
 
 /// Where the digits of the checksum stand in a header; npos if it has none.
 std::size_t find_checksum(std::string_view text);

@@ -1,6 +1,8 @@
 // A file that is damaged is not read.
 
 #include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
@@ -22,6 +24,35 @@ struct Tiny {
   Tensor operator()(const Tensor& x) const { return layer(x); }
   static void visit(auto& self, auto&& v) { v("layer", self.layer); }
 };
+
+/// The bytes of a file as another program saves it again: other offsets, other blanks, keys in
+/// another order.
+std::string saved_again(
+    const std::string& bytes,
+    const std::function<void(nlohmann::ordered_json& metadata)>& change = [](auto&) {}) {
+  using Json = nlohmann::ordered_json;
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  const Json old = Json::parse(bytes.substr(8, length));
+  Json metadata, header;
+  for (auto entry = old.at("__metadata__").rbegin(); entry != old.at("__metadata__").rend();
+       ++entry)
+    metadata[entry.key()] = entry.value();
+  change(metadata);
+  std::string data;
+  for (auto entry = old.rbegin(); entry != old.rend(); ++entry) {
+    if (entry.key() == "__metadata__")
+      continue;
+    const std::uint64_t begin = entry.value()["data_offsets"][0];
+    const std::uint64_t size = std::uint64_t{entry.value()["data_offsets"][1]} - begin;
+    header[entry.key()] = Json{{"dtype", entry.value()["dtype"]},
+                               {"shape", entry.value()["shape"]},
+                               {"data_offsets", {data.size(), data.size() + size}}};
+    data += bytes.substr(8 + length + begin, size);
+  }
+  header["__metadata__"] = metadata;
+  return file_of(header.dump() + "   ", data);
+}
 
 }  // namespace
 
@@ -49,6 +80,59 @@ TEST_CASE("safetensors: a damaged file is not read") {
   const io::SafetensorsFile file(path);
   CHECK_THROWS_AS(file.verify(), FileError);
   CHECK(io::SafetensorsFile(golden_weights("gpt")).verify() == false);  // PyTorch's has none
+}
+
+TEST_CASE("safetensors: a file that another program has saved again", "[checksum]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors";
+  const io::TensorFile written{
+      .tensors = {{"b", randn({3, 4})},
+                  {"a", randn({2}, DType::float64)},
+                  {"empty", zeros({0, 5})},
+                  {"one", tensor(2.5)}},
+      .indices = {{"ids", Indices({3, 1, 2})}},
+      .metadata = {{"format", "pt"}, {"text", "a \"ß\"\n\\u00e9 xgrad_checksum\":\""}}};
+  io::save_safetensors(path, written);
+  const std::string bytes = read_bytes(path);
+  write_bytes(path, saved_again(bytes));
+  REQUIRE(read_bytes(path) != bytes);
+  CHECK(io::SafetensorsFile(path).verify());
+  const io::TensorFile read = io::load_safetensors(path);
+  CHECK(read.metadata == written.metadata);
+  for (const auto& [name, x] : written.tensors)
+    CHECK(allclose(read.tensors.at(name), x, 0, 0));
+  io::save_safetensors(path, read);
+  CHECK(read_bytes(path) == bytes);
+
+  // What has changed is not what was written, and who did so on purpose reads how.
+  const std::string cure =
+      "; if another program changed it on purpose, it must leave 'xgrad_checksum' out of the "
+      "metadata";
+  const auto refused = [&](const std::string& changed) {
+    write_bytes(path, changed);
+    CHECK_THROWS_WITH(
+        io::load_safetensors(path),
+        StartsWith(path + ": the file has been damaged: its checksum is ") && EndsWith(cure));
+  };
+  std::string last = saved_again(bytes);
+  last.back() = static_cast<char>(last.back() ^ 1);
+  refused(last);
+  refused(saved_again(bytes, [](auto& metadata) { metadata["more"] = "x"; }));
+  refused(saved_again(bytes, [](auto& metadata) { metadata["format"] = "np"; }));
+  std::string renamed = saved_again(bytes);
+  renamed.replace(renamed.find("\"one\""), 5, "\"two\"");
+  refused(renamed);
+  write_bytes(path, saved_again(bytes, [](auto& metadata) {
+                metadata["more"] = "x";
+                metadata.erase("xgrad_checksum");
+              }));
+  CHECK(io::load_safetensors(path).metadata.at("more") == "x");
+
+  Tiny tiny;
+  const optim::SGD optimizer(nn::parameters(tiny), {.lr = 0.1});
+  io::save_checkpoint(path, tiny, optimizer, {.step = 7, .user = "notes"});
+  write_bytes(path, saved_again(read_bytes(path)));
+  CHECK(io::load_checkpoint(path).step == 7);
 }
 
 TEST_CASE("checkpoint: each of its bits is noticed if it flips") {
