@@ -12,7 +12,7 @@ struct Gated {
   static void visit(auto& self, auto&& v) { v("value", self.value), v("gate", self.gate); }
 };
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   manual_seed(1337);
   nn::Sequential net{Gated(1, 32), Gated(32, 32), nn::Linear(32, 1)};
   std::cout << nn::summary(net);
@@ -35,4 +35,7 @@ int main(int argc, char** argv) {
 
   nn::to(net, DType::float64);  // is its gradient right?
   std::cout << nn::gradcheck(net, {randn({4, 1}, DType::float64)}).message << '\n';
+} catch (const std::exception& error) {  // a file that cannot be read or written
+  std::cerr << "first_layer: " << error.what() << '\n';
+  return 1;
 }
