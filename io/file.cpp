@@ -28,6 +28,39 @@ void sync_folder(const char* folder) {
   ::close(descriptor);
 }
 
+bool same(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+[[noreturn]] void cannot_be_written(const std::string& path, const char* why) {
+  fail<FileError>("{}: cannot be written: {}", path, why);
+}
+
+/// Where a path leads in the end, and a rename does not harm.  Throws FileError.
+std::string target_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path target = path;
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(target, error)); ++links) {
+    const fs::path next = fs::read_symlink(target, error);
+    if (links == 40 || error)  // as many as Linux follows
+      cannot_be_written(path, std::strerror(error ? error.value() : ELOOP));
+    target = target.parent_path() / next;
+  }
+  struct stat there {
+  }, found{}, stream{};
+  if (::stat(path.c_str(), &there) != 0)
+    return target.string();
+  if (!S_ISREG(there.st_mode))
+    cannot_be_written(path, "not a regular file");
+  if (::lstat(target.c_str(), &found) != 0 || !same(there, found))  // a link of /proc
+    cannot_be_written(path, "no name leads to it");
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+    if (::fstat(descriptor, &stream) == 0 && same(there, stream))
+      cannot_be_written(path, "this program's output goes there");
+  return target.string();
+}
+
 }  // namespace
 
 ReadFile::ReadFile(std::string path) : path_(std::move(path)) {
@@ -72,21 +105,16 @@ void ReadFile::read(void* to, std::size_t bytes, std::uint64_t offset) const {
   }
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  // A rename would put a file in the place of a device or a pipe.
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path_, ignored);
-  check<FileError>(!std::filesystem::is_other(status), "{}: cannot be written: not a regular file",
-                   path_);
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(target_of(path_)) {
   static std::atomic<unsigned> number{0};
   do {
-    temporary_ = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), number++);
+    temporary_ = fmt::format("{}.{}.{}.tmp", target_, ::getpid(), number++);
     // O_EXCL: what is there, be it a link that leads elsewhere, is never written to.
     // 0666 is what every program asks for; the user's umask takes away what it should.
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0)
-    fail<FileError>("{}: cannot be written: {}", path_, std::strerror(errno));
+    cannot_be_written(path_, std::strerror(errno));
 }
 
 AtomicFile::~AtomicFile() {
@@ -116,14 +144,29 @@ void AtomicFile::write(const void* from, std::size_t bytes) {
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0)
     failed("writing to disk");
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
   // The descriptor is gone whatever close() returns.
   if (::close(std::exchange(descriptor_, -1)) != 0)
     failed("closing");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
     failed("renaming");
   temporary_.clear();
   sync_folder(folder.empty() ? "." : folder.c_str());
+}
+
+void check_output(const std::string& path, bool overwrite, const std::vector<std::string>& inputs) {
+  struct stat there {
+  }, input{};
+  if (::lstat(path.c_str(), &there) != 0)  // a link that leads nowhere is there as well
+    return;
+  if (::stat(path.c_str(), &there) == 0)
+    for (const std::string& read : inputs)
+      check<FileError>(::stat(read.c_str(), &input) != 0 || !same(there, input),
+                       "{}: is the same file as {}, which is read: give it another name", path,
+                       read);
+  target_of(path);
+  check<FileError>(overwrite,
+                   "{}: is there already; --overwrite replaces it, or give it another name", path);
 }
 
 }  // namespace xgrad::io

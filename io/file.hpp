@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xgrad::io {
 
@@ -30,9 +31,9 @@ class ReadFile {
 
 /// A file that appears under its name only when it is complete.  The bytes go to a file beside it,
 /// which commit() forces to disk and renames; without commit() it is removed, and what had the name
-/// before stays as it was.  Of a symbolic link that has the name, commit() replaces the link: what
-/// it leads to is not written, wherever that is.  Throws FileError for what cannot be written,
-/// devices and pipes among it.
+/// before stays as it was.  A symbolic link is followed to its end, which is written, be it there
+/// or not.  Throws FileError for what cannot be written: a folder, a device, a pipe, and a file to
+/// which this program prints.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -47,9 +48,16 @@ class AtomicFile {
  private:
   [[noreturn]] void failed(const char* what) const;
 
-  std::string path_;
+  std::string path_;    ///< as it was given
+  std::string target_;  ///< where links lead
   std::string temporary_;
   int descriptor_ = -1;
 };
+
+/// What a program with a flag --overwrite asks before it begins: that AtomicFile can write `path`,
+/// that nothing is there unless `overwrite`, and that it is none of the files that are read, by
+/// device and inode.  Throws FileError.  Inputs that are empty or not there are passed over.
+void check_output(const std::string& path, bool overwrite,
+                  const std::vector<std::string>& inputs = {});
 
 }  // namespace xgrad::io

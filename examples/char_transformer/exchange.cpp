@@ -10,6 +10,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 
@@ -109,8 +110,9 @@ void export_model(const ExportOptions& options) {
         "--out {}: that is what runs call their checkpoints, and weights alone cannot be gone on "
         "with; another name is needed",
         xgrad::printable_name(options.out)));
-  const xgrad::io::Checkpoint checkpoint =
-      xgrad::io::load_checkpoint(find_checkpoint(options.checkpoint));
+  const std::string path = find_checkpoint(options.checkpoint);
+  xgrad::io::check_output(options.out, options.overwrite, {path});
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
   const Notes notes = read_notes(checkpoint);
   check_finite(checkpoint.model, checkpoint.path);
   xgrad::io::TensorFile file;
@@ -124,7 +126,9 @@ void export_model(const ExportOptions& options) {
 }
 
 void import_model(const ImportOptions& options) {
-  const SafetensorsFile file(options.state);
+  xgrad::io::check_output(options.out, options.overwrite, {options.state, options.data});
+  SafetensorsFile file(options.state);
+  file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
   const Json stored = config_of(file);
   std::optional<std::size_t> n_head = options.n_head;
   if (const auto* const found = stored.find<std::uint64_t>("n_head"); found != nullptr && !n_head)

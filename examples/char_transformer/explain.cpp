@@ -11,6 +11,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/pages/attention.hpp>
 
 #include "output.hpp"
@@ -163,6 +164,10 @@ std::vector<std::string> characters_of(const text::Characters& characters) {
 
 void explain(const ExplainOptions& options) {
   const std::vector<Saved> checkpoints = find_checkpoints(options.checkpoint);
+  std::vector<std::string> read = {options.data};
+  for (const Saved& saved : checkpoints)
+    read.push_back(saved.path);
+  xgrad::io::check_output(options.out, options.overwrite, read);
   xgrad::pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                       .layers = options.layers,
                                       .heads = options.heads,

@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <utility>
 #include <xgrad/autograd/error.hpp>
 
 #include "output.hpp"
@@ -16,12 +18,11 @@
 namespace char_transformer {
 namespace {
 
-/// Whether a path still names the file that was opened: its last holder may have removed it between
-/// open() and flock().
+/// Whether a path still names what was opened.
 bool names(const std::string& path, int descriptor) {
   struct stat opened {
   }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
@@ -39,26 +40,37 @@ std::string holder(int descriptor) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder) : path_(folder + "/lock") {
+FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
+  try {
+    take();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void FolderLock::take() {
+  handle_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle_ < 0)
+    throw xgrad::FileError(fmt::format("{}: cannot be opened: {}", folder_, std::strerror(errno)));
   for (;;) {
     descriptor_ =
-        ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        ::open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (descriptor_ < 0)
-      throw xgrad::FileError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+      throw xgrad::FileError(
+          fmt::format("{}: cannot be written: {}", path(), std::strerror(errno)));
     const bool locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
     const int error = errno;
-    if (locked && !names(path_, descriptor_)) {
-      ::close(descriptor_);
+    if (locked && !holds()) {  // its last holder removed it before flock()
+      ::close(std::exchange(descriptor_, -1));
       continue;
     }
-    if (!locked && error == EWOULDBLOCK) {
-      const std::string pid = holder(descriptor_);
-      ::close(descriptor_);
-      throw xgrad::FileError(fmt::format("{}: process{} is training in this folder", folder, pid));
-    }
+    if (!locked && error == EWOULDBLOCK)
+      throw xgrad::FileError(
+          fmt::format("{}: process{} is training in this folder", folder_, holder(descriptor_)));
     if (!locked)
       warn(fmt::format("{}: cannot be locked ({}); see to it that no other process trains there",
-                       folder, std::strerror(error)));
+                       folder_, std::strerror(error)));
     break;
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
@@ -67,16 +79,28 @@ FolderLock::FolderLock(const std::string& folder) : path_(folder + "/lock") {
     return;
 }
 
-void FolderLock::check() const {
-  if (!names(path_, descriptor_))
-    throw xgrad::FileError(fmt::format(
-        "{}: is gone: the folder was moved, or another run may have begun in it", path_));
+std::optional<std::string> FolderLock::place() {
+  if (names(folder_, handle_))
+    return folder_;
+  std::error_code none;  // on Linux; elsewhere it is as if removed
+  const auto now = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none);
+  if (none || !names(now.string(), handle_))
+    return std::nullopt;
+  return folder_ = now.string();
+}
+
+bool FolderLock::holds() const { return names(path(), descriptor_); }
+
+void FolderLock::close() const {
+  for (const int descriptor : {handle_, descriptor_})
+    if (descriptor >= 0)
+      ::close(descriptor);
 }
 
 FolderLock::~FolderLock() {
-  if (names(path_, descriptor_))
-    ::unlink(path_.c_str());
-  ::close(descriptor_);
+  if (place() && holds())
+    ::unlink(path().c_str());
+  close();
 }
 
 }  // namespace char_transformer

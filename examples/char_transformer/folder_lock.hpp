@@ -1,12 +1,13 @@
 #pragma once
 // One run at a time in a folder.
 
+#include <optional>
 #include <string>
 
 namespace char_transformer {
 
-/// Holds a lock on the file `lock` in a folder, which names the process.  It ends with the process,
-/// however that ends.
+/// Holds a folder open, and a lock on the file `lock` in it, which names the process.  It ends with
+/// the process, however that ends.
 class FolderLock {
  public:
   /// Throws FileError if another process holds it, or the folder cannot be written.  Where the file
@@ -17,12 +18,19 @@ class FolderLock {
   /// Removes the file.
   ~FolderLock();
 
-  /// Throws FileError if the file is gone or is another's.
-  void check() const;
+  /// Where the folder is now, though it was moved; none if it was removed.
+  std::optional<std::string> place();
+  /// Whether the file is there, in the folder's place.
+  bool holds() const;
 
  private:
-  std::string path_;
-  int descriptor_ = -1;
+  void take();
+  void close() const;
+  std::string path() const { return folder_ + "/lock"; }
+
+  std::string folder_;
+  int handle_ = -1;      ///< the folder
+  int descriptor_ = -1;  ///< the file
 };
 
 }  // namespace char_transformer

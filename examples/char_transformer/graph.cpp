@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include <xgrad/pages/graph.hpp>
 
 #include "output.hpp"
+#include "run_dir.hpp"
 #include "prompt.hpp"
 #include "trained_model.hpp"
 
@@ -62,6 +62,10 @@ void write_whole(const std::string& path, const std::string& text) {
 }  // namespace
 
 void graph(const GraphOptions& options) {
+  const std::string out =
+      options.out.empty() && options.format == "html" ? "graph.html" : options.out;
+  if (!out.empty())
+    xgrad::io::check_output(out, options.overwrite, {find_checkpoint(options.checkpoint)});
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const xgrad::nn::GPT& model = trained.model;
   const std::size_t longest = model.config.block_size + 1;
@@ -83,24 +87,16 @@ void graph(const GraphOptions& options) {
       loss, {.names = xgrad::nn::named_parameters(model),
              .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
              .max_nodes = options.max_nodes});
-  const auto finished = [&](const std::string& path) {
-    say(fmt::format("{}: {}, {:.1f} MB{}\n", xgrad::printable_name(path),
-                    xgrad::counted(recorded.nodes.size(), "node", "nodes"),
-                    static_cast<double>(std::filesystem::file_size(path)) / 1e6,
-                    recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
-  };
-  if (options.format == "html") {
-    const std::string path = options.out.empty() ? "graph.html" : options.out;
-    xgrad::pages::write_graph_html(path, recorded);
-    finished(path);
-    return;
-  }
-  const std::string written =
-      options.format == "dot" ? xgrad::pages::graph_dot(recorded) : to_string(recorded);
-  if (options.out.empty())
+  const std::string written = options.format == "html"  ? xgrad::pages::graph_html(recorded)
+                              : options.format == "dot" ? xgrad::pages::graph_dot(recorded)
+                                                        : to_string(recorded);
+  if (out.empty())
     return say(written);
-  write_whole(options.out, written);
-  finished(options.out);
+  write_whole(out, written);
+  say(fmt::format("{}: {}, {:.1f} MB{}\n", xgrad::printable_name(out),
+                  xgrad::counted(recorded.nodes.size(), "node", "nodes"),
+                  static_cast<double>(written.size()) / 1e6,
+                  recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
 }
 
 }  // namespace char_transformer

@@ -95,6 +95,10 @@ std::string origins(const Flags& flags, const Recipe& recipe, const std::string&
   return said;
 }
 
+void add_overwrite(Flags& flags, bool& overwrite) {
+  flags.boolean("--overwrite", overwrite, "replace the file if it is there");
+}
+
 void add_preset(Flags& flags, std::string& preset, const char* help) {
   std::vector<std::string> names;
   for (const Preset& known : presets)
@@ -219,6 +223,7 @@ Command parse_command(int argc, const char* const* argv) {
   explain_flags.path("--data", explain.data, "FILE",
                      "read its beginning instead [what the model was validated on]");
   explain_flags.path("--out", explain.out, "FILE", fmt::format("where to [{}]", explain.out));
+  add_overwrite(explain_flags, explain.overwrite);
   explain_flags.number("--length", explain.length, {2, many},
                        "characters of the text [64, or as many as the model can]");
   explain_flags.text("--layers", layers, "LIST", "which layers, as 0,2-4 [all]");
@@ -240,6 +245,7 @@ Command parse_command(int argc, const char* const* argv) {
                      "a page, a graph for Graphviz, or tables [html]");
   graph_flags.path("--out", graph.out, "FILE",
                    "where to [graph.html; dot and text: standard output]");
+  add_overwrite(graph_flags, graph.overwrite);
   graph_flags.boolean("--decompose", graph.decompose,
                       "fused ops as the ops that they fuse: attention with its scores");
   graph_flags.number("--max-nodes", graph.max_nodes, {1, many},
@@ -251,6 +257,7 @@ Command parse_command(int argc, const char* const* argv) {
       line.command("export", "write a model's weights to a file that PyTorch users open");
   export_flags.path("--checkpoint", exported.checkpoint, "FILE|DIR", checkpoint_help);
   export_flags.path("--out", exported.out, "FILE", fmt::format("where to [{}]", exported.out));
+  add_overwrite(export_flags, exported.overwrite);
 
   ImportOptions imported;
   Flags import_flags =
@@ -258,6 +265,7 @@ Command parse_command(int argc, const char* const* argv) {
   import_flags.path("--state", imported.state, "FILE",
                     "a safetensors file with nanoGPT's names (needed)");
   import_flags.path("--out", imported.out, "FILE", fmt::format("where to [{}]", imported.out));
+  add_overwrite(import_flags, imported.overwrite);
   import_flags.path("--data", imported.data, "FILE",
                     "the text that it was trained on, for its characters [the file's metadata]");
   import_flags.number("--n-head", imported.n_head, {1, 1024},
@@ -266,11 +274,13 @@ Command parse_command(int argc, const char* const* argv) {
   ReportOptions report;
   Flags report_flags = line.command("report", "write DIR/report.html: what a run has left");
   report_flags.paths("runs", report.runs, "the folder of each run");
+  add_overwrite(report_flags, report.overwrite);
 
   CompareOptions compare;
   Flags compare_flags = line.command("compare", "lay runs over each other: a table and a chart");
   compare_flags.paths("runs", compare.runs, "the folder of each run, or its metrics.jsonl");
   compare_flags.path("--out", compare.out, "FILE", "also write a page, FILE.html, with all curves");
+  add_overwrite(compare_flags, compare.overwrite);
 
   CorpusOptions corpus;
   Flags corpus_flags = line.command("corpus", "print what is trained on without --data");

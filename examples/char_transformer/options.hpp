@@ -75,6 +75,7 @@ struct ExplainOptions {
   std::optional<std::string> prompt;  ///< none: a piece of text
   std::string data;                   ///< empty: what the checkpoint was validated on
   std::string out = "explain.html";
+  bool overwrite = false;
   std::optional<std::size_t> length;
   std::vector<std::size_t> layers, heads;  ///< empty: all
   std::optional<std::size_t> position;
@@ -86,6 +87,7 @@ struct GraphOptions {
   std::string checkpoint;
   std::optional<std::string> prompt;  ///< none: what the model writes by itself
   std::string out;                    ///< empty: graph.html, or standard output for dot and text
+  bool overwrite = false;
   std::string format = "html";
   bool decompose = false;
   std::size_t max_nodes = 20'000;
@@ -95,22 +97,26 @@ struct GraphOptions {
 struct ExportOptions {
   std::string checkpoint;
   std::string out = "model.safetensors";
+  bool overwrite = false;
 };
 
 struct ImportOptions {
   std::string state;
   std::string out = "checkpoint.safetensors";
+  bool overwrite = false;
   std::string data;                   ///< empty: the characters are the file's
   std::optional<std::size_t> n_head;  ///< none: what the file says
 };
 
 struct ReportOptions {
   std::vector<std::string> runs;
+  bool overwrite = false;
 };
 
 struct CompareOptions {
   std::vector<std::string> runs;
   std::string out;  ///< a page; empty: none
+  bool overwrite = false;
 };
 
 struct CorpusOptions {

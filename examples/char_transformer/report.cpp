@@ -53,24 +53,34 @@ void warn_of_lines(const runs::Run& run) {
     warn(fmt::format("{}: {}", run.path, run.metrics.left_out));
 }
 
-/// The path of the page that was written.
-std::string write_page(const runs::Run& run, const TrainOptions& options) {
+std::string page_of(const runs::Run& run) {
+  return (fs::path(run.folder) / "report.html").string();
+}
+
+void write_page(const runs::Run& run, const TrainOptions& options) {
   warn_of_lines(run);
-  const std::string path = (fs::path(run.folder) / "report.html").string();
-  xgrad::pages::save(path, runs::report_page(run, hints(run.folder, options)));
-  return path;
+  xgrad::pages::save(page_of(run), runs::report_page(run, hints(run.folder, options)));
 }
 
 }  // namespace
 
 void report(const ReportOptions& options) {
+  std::vector<runs::Run> all;
   for (const std::string& path : options.runs)
-    say(fmt::format("{}\n", write_page(runs::read_run(path), {})));
+    all.push_back(runs::read_run(path));
+  for (const runs::Run& run : all)
+    xgrad::io::check_output(page_of(run), options.overwrite, runs::files_of(all));
+  for (const runs::Run& run : all) {
+    write_page(run, {});
+    say(page_of(run) + "\n");
+  }
 }
 
 void compare(const CompareOptions& options) {
   const std::vector<runs::Run> all = runs::read_runs(options.runs);
   std::ranges::for_each(all, warn_of_lines);
+  if (!options.out.empty())
+    xgrad::io::check_output(options.out, options.overwrite, runs::files_of(all));
   if (!options.out.empty())
     xgrad::pages::save(options.out, runs::compare_page(all));
   say(runs::compare_text(all, std::max<std::size_t>(terminal_width(STDOUT_FILENO), 40)));

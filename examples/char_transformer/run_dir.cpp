@@ -7,10 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <regex>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
@@ -126,13 +129,16 @@ constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metric
 
 /// Throws FileError if the folder holds more than it may.
 void RunDir::check() const {
-  if (holds_ == Holds::run)
-    return;
-  const bool saved = fs::exists(checkpoint()) || fs::exists(best());
   std::error_code none;
+  const bool saved = fs::exists(checkpoint(), none) || fs::exists(best(), none);
   for (const auto& entry : fs::directory_iterator(path_, none)) {
     const std::string name = entry.path().filename().string();
     if (!is_checkpoint_name(name) && std::ranges::find(runs_files, name) == runs_files.end())
+      continue;
+    if (entry.is_symlink(none))  // somebody else may have made it
+      throw FileError(fmt::format("{}: is a link, and a run writes into its own folder only",
+                                  entry.path().string()));
+    if (holds_ == Holds::run)
       continue;
     if (saved)
       throw FileError(
@@ -183,7 +189,39 @@ std::string RunDir::noted(const char* name) {
   return path;
 }
 
+std::string RunDir::keep() {
+  if (!lock_)
+    return "";
+  auto place = lock_->place();
+  if (place && !lock_->holds()) {  // the folder may be about to go, after what is in it
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    place = lock_->place();
+  }
+  if (place && !lock_->holds())
+    throw FileError(
+        fmt::format("{}/lock: is gone: another run may have begun in the folder, so this one ends; "
+                    "what it has learnt since its last save is lost",
+                    *place));
+  if (place == path_)
+    return "";
+  if (place)
+    return fmt::format("{}: the folder was moved; the run goes on in {}",
+                       std::exchange(path_, *place), *place);
+  metrics_.reset();
+  samples_.reset();
+  lock_.reset();
+  made_.clear();
+  holds_ = Holds::nothing;
+  open(std::string(config_), std::string(environment_), 0);
+  return fmt::format(
+      "{}: the folder was removed; it is made again, and the rows of its files begin "
+      "here",
+      path_);
+}
+
 void RunDir::open(const std::string& config, const std::string& environment, std::uint64_t steps) {
+  config_ = config;
+  environment_ = environment;
   try {
     if (!lock_)
       lock();
@@ -198,6 +236,7 @@ void RunDir::open(const std::string& config, const std::string& environment, std
     samples_.emplace(noted("samples.jsonl"), steps);
   } catch (...) {
     metrics_.reset();
+    samples_.reset();
     const auto remove = [this](bool folders) {
       std::error_code none;
       for (auto path = made_.rbegin(); path != made_.rend(); ++path)

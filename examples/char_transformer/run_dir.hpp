@@ -42,11 +42,10 @@ class RunDir {
   /// Makes the folder if there is none, and locks it.  Throws FileError as above.
   void lock();
   void unlock() { lock_.reset(); }
-  /// Throws FileError if the lock is gone: then another run may have begun under this name.
-  void check_lock() const {
-    if (lock_)
-      lock_->check();
-  }
+  /// Once it is open: looks for the folder where it is now, and makes it again with all but the
+  /// past's rows if it was removed.  Returns what happened, empty for nothing.  Throws FileError if
+  /// another run may have begun in its place.
+  std::string keep();
   /// Also removes what processes that were killed left half written, writes config.json and
   /// environment.json, and opens the metrics and samples of a run that has made so many steps.  If
   /// that fails, what it has made is removed.
@@ -72,6 +71,7 @@ class RunDir {
   std::string path_;               ///< empty until a new folder is numbered
   Holds holds_;                    ///< what the folder may hold before
   std::vector<std::string> made_;  ///< files and folders that were not there before
+  std::string config_, environment_;
   std::optional<FolderLock> lock_;
   std::optional<Metrics> metrics_;
   std::optional<Samples> samples_;

@@ -79,6 +79,7 @@ class Run {
   void show(const xgrad::Profile& profile);
   void conclude(std::optional<StepRecord> record);
   void open_folder();
+  bool keep_folder();
   template <class File, class F>
   void write_row(File& file, F&& add);
   void log(const StepRecord& record);
@@ -121,7 +122,6 @@ bool Run::stopped() {
 }
 
 void Run::write(const std::string& path) {
-  run_dir_.check_lock();
   // No checkpoint without its rows, not even after a power cut.
   run_dir_.metrics().lines().sync();
   run_dir_.samples().lines().sync();
@@ -140,6 +140,14 @@ void Run::open_folder() {
     }
   });
   tell("Run", run_dir_.path());
+}
+
+/// Sees to it that what is written is where the folder is now; whether it is at another place.
+bool Run::keep_folder() {
+  const std::string changed = writes_ && folder_open_ ? run_dir_.keep() : "";
+  if (!changed.empty())
+    progress_.warn(changed);
+  return !changed.empty();
 }
 
 /// Adds a row to a file, and says it once if that fails.
@@ -189,6 +197,7 @@ void Run::conclude(std::optional<StepRecord> record) {
       }
     }
   }
+  const bool elsewhere = keep_folder();
   if (record)
     log(validation_.with_kinds(*record));
   sample();
@@ -198,8 +207,8 @@ void Run::conclude(std::optional<StepRecord> record) {
     check_model();
   if (lowest && writes_)  // before the checkpoint, which says which is the best
     saves_.save_best();
-  if (writes_ && !ended() &&
-      (save_point || (saves_.retry_due() && validation_.bad_weights().empty())))
+  const bool other = (elsewhere || saves_.retry_due()) && validation_.bad_weights().empty();
+  if (writes_ && !ended() && (save_point || other))
     save(save_point);
 }
 
@@ -260,6 +269,7 @@ void Run::make_steps() {
     signal_ = 0;
   if (signal_ == 0 || folder_open_) {
     open_folder();
+    keep_folder();
     if (writes_) {
       save(ended());
       run_dir_.unlock();  // what follows may be ended by a signal

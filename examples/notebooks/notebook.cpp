@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <vector>
+#include <xgrad/io/file.hpp>
 
 namespace notebook {
 namespace {
@@ -53,12 +54,17 @@ int run(int argc, char** argv, const std::function<void()>& cells) {
 int run(int argc, char** argv,
         const std::function<void(const std::optional<std::string>&)>& cells) {
   const std::string name = name_of(argc, argv);
-  const std::vector<std::string> arguments(argv + (argc > 0), argv + argc);
+  std::vector<std::string> arguments(argv + (argc > 0), argv + argc);
+  const bool overwrite = std::erase(arguments, "--overwrite") > 0;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (i > 0 || arguments[i].empty() || arguments[i].front() == '-')
-      return refuse(name, arguments[i], " [PICTURE.svg]");
+      return refuse(name, arguments[i], " [PICTURE.svg [--overwrite]]");
   const auto picture = arguments.empty() ? std::nullopt : std::optional(arguments.front());
-  return run(name, [&] { cells(picture); });
+  return run(name, [&] {
+    if (picture)
+      xgrad::io::check_output(*picture, overwrite);
+    cells(picture);
+  });
 }
 
 }  // namespace notebook

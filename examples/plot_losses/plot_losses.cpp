@@ -11,6 +11,7 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/pages/picture.hpp>
 
 #include "command_line/command_line.hpp"
@@ -43,10 +44,11 @@ int run(int argc, char** argv) {
   command_line::Flags flags = line.flags();
   std::vector<std::string> paths;
   std::string out = "losses.svg", title;
-  bool log = false;
+  bool log = false, overwrite = false;
   double weight = 0;
   flags.paths("runs", paths, "the folder of each run, or its metrics.jsonl");
   flags.path("--out", out, "FILE", "the picture, an SVG [losses.svg]");
+  flags.boolean("--overwrite", overwrite, "replace the picture if it is there");
   flags.text("--title", title, "TEXT", "what stands above it");
   flags.boolean("--log", log, "a logarithmic axis");
   flags.number("--smooth", weight, {0, 1, false, true},
@@ -66,6 +68,7 @@ int run(int argc, char** argv) {
       warn(fmt::format("{}: --log leaves out {} that {} not above 0", run.path,
                        xgrad::counted(missing, "loss", "losses"), missing == 1 ? "is" : "are"));
   }
+  xgrad::io::check_output(out, overwrite, runs::files_of(all));
   runs::Curves curves = runs::loss_curves(all, weight, runs::Raw::faint);
   if (curves.empty())
     throw xgrad::Error(log ? "--log: there is no loss above 0" : "there is no loss that is finite");

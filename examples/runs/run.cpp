@@ -150,6 +150,17 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
+std::vector<std::string> files_of(const std::vector<Run>& runs) {
+  std::vector<std::string> files;
+  for (const Run& run : runs) {
+    files.push_back(run.path);
+    for (const char* const name : {"metrics.jsonl", "config.json", "environment.json",
+                                   "samples.jsonl", "checkpoint.safetensors", "best.safetensors"})
+      files.push_back((fs::path(run.folder) / name).string());
+  }
+  return files;
+}
+
 std::optional<double> tokens_per_step(const Run& run) {
   double tokens = 1;
   for (const char* const key : {"batch_size", "block_size", "gradient_accumulation_steps"}) {

@@ -38,6 +38,9 @@ Run read_run(const std::string& path);
 /// apart, and of one that is there twice "NAME (2)".
 std::vector<Run> read_runs(const std::vector<std::string>& paths);
 
+/// The files that were read of runs, there or not.
+std::vector<std::string> files_of(const std::vector<Run>& runs);
+
 /// What its numbers come to.
 struct Summary {
   double steps = 0;                    ///< made

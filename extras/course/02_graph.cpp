@@ -8,7 +8,7 @@
 
 using namespace xgrad;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Tensor a = scalar(2, DType::float64).requires_grad_();
   Tensor b = scalar(3, DType::float64).requires_grad_();
 
@@ -38,7 +38,12 @@ int main(int argc, char** argv) {
   fmt::print("cleared before it: {:.4f}\n", a.grad().item());
 
   // The same graph as a page to look at, which goes backward step by step.
-  if (argc > 1)
+  if (argc > 1) {
+    io::check_output(argv[1], argc > 2 && argv[2] == std::string("--overwrite"));
     pages::write_graph_html(argv[1], [&] { return a * b + sin(a); },
                             {.names = {{"a", a}, {"b", b}}});
+  }
+} catch (const std::exception& error) {
+  fmt::print(stderr, "learn_02: {}\n", error.what());
+  return 1;
 }

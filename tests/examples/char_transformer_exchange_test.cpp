@@ -124,6 +124,34 @@ TEST_CASE("char_transformer: nanoGPT's causal masks are no weights") {
         run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text"}).out);
 }
 
+TEST_CASE("char_transformer: names as torch.compile and DataParallel make them are imported") {
+  const TrainedFolder folder;
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  const std::string good = read_bytes(folder / "model.safetensors");
+  const auto prefixed = [&](const std::string& prefix, std::size_t but) {
+    write_bytes(folder / "model.safetensors", good);
+    change(folder / "model.safetensors", [&](io::TensorFile& file) {
+      std::map<std::string, Tensor> tensors;
+      for (const auto& [name, x] : file.tensors)
+        tensors.emplace((but-- == 0 ? "" : prefix) + name, x);
+      tensors.emplace(prefix + "transformer.h.0.attn.bias", ones({1, 1, 8, 8}));
+      file.tensors = tensors;
+    });
+  };
+  const Arguments import = {"import", "--state", "model.safetensors", "--out", "new.safetensors"};
+  const std::string expected = run_well(folder, {"sample", "--checkpoint", folder.checkpoint}).out;
+  for (const std::string& prefix : std::vector<std::string>{
+           "_orig_mod.", "module.", "_orig_mod.module.", "module._orig_mod.", "module.module."}) {
+    CAPTURE(prefix);
+    prefixed(prefix, 1000);
+    run_well(folder, import);
+    CHECK(run_well(folder, {"sample", "--checkpoint", "new.safetensors"}).out == expected);
+    std::filesystem::remove(folder / "new.safetensors");
+    prefixed(prefix, 2);  // not all of them: it is another model
+    check_refused(folder, import, {"a state dict of another model"});
+  }
+}
+
 TEST_CASE("char_transformer: files that cannot be imported") {
   const TrainedFolder folder;
   const std::string path = folder / "model.safetensors";
@@ -169,7 +197,8 @@ TEST_CASE("char_transformer: files that cannot be imported") {
   write_bytes(folder / "other", "abc");
   refused([](io::TensorFile&) {}, {"but other has 3"}, {"--data", "other"});
   check_refused(folder, {"import", "--state", "none"}, {"none: "});
-  check_refused(folder, {"export", "--checkpoint", "model.safetensors"}, {"not a checkpoint"});
+  check_refused(folder, {"export", "--checkpoint", "model.safetensors", "--out", "none"},
+                {"not a checkpoint"});
 }
 
 TEST_CASE("char_transformer: the corpus is printed as it is trained on") {

@@ -61,7 +61,8 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   CHECK(prompt["targets"][3] == classes.size());  // nobody knows what follows
   // Opened where weight times gradient is largest, which is not there.
   for (const std::string given : {"cat\n", "cat\r\n"}) {  // line ends as in texts
-    explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", given, "--out", "c.html"});
+    explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", given, "--out", "c.html",
+                     "--overwrite"});
     const Json opened = page_data(folder / "c.html");
     CHECK(text_of(opened) == "cat\n");
     CHECK(opened["position"] < 3);

@@ -48,24 +48,83 @@ TEST_CASE("char_transformer: one run at a time in a folder", "[resume]") {
   CHECK(fs::exists(folder / "run/mine.safetensors.123.4.tmp"));
 }
 
-TEST_CASE("char_transformer: a folder that is moved away, and another in its place", "[saves]") {
+TEST_CASE("char_transformer: a folder that is moved, and another in its place", "[saves]") {
   const TinyFolder folder;
   Process process(folder,
                   tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
   wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
   fs::rename(folder / "run", folder / "moved");
-  wait_until([&] { return process.err().find("training goes on") != std::string::npos; });
-  CHECK_FALSE(fs::exists(folder / "run"));
   const TinyFolder elsewhere;
   run_well(elsewhere, tiny_train({"--out", folder / "run", "--max-iters", "10"}));
   const std::string another = read_bytes(folder / "run/checkpoint.safetensors");
+  wait_until([&] { return process.err().find("the folder was moved") != std::string::npos; });
+  check_refused(elsewhere, {"train", "--resume", folder / "moved"}, 1, {" is training in this"});
   process.signal(SIGINT);
   const Result result = process.wait();
   INFO(result.out << result.err);
-  CHECK(result.code == 1);
-  check_contains(result.err, {"run/lock: is gone: the folder was moved", "is lost"});
+  CHECK(result.code == 128 + SIGINT);
+  const std::string now = fs::canonical(folder / "moved").string();
+  CHECK(warnings_in(result.err) ==
+        "char_transformer: run: the folder was moved; the run goes on in " + now + "\n");
+  check_contains(result.err, {"the model is in " + now + "/checkpoint.safetensors"});
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == another));
-  CHECK(xgrad::io::load_checkpoint(folder / "moved/checkpoint.safetensors").step > 0);
+  CHECK(metrics_of(folder / "run").size() == 10);
+  CHECK(metrics_of(folder / "moved").size() ==
+        xgrad::io::load_checkpoint(folder / "moved/checkpoint.safetensors").step);
+  CHECK_FALSE(fs::exists(folder / "moved/lock"));
+  CHECK(fs::exists(folder / "moved/report.html"));
+}
+
+TEST_CASE("char_transformer: a folder that is removed is made again", "[saves]") {
+  const TinyFolder folder;
+  Process process(folder, tiny_train({"--out", "a/run", "--max-iters", "1000000", "--eval-interval",
+                                      "100", "--save-interval", "1000000"}));
+  wait_until([&] { return fs::exists(folder / "a/run/best.safetensors"); });
+  process.signal(SIGSTOP);
+  fs::remove_all(folder / "a");
+  process.signal(SIGCONT);
+  wait_until([&] { return fs::exists(folder / "a/run/checkpoint.safetensors"); });
+  process.signal(SIGTERM);
+  const Result result = process.wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == 128 + SIGTERM);
+  check_contains(result.err, {"the folder was removed; it is made again"});
+  const std::string run = folder / "a/run";
+  const auto checkpoint = xgrad::io::load_checkpoint(run + "/checkpoint.safetensors");
+  const auto rows = metrics_of(run);
+  REQUIRE(rows.size() > 0);
+  CHECK(rows.back().at("step") == checkpoint.step - 1);
+  CHECK(rows.front().at("step").get<std::size_t>() + rows.size() == checkpoint.step);
+  for (const char* const name : {"config.json", "environment.json", "report.html"})
+    CHECK(fs::exists(run + ("/" + std::string(name))));
+  CHECK_FALSE(fs::exists(run + "/lock"));
+  // And goes on like any other.
+  const std::string more = std::to_string(checkpoint.step + 3);
+  CHECK(::run(folder, {"train", "--resume", run, "--max-iters", more}).code == 0);
+}
+
+TEST_CASE("char_transformer: where another run has taken the place of one, that ends", "[saves]") {
+  const TinyFolder folder, elsewhere;
+  Process process(folder,
+                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
+  wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
+  process.signal(SIGSTOP);
+  fs::remove_all(folder / "run");
+  run_well(elsewhere, tiny_train({"--out", folder / "run", "--max-iters", "10"}));
+  const std::string another = read_bytes(folder / "run/checkpoint.safetensors");
+  process.signal(SIGCONT);
+  const Result result = process.wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == 1);
+  check_contains(result.err, {"run: the folder holds a run already"});
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") == another));
+
+  Process unlocked(folder, tiny_train({"--out", "second", "--max-iters", "1000000"}));
+  wait_until([&] { return fs::exists(folder / "second/checkpoint.safetensors"); });
+  fs::remove(folder / "second/lock");
+  const Result ended = unlocked.wait();
+  CHECK(ended.code == 1);
+  check_contains(ended.err, {"second/lock: is gone: another run may have begun in the folder"});
 }
 
 #ifdef __linux__

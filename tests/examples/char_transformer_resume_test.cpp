@@ -302,7 +302,7 @@ TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {
   run_well(folder, {"train", "--resume", "run", "--max-iters", "44", "--data", text});
   CHECK(metrics_of(folder / "run").size() == 44);
   run_well(folder, {"eval", "--checkpoint", checkpoint, "--data", text});
-  run_well(folder, {"report", "run"});
+  run_well(folder, {"report", "run", "--overwrite"});
   fs::remove(folder / text);
   check_refused(folder, tiny_train({"--data", text, "--out", "other"}), 1,
                 {"a\\xff\\x1b[2Jb: no such file"});

@@ -1,12 +1,16 @@
 # Runs PROGRAM with ARGUMENTS and fails unless it ends with exit code CODE (0), prints what the file EXPECTED holds (with
 # @VERSION@ for VERSION), writes something matching ERROR to standard error, and leaves an SVG at PICTURE.  What is not given
-# is not checked.
+# is not checked.  REPLACED is a PICTURE in whose place there is something before.
 cmake_minimum_required(VERSION 3.22)
 if(NOT DEFINED CODE)
   set(CODE 0)
 endif()
 if(DEFINED PICTURE)
   file(REMOVE "${PICTURE}")
+endif()
+if(DEFINED REPLACED)
+  set(PICTURE "${REPLACED}")
+  file(WRITE "${PICTURE}" "another")
 endif()
 execute_process(COMMAND "${PROGRAM}" ${ARGUMENTS} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
 if(NOT code STREQUAL CODE)

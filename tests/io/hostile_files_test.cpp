@@ -1,6 +1,8 @@
 // Links, pipes and names that somebody made to do harm.
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/safetensors.hpp>
@@ -26,16 +28,17 @@ TEST_CASE("safetensors: links, pipes and devices in the place of a file") {
   fs::create_symlink(elsewhere / "target", path);
   CHECK(load_safetensors(path).tensors.size() == 1);  // a link is read through
   good.tensors["y"] = tensor({2});
-  save_safetensors(path, good);  // and replaced, so that nothing is written elsewhere
-  CHECK_FALSE(fs::is_symlink(path));
-  CHECK(load_safetensors(path).tensors.size() == 2);
-  CHECK(read_bytes(elsewhere / "target") == before);
+  save_safetensors(path, good);  // and written through
+  CHECK(fs::is_symlink(path));
+  CHECK(load_safetensors(elsewhere / "target").tensors.size() == 2);
+  CHECK(elsewhere.count() == 1);
 
   // What is there under a name that a temporary file might get stays, and what it leads to.
   fs::create_symlink(elsewhere / "none", folder / "link.tmp");
   for (int i = 0; i < 1000; ++i)
     fs::create_symlink(elsewhere / "none",
                        path + "." + std::to_string(::getpid()) + "." + std::to_string(i) + ".tmp");
+  fs::remove(path);
   save_safetensors(path, good);
   CHECK_FALSE(fs::exists(elsewhere / "none"));
   CHECK(folder.count() == 1002);
@@ -44,6 +47,56 @@ TEST_CASE("safetensors: links, pipes and devices in the place of a file") {
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK_THROWS_WITH(save_safetensors(pipe, good), pipe + ": cannot be written: not a regular file");
   CHECK(fs::is_fifo(pipe));
+}
+
+TEST_CASE("files: a link is followed to its end, and nothing but a file is replaced", "[files]") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder, elsewhere;
+  const TensorFile file{.tensors = {{"x", tensor({1})}}};
+  // Through folders that are links, relative to where each link is, and to what is not there yet.
+  fs::create_directory(elsewhere / "deep");
+  fs::create_directory_symlink(elsewhere / "deep", folder / "deep");
+  fs::create_symlink("../second", elsewhere / "deep/first");
+  fs::create_symlink("third", elsewhere / "second");
+  fs::create_symlink("deep/first", folder / "link");
+  for (int i = 0; i < 2; ++i) {
+    save_safetensors(folder / "link", file);
+    CHECK(load_safetensors(elsewhere / "third").tensors.size() == 1);
+    CHECK(folder.count() == 2);
+    CHECK(elsewhere.count() == 3);
+    for (const std::string& link :
+         {folder / "link", elsewhere / "deep/first", elsewhere / "second"})
+      CHECK(fs::is_symlink(link));
+  }
+  const auto refused = [&](const std::string& path, const std::string& why) {
+    CHECK(message_of<FileError>([&] { save_safetensors(path, file); }) ==
+          path + ": cannot be written: " + why);
+  };
+  fs::create_symlink("b", folder / "a");
+  fs::create_symlink("a", folder / "b");
+  fs::create_symlink("self", folder / "self");
+  refused(folder / "a", "Too many levels of symbolic links");
+  refused(folder / "self", "Too many levels of symbolic links");
+  fs::create_directory(folder / "folder");
+  fs::create_symlink("folder", folder / "to_folder");
+  fs::create_symlink("/dev/null", folder / "to_null");
+  fs::create_symlink("none/x", folder / "to_none");
+  for (const char* const name : {"folder", "to_folder", "to_null"})
+    refused(folder / name, "not a regular file");
+  refused("/dev/null", "not a regular file");
+  refused(folder / "to_none", "No such file or directory");
+  CHECK(fs::is_character_file("/dev/null"));
+  for (const char* const name : {"a", "b", "self", "to_folder", "to_null", "to_none"})
+    CHECK(fs::is_symlink(folder / name));
+  CHECK(folder.count() == 9);
+#ifdef __linux__
+  // A file that is open and has no name any more.
+  write_bytes(folder / "gone", "x");
+  const int open = ::open((folder / "gone").c_str(), O_RDONLY | O_CLOEXEC);
+  fs::remove(folder / "gone");
+  refused("/proc/self/fd/" + std::to_string(open), "no name leads to it");
+  ::close(open);
+#endif
 }
 
 TEST_CASE("safetensors: what a message says of a name is one short line without escapes") {

@@ -343,7 +343,7 @@ TEST_CASE("safetensors: what cannot be written leaves the old file and nothing e
                     ContainsSubstring("no/such/x.safetensors: cannot be written: No such file"));
   // A folder that has the name: the complete file cannot take its place, and is removed.
   std::filesystem::create_directory(folder / "taken");
-  CHECK_THROWS_WITH(save_safetensors(folder / "taken", good), ContainsSubstring("renaming failed"));
+  CHECK_THROWS_WITH(save_safetensors(folder / "taken", good), EndsWith(": not a regular file"));
   CHECK(folder.count() == 2);
 }
 

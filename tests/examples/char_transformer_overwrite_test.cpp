@@ -1,0 +1,126 @@
+// No program writes over what is there: without --overwrite over nothing, and never over what it
+// reads.
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Arguments and_also(Arguments arguments, const Arguments& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: a file that is there is not replaced without --overwrite", "[files]") {
+  const TrainedFolder folder;
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "state"});
+  const std::vector<std::pair<Arguments, std::string>> commands = {
+      {{"export", "--checkpoint", folder.checkpoint}, "model.safetensors"},
+      {{"export", "--checkpoint", folder.checkpoint, "--out", "mine"}, "mine"},
+      {{"import", "--state", "state"}, "checkpoint.safetensors"},
+      {{"import", "--state", "state", "--out", folder.checkpoint}, folder.checkpoint},
+      {{"import", "--state", "state", "--out", "run/best.safetensors"}, "run/best.safetensors"},
+      {{"explain", "--checkpoint", folder.checkpoint}, "explain.html"},
+      {{"graph", "--checkpoint", folder.checkpoint}, "graph.html"},
+      {{"graph", "--checkpoint", folder.checkpoint, "--format", "dot", "--out", "a.dot"}, "a.dot"},
+      {{"graph", "--checkpoint", folder.checkpoint, "--format", "text", "--out", "a.txt"}, "a.txt"},
+      {{"compare", "run", "--out", "a.html"}, "a.html"},
+      {{"report", "run"}, "run/report.html"}};
+  for (const auto& [command, file] : commands) {
+    CAPTURE(command);
+    write_bytes(folder / file, "somebody's own");
+    check_refused(folder, command, 1, {file + ": is there already; --overwrite replaces it"});
+    CHECK(read_bytes(folder / file) == "somebody's own");
+  }
+  // A link to it is it, and so is one that leads nowhere yet.
+  fs::create_symlink("mine", folder / "link");
+  fs::create_symlink("nowhere", folder / "dangling");
+  for (const char* const link : {"link", "dangling"})
+    check_refused(folder, {"export", "--checkpoint", "state", "--out", link}, 1,
+                  {std::string(link) + ": is there already"});
+  fs::remove_all(folder / "run");
+  run_well(folder, tiny_train({"--out", "run"}));
+  for (const auto& [command, file] : commands) {
+    CAPTURE(command);
+    CHECK(run(folder, and_also(command, {"--overwrite"})).code == 0);
+    CHECK(read_bytes(folder / file) != "somebody's own");
+  }
+  // What fails has not replaced anything.
+  const std::string before = read_bytes(folder / "a.html");
+  check_refused(folder, {"compare", "none", "--out", "a.html", "--overwrite"}, 1, {"none"});
+  CHECK((read_bytes(folder / "a.html") == before));
+}
+
+TEST_CASE("char_transformer: what is read is not written over, whatever its name", "[files]") {
+  const TrainedFolder folder;
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "state"});
+  fs::copy(folder / folder.checkpoint, folder / "copy");
+  const auto refused = [&](const Arguments& command, const std::string& input,
+                           const std::string& out) {
+    for (const bool link : {false, true})
+      for (const bool overwrite : {false, true}) {
+        const std::string before = read_bytes(folder / input);
+        fs::remove(folder / out);
+        link ? fs::create_symlink(fs::absolute(folder / input), folder / out)
+             : fs::create_hard_link(folder / input, folder / out);
+        check_refused(folder,
+                      and_also(command, overwrite ? Arguments{"--out", out, "--overwrite"}
+                                                  : Arguments{"--out", out}),
+                      1, {out + ": is the same file as " + input + ", which is read"});
+        CHECK((read_bytes(folder / input) == before));
+      }
+    fs::remove(folder / out);
+  };
+  refused({"export", "--checkpoint", "copy"}, "copy", "other");
+  refused({"import", "--state", "state", "--data", "text"}, "state", "other");
+  refused({"import", "--state", "state", "--data", "text"}, "text", "other");
+  refused({"explain", "--checkpoint", "copy", "--data", "text"}, "text", "other.html");
+  refused({"explain", "--checkpoint", "copy", "--data", "text"}, "copy", "other.html");
+  fs::remove(folder / "run/best.safetensors");
+  refused({"explain", "--checkpoint", "run"}, "run/checkpoint.safetensors", "other.html");
+  refused({"graph", "--checkpoint", "copy"}, "copy", "other.html");
+  refused({"graph", "--checkpoint", "run"}, "run/checkpoint.safetensors", "other.html");
+  refused({"export", "--checkpoint", "run"}, "run/checkpoint.safetensors", "other");
+  refused({"compare", "run"}, "run/metrics.jsonl", "other.html");
+  refused({"compare", "run/metrics.jsonl"}, "run/config.json", "other.html");
+  check_refused(folder, {"export", "--checkpoint", "copy", "--out", "./copy", "--overwrite"}, 1,
+                {"./copy: is the same file as copy"});
+  fs::remove(folder / "run/report.html");
+  fs::create_hard_link(folder / "run/metrics.jsonl", folder / "run/report.html");
+  check_refused(folder, {"report", "run", "--overwrite"}, 1,
+                {"run/report.html: is the same file as run/metrics.jsonl"});
+}
+
+TEST_CASE("char_transformer: what is printed to is not written over", "[files]") {
+  const TrainedFolder folder;
+  fs::create_symlink("/dev/stdout", folder / "link");  // here a file
+  check_refused(folder,
+                {"export", "--checkpoint", folder.checkpoint, "--out", "link", "--overwrite"}, 1,
+                {"link: cannot be written: this program's output goes there"});
+  CHECK(fs::is_symlink(folder / "link"));
+}
+
+TEST_CASE("char_transformer: a run writes into its own folder only", "[files]") {
+  const TinyFolder folder;
+  const std::vector<std::string> names = {
+      "checkpoint.safetensors", "best.safetensors", "config.json", "environment.json",
+      "metrics.jsonl",          "samples.jsonl",    "report.html", "trace.json"};
+  run_well(folder, tiny_train({"--out", "run"}));
+  write_bytes(folder / "elsewhere", "somebody's own");
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    fs::copy(folder / "run", folder / "other", fs::copy_options::recursive);
+    fs::remove(folder / ("other/" + name));
+    fs::create_symlink("../elsewhere", folder / ("other/" + name));
+    check_refused(folder, {"train", "--resume", "other/best.safetensors", "--max-iters", "50"}, 1,
+                  name == "best.safetensors"
+                      ? std::vector<std::string>{"elsewhere"}
+                      : std::vector<std::string>{"other/" + name + ": is a link"});
+    CHECK(read_bytes(folder / "elsewhere") == "somebody's own");
+    CHECK(fs::is_symlink(folder / ("other/" + name)));
+    fs::remove_all(folder / "other");
+  }
+}
