@@ -31,7 +31,9 @@ namespace xgrad {
 /// with the scores of positions that must not be seen:
 /// - an op that yields the same infinities whatever its inputs are (masked_fill, where, an op of
 ///   your own that writes -inf) has put them there;
-/// - an infinite constant (a mask that is added) may make infinities, and so may what came of it.
+/// - an infinite constant (a mask that is added) may make infinities, and so may what came of it;
+/// - -inf that an op makes of constants, while graphs are recorded, is such a constant (log of a mask
+///   of zeros).
 /// It is an error in a parameter (a leaf that requires a gradient), in a value of one element (a
 /// loss), in a gradient, and wherever finite inputs make it.
 ///

@@ -80,6 +80,9 @@ struct GradientExplanation {
 /// the message names the place where the graph is cut: a value that an op takes as a constant
 /// although it depends on an input (detach(), NoGrad, data()), or a hook that changes a gradient.
 ///
+/// Outputs of an op that are infinite because one of its inputs is, as behind a mask of -inf that
+/// is added, have no derivative and are left out.  An infinity that the op makes itself is not.
+///
 /// Inputs as for gradcheck(): float64, and leaves if they require a gradient.  Dropout may be on:
 /// default_generator() is set back before each call of f and after the last.
 GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<Tensor>& inputs,

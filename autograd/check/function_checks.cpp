@@ -253,6 +253,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
       sum += v * v;
     return sum;
   }();
+  check<ValueError>(std::isfinite(square), "check_dropout_mean: what is expected is not finite");
   check<ValueError>(square > 0, "check_dropout_mean: what is expected is zero everywhere");
 
   const detail::SameDraws restore;
@@ -290,7 +291,8 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
     double scale = 0;
     for (std::size_t i = 0; i < e.size(); ++i)
       scale += std::abs(directions[k][i] * e[i]);
-    report.standard_errors = std::max(report.standard_errors, off(samples[k], 0, scale));
+    const double by = off(samples[k], 0, scale);
+    report.standard_errors = std::isnan(by) ? INFINITY : std::max(report.standard_errors, by);
   }
   report.ok = report.standard_errors <= options.limit;
   report.message = fmt::format(

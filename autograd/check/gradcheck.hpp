@@ -130,7 +130,8 @@ struct GradcheckReport {
 ///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
 /// the outputs, and keeps 16 bytes for each element of the Jacobian.  Where no graph leads from an
-/// output to an input the derivative counts as zero.
+/// output to an input the derivative counts as zero; elements of outputs that are infinite because a
+/// constant is (a mask of -inf that was added) have none and are left out.
 ///
 /// What cannot be checked throws: DTypeError for float32 (and names the cure), GraphError for an
 /// input that is the result of an op, ValueError if no input requires a gradient or an option makes

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad::detail {
 
@@ -205,18 +209,56 @@ static bool works_without_graph(const TensorFunction& f, const std::vector<Tenso
   }
 }
 
+// For each output, where it is infinite because a constant is, as behind a mask of -inf that is
+// added: there it has no derivative.  Empty where there is none.
+static std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
+                                                              const std::vector<Tensor>& inputs,
+                                                              const std::vector<Tensor>& outputs) {
+  std::vector<std::optional<Mask>> found(outputs.size());
+  if (std::ranges::none_of(outputs,
+                           [](const Tensor& y) { return y.defined() && any(infinite(y)); }))
+    return found;
+  Trace trace;
+  const std::vector<Tensor> traced = f(inputs);
+  const ModeGuard plain({false, nullptr});
+  std::map<const Value*, Tensor> again;  // each result, as it is of finite numbers
+  const auto finite = [&](const Tensor& x) {
+    const auto made = x.defined() ? again.find(x.impl().value.get()) : again.end();
+    if (made != again.end())
+      return made->second;
+    return x.defined() && x.requires_grad() ? x.detach() : made_finite(x);
+  };
+  try {
+    for (const Trace::Event& event : trace.events()) {
+      std::vector<Tensor> in;
+      std::ranges::transform(event.inputs, std::back_inserter(in), finite);
+      again.insert_or_assign(event.output.impl().value.get(), event.forward(in));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].defined())
+        found[i] = infinite(traced.at(i)) & ~infinite(finite(traced[i]));
+  } catch (const Error&) {  // an op refuses such inputs
+  }
+  return found;
+}
+
 CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options) {
   auto leaves = checked_leaves(caller, inputs, options);
   // Asked when first needed: a function that changes its inputs is to be caught before.
-  const auto call = [f, inputs, no_grad = std::optional<bool>()](bool with_graph) mutable {
-    if (with_graph)
-      return f(inputs);
-    if (!no_grad.has_value())
+  const auto call = [f, inputs, no_grad = std::optional<bool>(),
+                     left_out = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
+    if (!with_graph && !no_grad.has_value())
       no_grad = works_without_graph(f, inputs);
-    const ModeGuard mode(Mode::current().with_grad(!*no_grad));
-    return f(inputs);
+    const ModeGuard mode(Mode::current().with_grad(with_graph || !*no_grad));
+    std::vector<Tensor> outputs = f(inputs);
+    if (left_out.empty())
+      left_out = infinite_by_constants(f, inputs, outputs);
+    for (std::size_t i = 0; i < std::min(outputs.size(), left_out.size()); ++i)
+      if (left_out[i])
+        outputs[i] = where(*left_out[i], 0, outputs[i]);
+    return outputs;
   };
   return {caller, call, std::move(leaves), {}};
 }

@@ -139,6 +139,21 @@ std::vector<double> IsolatedOp::forward(const std::vector<std::vector<double>>& 
   return elements(run(values));
 }
 
+Mask IsolatedOp::infinite_by_inputs() const {
+  const ModeGuard plain({false, nullptr});
+  const Mask here = infinite(event_.output);
+  if (!any(here))
+    return here;
+  std::vector<Tensor> finite;
+  for (const Tensor& x : event_.inputs)
+    finite.push_back(made_finite(x));
+  try {
+    return here & ~infinite(event_.forward(finite));
+  } catch (const std::exception&) {
+    return here & ~here;  // it refuses such inputs
+  }
+}
+
 Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
   const auto op = std::make_shared<const IsolatedOp>(*this);  // what a trace holds is not updated
   return record(
@@ -154,8 +169,9 @@ Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
         });
         return y;
       },
-      [op](Sink& sink) {
-        const auto gradients = op->gradients(sink.gradient(), false).of_sources;
+      [op, left_out = infinite_by_inputs()](Sink& sink) {
+        const Tensor g = where(left_out, 0, sink.gradient());
+        const auto gradients = op->gradients(g, false).of_sources;
         for (std::size_t k = 0; k < gradients.size(); ++k)
           if (gradients[k].defined())
             sink.add(k, gradients[k]);

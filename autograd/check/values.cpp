@@ -8,6 +8,7 @@
 #include <numbers>
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
 
@@ -64,6 +65,12 @@ double scale_of(std::span<const double> a) {
     if (std::isfinite(v))
       largest = std::max(largest, std::abs(v));
   return largest;
+}
+
+Mask infinite(const Tensor& x) { return abs(x.detach()) == INFINITY; }
+
+Tensor made_finite(const Tensor& x) {
+  return x.defined() ? where(infinite(x), 0.5, x.detach()) : x;
 }
 
 bool close(std::span<const double> a, std::span<const double> b, double tolerance) {

@@ -35,6 +35,10 @@ std::string place(std::size_t flat, const Shape& shape);
 double scale_of(std::span<const double> a);
 /// The same shape, dtype and bits.
 bool same_bits(const Tensor& a, const Tensor& b);
+/// Where x is infinite.
+Mask infinite(const Tensor& x);
+/// x, or 0.5 where it is infinite.
+Tensor made_finite(const Tensor& x);
 /// |a - b| <= tolerance for all elements; equal infinities, and two NaN, agree.
 bool close(std::span<const double> a, std::span<const double> b, double tolerance);
 /// "1/8 = 1/√64", "√8", "√(2/π)": the name of a number that a formula may have lost or gained;

@@ -20,6 +20,7 @@
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/module.hpp>
 #include <xgrad/optim/sgd.hpp>
 
 namespace exercise {

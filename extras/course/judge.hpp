@@ -1,9 +1,13 @@
 #pragma once
 // Judging a learner's functions, which have been compiled and loaded.
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 #include <xgrad/autograd/check/tensor_function.hpp>
 
@@ -46,14 +50,27 @@ Judge judge_of(std::string_view stage);
 // ---- what judges have in common (judging.cpp) ----
 
 /// What is wrong with the gradient of an op: gradcheck() at the op alone, in one layer of others by
-/// explain_gradient(), and that it is not zero or cut off.  `name` is the function's.
+/// explain_gradient(), that it is not zero or cut off, and stays what it is if an input is updated
+/// before the backward.  `name` is the function's.
 Answer judge_gradient(const std::string& name, const xgrad::TensorFunction& f,
-                      const exercise::Inputs& inputs, bool second_order = false);
+                      const exercise::Inputs& inputs);
 /// Whether both give the same numbers, by compare(); and shapes before.
 Answer judge_values(const std::string& name, const xgrad::TensorFunction& mine,
                     const xgrad::TensorFunction& reference, const exercise::Inputs& inputs);
 /// Asks one after the other: the first answer that is not right, or the last.
 Answer ask(const std::vector<std::function<Answer()>>& judges);
+/// A learner's function as one of Inputs.  What it was given names nothing any more when it has
+/// returned, so that a backward which captured a reference cannot read what happens to be there.
+template <class... T>
+std::function<xgrad::Tensor(const exercise::Inputs&)> lent(xgrad::Tensor (*mine)(const T&...)) {
+  return [mine, given = std::make_shared<std::array<xgrad::Tensor, sizeof...(T)>>()](
+             const exercise::Inputs& x) {
+    std::copy_n(x.begin(), given->size(), given->begin());
+    xgrad::Tensor y = std::apply(mine, *given);
+    given->fill({});
+    return y;
+  };
+}
 /// A number with six digits.
 std::string number(double x);
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 #include <xgrad/autograd/check/function_checks.hpp>
+#include <xgrad/autograd/check/values.hpp>
 
 #include "course/judge.hpp"
 
@@ -19,6 +21,15 @@ Answer answer(const Found& found) {
   return {bool(found), found.message};
 }
 
+// check_causal(), beyond what rounding leaves; also of larger numbers, of which -30 hides little.
+LeakReport sees_future(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  LeakReport found;
+  for (const double size : {1.0, 3.0})
+    if (found.ok)
+      found = check_causal(f, (x * size).detach(), {.atol = 1e-12});
+  return found;
+}
+
 // In the steps that the stage is about, so that compare() can name one.
 Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
   Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(static_cast<double>(q.size(-1)));
@@ -31,7 +42,7 @@ Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool c
 
 Answer judge_attention(const Work& work) {
   auto* const mine = work.find<decltype(::my_attention)>("my_attention");
-  const auto f = [&](const Inputs& x) { return mine(x[0], x[1], x[2]); };
+  const auto f = lent(mine);
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], false); };
   // All sizes are different, so that what is transposed shows; then equal.
   const Inputs rectangular = {random({2, 3, 4}, 1), random({2, 5, 4}, 2), random({2, 5, 6}, 3)};
@@ -46,11 +57,11 @@ Answer judge_attention(const Work& work) {
 Answer judge_masks(const Work& work) {
   auto* const mine = work.find<decltype(::my_causal_attention)>("my_causal_attention");
   const Inputs in = {random({2, 4, 3}, 1), random({2, 4, 3}, 2), random({2, 4, 3}, 3)};
-  const auto f = [&](const Inputs& x) { return mine(x[0], x[1], x[2]); };
+  const auto f = lent(mine);
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], true); };
   const Tensor y = f(in);
   if (y.defined() && y.shape() == in[2].shape())  // else judge_values() says so
-    if (const auto leak = check_causal([&](const Tensor& x) { return mine(x, x, x); }, in[0]);
+    if (const auto leak = sees_future([&](const Tensor& x) { return mine(x, -x, x); }, in[0]);
         !leak)
       return {false, fmt::format("my_causal_attention: {}\n\nA position must not see those after "
                                  "it: at that time they are not yet known.",
@@ -124,7 +135,7 @@ Answer judge_causal(const Work& work) {
   const Inputs in = inputs();
   return ask(
       {[&] {
-         return answer(check_causal([&](const Tensor& x) { return attention({x, in[1]}); }, in[0]));
+         return answer(sees_future([&](const Tensor& x) { return attention({x, in[1]}); }, in[0]));
        },
        [&] {
          return judge_values("attention", attention, without_bias, {in[0], in[1]});
@@ -144,9 +155,54 @@ Tensor weights_of_reference(const Inputs& in) {
   return softmax(hide_future(matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D})), -1);
 }
 
-Answer nothing_dropped(const char* name) {
-  return {false,
-          fmt::format("{}: nothing is dropped: with p = 0.2 the values are those of p = 0", name)};
+// Whether each weight that is not 0 anyway is dropped with probability p, whatever becomes of the
+// others, and what is left is divided by 1 - p.
+Answer judge_drops(const std::string& name, const std::function<Tensor()>& dropped,
+                   const Tensor& weights, double p) {
+  if (all(dropped() == weights))
+    return {false, fmt::format("{}: nothing is dropped: with p = {} the values are those of p = 0",
+                               name, p)};
+  constexpr int samples = 1000;
+  constexpr double limit = 6;  // standard errors
+  const auto all_weights = xgrad::detail::elements(weights);
+  std::vector<std::size_t> at;
+  for (std::size_t i = 0; i < all_weights.size(); ++i)
+    if (all_weights[i] > 1e-9)
+      at.push_back(i);
+  std::vector<double> alone(at.size()), both(at.size() * at.size());
+  for (int n = 0; n < samples; ++n) {
+    const auto now = xgrad::detail::elements(dropped());
+    std::vector<std::size_t> zeros;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const double divided = all_weights[at[i]] / (1 - p);
+      if (now[at[i]] == 0)
+        zeros.push_back(i);
+      else if (!(std::abs(now[at[i]] - divided) <= 1e-9))
+        return {false, fmt::format("{}: with p = {} a weight of {} becomes {}; it is 0, or, if it "
+                                   "is kept, divided by 1 - p, which is {}",
+                                   name, p, number(all_weights[at[i]]), number(now[at[i]]),
+                                   number(divided))};
+    }
+    for (const std::size_t i : zeros) {
+      ++alone[i];
+      for (const std::size_t j : zeros)
+        ++both[i * at.size() + j];
+    }
+  }
+  const double mean =
+      std::accumulate(alone.begin(), alone.end(), 0.0) / static_cast<double>(samples * at.size());
+  for (const double count : alone)
+    if (std::abs(count / samples - p) > limit * std::sqrt(p * (1 - p) / samples))
+      return {false, fmt::format("{}: with p = {} the share of weights that are dropped is {:.2f}",
+                                 name, p, mean)};
+  for (std::size_t i = 0; i < at.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (std::abs(both[i * at.size() + j] / samples - p * p) >
+          limit * std::sqrt(p * p * (1 - p * p) / samples))
+        return {false, fmt::format("{}: some weights are dropped together, or never together: each "
+                                   "has a coin of its own",
+                                   name)};
+  return {true, ""};
 }
 
 // With v the same in all channels of a head, so is what comes out, whichever weights are dropped.
@@ -167,57 +223,72 @@ Answer dropped_in_weights(decltype(::dropped_attention)& attention, const Inputs
       "all channels of a head lose it together. Yours drops numbers of v, or of the result."};
 }
 
+// With v the position, one-hot, what comes out is the weights.
+Answer dropped_one_by_one(decltype(::dropped_attention)& attention) {
+  using namespace exercise;
+  static_assert(D == T);
+  const Tensor one_hot = eye(T, DType::float64), rest = zeros({D, C - D}, DType::float64);
+  const Tensor x = cat({expand(one_hot, {B, T, T}), random({B, T, C - T}, 5).detach()}, -1);
+  const Tensor v = cat({one_hot, rest}, -1);
+  const Tensor weight = cat({random({2 * C, C}, 6).detach(), v, v}, 0);
+  return judge_drops(
+      "dropped_attention",
+      [&] {
+        return attention({x, weight}, 0.4);
+      },
+      attention({x, weight}, 0), 0.4);
+}
+
 }  // namespace
 
 Answer judge_dropout(const Work& work) {
   auto* const weights = work.find<decltype(::attention_weights)>("attention_weights");
   const Inputs in = inputs();
-  const Answer mean = answer(check_dropout_mean([&] { return weights(in, 0.2); }, weights(in, 0)));
   const auto without = [&](const Inputs& x) { return weights(x, 0); };
-  if (!mean.right)
-    return mean;
-  if (all(weights(in, 0.2) == weights(in, 0)))
-    return nothing_dropped("attention_weights");
+  const Tensor right = weights_of_reference(in);
   return ask({[&] {
-                return judge_values("attention_weights with p = 0", without, weights_of_reference,
-                                    {in[0], in[1]});
+                return judge_values("attention_weights with p = 0, which drops nothing", without,
+                                    weights_of_reference, {in[0], in[1]});
+              },
+              [&] { return answer(check_dropout_mean([&] { return weights(in, 0.2); }, right)); },
+              [&] {
+                return judge_drops(
+                    "attention_weights", [&] { return weights(in, 0.4); }, right, 0.4);
               },
               [&] {
                 return judge_gradient("attention_weights", without, {in[0], in[1]});
               },
-              [&] { return mean; }});
+              [&] {
+                const auto with = [&](const Inputs& x) { return weights(x, 0.4); };
+                return judge_gradient("attention_weights", with, {in[0], in[1]});
+              }});
 }
 
 Answer judge_dropped(const Work& work) {
   auto* const attention = work.find<decltype(::dropped_attention)>("dropped_attention");
   const Inputs in = inputs();
   for (const double p : {0.0, 0.2}) {
-    const auto leak = check_causal(
-        [&](const Tensor& x) {
-          return attention({x, in[1]}, p);
-        },
-        in[0]);
+    const auto leak = sees_future([&](const Tensor& x) { return attention({x, in[1]}, p); }, in[0]);
     if (!leak)
       return {false, fmt::format("with dropout p = {}: {}{}", p, leak.message,
                                  p > 0 ? "\n\nWithout dropout it does not: a test in evaluation "
                                          "would have seen nothing."
                                        : "")};
   }
-  if (all(attention(in, 0.2) == attention(in, 0)))
-    return nothing_dropped("dropped_attention");
-  if (const Answer where = dropped_in_weights(*attention, in); !where.right)
-    return where;
   const auto without = [&](const Inputs& x) { return attention(x, 0); };
-  return ask(
-      {[&] {
-         return judge_values("dropped_attention with p = 0", without, without_bias, {in[0], in[1]});
-       },
-       [&] {
-         return judge_gradient("dropped_attention", without, {in[0], in[1]});
-       },
-       [&] {
-         return answer(check_dropout_mean([&] { return attention(in, 0.2); }, attention(in, 0)));
-       }});
+  return ask({[&] {
+                return judge_values("dropped_attention with p = 0, which drops nothing", without,
+                                    without_bias, {in[0], in[1]});
+              },
+              [&] { return dropped_in_weights(*attention, in); },
+              [&] { return dropped_one_by_one(*attention); },
+              [&] {
+                return judge_gradient("dropped_attention", without, {in[0], in[1]});
+              },
+              [&] {
+                const auto with = [&](const Inputs& x) { return attention(x, 0.4); };
+                return judge_gradient("dropped_attention", with, {in[0], in[1]});
+              }});
 }
 
 }  // namespace learn

@@ -52,7 +52,8 @@ Answer judge_numbers(const std::string& name, const std::vector<std::string>& na
       where += fmt::format("{}{} = {}", i == 0 ? "" : ", ", names[i], point[i]);
     }
     const GradcheckReport report =
-        gradcheck([&](const Inputs& at) { return op_of(at, value, slopes); }, in, {.names = names});
+        gradcheck([&](const Inputs& at) { return op_of(at, value, slopes); }, in,
+                  {.atol = 1e-6, .rtol = 1e-6, .names = names});
     if (report)
       continue;
     const GradcheckElement& worst = report.worst().worst;
@@ -74,7 +75,7 @@ Answer judge_numbers(const std::string& name, const std::vector<std::string>& na
 Answer judge_slope(const Work& work) {
   auto* const slope = work.find<decltype(::slope)>("slope");
   return judge_numbers(
-      "slope", {"x"}, {{0}, {1}, {-2}, {0.5}},
+      "slope", {"x"}, {{0}, {1}, {-2}, {0.5}, {7}, {-11}},
       [](const auto& x) { return x[0] * x[0] * x[0] - 2 * x[0]; },
       [&](const auto& x) { return std::vector<double>{slope(x[0])}; });
 }
@@ -82,7 +83,7 @@ Answer judge_slope(const Work& work) {
 Answer judge_graph(const Work& work) {
   auto* const gradients = work.find<decltype(::gradients)>("gradients");
   return judge_numbers(
-      "gradients", {"a", "b"}, {{2, 3}, {0, 1}, {-1, 0.5}},
+      "gradients", {"a", "b"}, {{2, 3}, {0, 1}, {-1, 0.5}, {4, -2}, {-7, -5}},
       [](const auto& x) { return x[0] * x[1] + std::sin(x[0]); },
       [&](const auto& x) {
         const auto both = gradients(x[0], x[1]);
@@ -99,6 +100,10 @@ class Graph {
   Number* plus(Number* a, Number* b) { return add("+", a->value + b->value, {{a, 1}, {b, 1}}); }
   Number* times(Number* a, Number* b) {
     return add("*", a->value * b->value, {{a, b->value}, {b, a->value}});
+  }
+  Number* mixed(Number* a, Number* b, Number* c, Number* d) {
+    return add("a * b + c - d", a->value * b->value + c->value - d->value,
+               {{a, b->value}, {b, a->value}, {c, 1}, {d, -1}});
   }
   std::vector<Number*> numbers() {
     std::vector<Number*> list;
@@ -134,9 +139,9 @@ std::vector<double> right_gradients(const std::vector<Number*>& numbers) {
 Answer judge_engine(const Work& work) {
   auto* const backward = work.find<decltype(::my_backward)>("my_backward");
   const auto judge = [&](const char* what, const auto& build) -> Answer {
-    Graph graph;
-    build(graph);
-    const auto numbers = graph.numbers();
+    Graph graph, same;
+    build(graph), build(same);
+    const auto numbers = graph.numbers(), before = same.numbers();
     const std::vector<double> right = right_gradients(numbers);
     backward(numbers);
     for (std::size_t i = numbers.size(); i-- > 0;)
@@ -158,7 +163,18 @@ Answer judge_engine(const Work& work) {
               users);
         return {false, said};
       }
-    return {true, "my_backward: right in five graphs"};
+    const auto changed = [](const Number* a, const Number* b) {
+      return a->value != b->value ||
+             !std::ranges::equal(
+                 a->inputs, b->inputs, {}, [](const auto& e) { return e.second; },
+                 [](const auto& e) { return e.second; });
+    };
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (changed(numbers[i], before[i]))
+        return {false, fmt::format("my_backward: in {}, number {} ({}) has another value, or other "
+                                   "inputs, than before; only `grad` is to be filled",
+                                   what, i, graph.op(i))};
+    return {true, "my_backward: right in six graphs"};
   };
   return ask({
       [&] {
@@ -182,6 +198,16 @@ Answer judge_engine(const Work& work) {
         });
       },
       [&] {
+        return judge("a * b + c - d as one number, d = x * y, beside a * c, which leads nowhere",
+                     [](Graph& g) {
+                       Number* const a = g.leaf(2);
+                       Number* const c = g.leaf(5);
+                       Number* const d = g.times(g.leaf(4), g.leaf(1.5));
+                       g.times(a, c);
+                       g.mixed(a, g.leaf(-3), c, d);
+                     });
+      },
+      [&] {
         return judge("a ladder of 12 steps x = x * x + x", [](Graph& g) {
           Number* x = g.leaf(0.25);
           for (int i = 0; i < 12; ++i)
@@ -194,7 +220,7 @@ Answer judge_engine(const Work& work) {
 Answer judge_broadcasting(const Work& work) {
   auto* const my_add = work.find<decltype(::my_add)>("my_add");
   const Inputs in = {exercise::random({2, 3, 4}, 1), exercise::random({4}, 2)};
-  const auto f = [&](const Inputs& x) { return tanh(my_add(x[0], x[1])); };
+  const auto f = [sum = lent(my_add)](const Inputs& x) { return tanh(sum(x)); };
   const auto right = [](const Inputs& x) { return tanh(x[0] + x[1]); };
   return ask({[&] { return judge_values("my_add", f, right, in); },
               [&] { return judge_gradient("my_add", f, in); }});
@@ -232,7 +258,7 @@ Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
 Answer judge_softmax(const Work& work) {
   auto* const my_softmax = work.find<decltype(::my_softmax)>("my_softmax");
   const Inputs in = {exercise::random({2, 3, 4}, 1)};
-  const auto f = [&](const Inputs& x) { return my_softmax(x[0]); };
+  const auto f = lent(my_softmax);
   const auto right = [](const Inputs& x) { return softmax(x[0], -1); };
   return ask({[&] { return judge_values("my_softmax", f, right, in); },
               [&] { return judge_rows(*my_softmax, in[0]); },

@@ -26,14 +26,18 @@ Adam adam(const Adam& a, const Tensor& g, int t) {
 
 Answer judge_adam(const Work& work) {
   auto* const mine = work.find<decltype(::my_adam)>("my_adam");
-  const Inputs in = {random({3}, 1), random({3}, 2), random({3}, 3, 1e-4) * random({3}, 3, 1e-4),
-                     random({3}, 4, 1e-4)};
+  // One gradient is large, two are 0: v of one gets smaller, that of the other has always been 0.
+  const Tensor gathered = tensor({1, 1, 1, 1, 0}, DType::float64);
+  const Inputs in = {random({5}, 1), random({5}, 2) * gathered,
+                     pow(random({5}, 3, 1e-4), 2) * gathered,
+                     random({5}, 4) * tensor({1e-4, -1e-4, 2.0, 0.0, 0.0}, DType::float64)};
   for (const int t : {1, 2, 100}) {
     // In the first step nothing has been gathered yet.
-    const Tensor none = zeros({3}, DType::float64);
+    const Tensor none = zeros({5}, DType::float64);
     const Inputs x = {in[0].detach(), t == 1 ? none : in[1].detach(),
                       t == 1 ? none : in[2].detach(), in[3].detach()};
-    const Adam yours = mine({x[0], x[1], x[2]}, x[3], t), right = adam({x[0], x[1], x[2]}, x[3], t);
+    const Adam right = adam({x[0], x[1], x[2]}, x[3], t);
+    const Adam yours = mine({x[0].clone(), x[1].clone(), x[2].clone()}, x[3], t);
     struct Part {
       const char* name;
       const Tensor &yours, &right;
@@ -41,14 +45,14 @@ Answer judge_adam(const Work& work) {
     for (const Part& part :
          {Part{"m", yours.m, right.m}, Part{"v", yours.v, right.v}, Part{"p", yours.p, right.p}}) {
       if (!part.yours.defined() || part.yours.shape() != part.right.shape())
-        return {false, fmt::format("my_adam: {} has not the shape (3,) that it had", part.name)};
+        return {false, fmt::format("my_adam: {} has not the shape (5,) that it had", part.name)};
       const double* const a = part.yours.data<double>();
       const double* const b = part.right.data<double>();
-      for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t i = 0; i < 5; ++i)
         if (!(std::abs(a[i] - b[i]) <= 1e-9 * std::abs(b[i]) + 1e-15)) {
           std::string said = fmt::format("my_adam: in step t = {}, {}[{}] is {}, and yours is {}",
                                          t, part.name, i, number(b[i]), number(a[i]));
-          if (std::abs(a[i]) > 0 && part.name[0] != 'p')
+          if (std::abs(a[i]) > 0 && b[i] != 0 && part.name[0] != 'p')
             said += fmt::format(": {} times that", number(a[i] / b[i]));
           if (part.name[0] == 'p')
             said +=
@@ -63,12 +67,21 @@ Answer judge_adam(const Work& work) {
 
 namespace {
 
+struct CountedSGD final : optim::SGD {
+  int steps = 0;
+  using SGD::SGD;
+  void step() override {
+    ++steps;
+    SGD::step();
+  }
+};
+
 // A line, its data, and what an optimizer makes of it.
 struct Fit {
   nn::Linear model{1, 1};
   Tensor x = linspace(-1, 1, 8).unsqueeze(1), y = 3 * linspace(-1, 1, 8).unsqueeze(1) + 1;
-  optim::SGD optimizer{{model.weight, model.bias}, {.lr = 0.1}};
-  Fit() {
+  CountedSGD optimizer;
+  explicit Fit(const optim::SGDOptions& options) : optimizer({model.weight, model.bias}, options) {
     model.weight.fill_(0.5);
     model.bias.fill_(0);
   }
@@ -81,8 +94,9 @@ bool near(std::pair<double, double> a, std::pair<double, double> b) {
 }
 
 // What comes out if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
-std::pair<double, double> trained(const std::string& order, int steps, double sign = 1) {
-  Fit fit;
+std::pair<double, double> trained(const optim::SGDOptions& options, const std::string& order,
+                                  int steps, double sign = 1) {
+  Fit fit(options);
   for (int i = 0; i < steps; ++i)
     for (const char line : order) {
       if (line == 'z')
@@ -95,19 +109,14 @@ std::pair<double, double> trained(const std::string& order, int steps, double si
   return fit.values();
 }
 
-}  // namespace
-
-namespace {
-
-Answer judge_training(decltype(::my_training)& mine, int steps) {
-  Fit fit;
+Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGDOptions& options) {
+  Fit fit(options);
   mine(fit.model, fit.optimizer, fit.x, fit.y, steps);
-  const auto yours = fit.values(), right = trained("zbs", steps);
-  if (near(yours, right)) {
-    fit.optimizer.zero_grad();
+  const auto yours = fit.values(), right = trained(options, "zbs", steps);
+  const int made = fit.optimizer.steps;
+  if (near(yours, right) && made == steps)
     return {true, fmt::format("my_training: after {} steps weight and bias are {} and {}", steps,
                               number(yours.first), number(yours.second))};
-  }
   struct Guess {
     std::string order;
     int steps;
@@ -115,6 +124,9 @@ Answer judge_training(decltype(::my_training)& mine, int steps) {
     const char* words;
   };
   std::string why;
+  if (made != steps)
+    why = fmt::format("; optimizer.step() was called {} time{}: `steps` says how often", made,
+                      made == 1 ? "" : "s");
   for (const Guess& guess :
        {Guess{"zbs", 0, 1,
               "nothing has changed: no step was made, or there was no gradient when "
@@ -126,12 +138,8 @@ Answer judge_training(decltype(::my_training)& mine, int steps) {
               "these are the numbers that come out if step() comes before "
               "backward(): each step goes by the gradient of the one before"},
         Guess{"zbs", steps, -1, "it goes uphill: the loss has the wrong sign"}})
-    if (why.empty() && near(yours, trained(guess.order, guess.steps, guess.sign)))
+    if (why.empty() && near(yours, trained(options, guess.order, guess.steps, guess.sign)))
       why = std::string("; ") + guess.words;
-  for (int n = 1; n <= 20 && why.empty(); ++n)
-    if (near(yours, trained("zbs", n)))
-      why = fmt::format("; these are the numbers after {} step{}: `steps` says how many", n,
-                        n == 1 ? "" : "s");
   return {false, fmt::format("my_training: after {} steps the weight should be {} and the bias {}; "
                              "yours are {} and {}{}",
                              steps, number(right.first), number(right.second), number(yours.first),
@@ -142,51 +150,61 @@ Answer judge_training(decltype(::my_training)& mine, int steps) {
 
 Answer judge_training(const Work& work) {
   auto* const mine = work.find<decltype(::my_training)>("my_training");
-  return ask({[&] { return judge_training(*mine, 2); }, [&] { return judge_training(*mine, 5); }});
+  return ask({[&] { return judge_training(*mine, 2, {.lr = 0.1}); },
+              [&] { return judge_training(*mine, 5, {.lr = 0.05, .momentum = 0.9}); },
+              [&] { return judge_training(*mine, 40, {.lr = 0.1}); }});
 }
 
 Answer judge_gradcheck(const Work& work) {
   auto* const mine = work.find<decltype(::my_gradcheck)>("my_gradcheck");
   using Numbers = std::vector<double>;
-  const auto f = [](const Numbers& x) { return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2]; };
-  const Numbers x = {1.5, 0.5, 2};
-  const Numbers right = {2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3};
+  // It bends so much along x[3] that a difference to one side is off; x[4] is 0.
+  const auto f = [](const Numbers& x) {
+    return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2] + 1000 * (x[3] + 1) * (x[3] + 1) +
+           std::exp(x[4]);
+  };
+  const Numbers x = {1.5, 0.5, 2, -0.99, 0};
+  const Numbers right = {2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3, 2000 * (x[3] + 1), 1};
   if (const double error = mine(f, x, right); !(std::abs(error) < 1e-6))
     return {false, fmt::format("my_gradcheck: of a gradient that is right it says that it is wrong "
                                "by {}\n\nThe difference quotient itself must be closer: take "
-                               "(f(x + eps) - f(x - eps)) / (2 eps), and put x back before the "
-                               "next element.",
+                               "(f(x + eps) - f(x - eps)) / (2 eps) with eps about 1e-6, and put x "
+                               "back before the next element.",
                                number(error))};
-  struct Wrong {
-    std::size_t at;
-    double by;
-    const char* what;
-  };
-  for (const Wrong& wrong : {Wrong{0, 0.5, "0.5 too large"}, Wrong{0, -0.5, "0.5 too small"},
-                             Wrong{1, 0.25, "0.25 too large"}, Wrong{1, -0.25, "0.25 too small"},
-                             Wrong{2, 2, "2 too large"}, Wrong{2, 3, "0, not -3"}}) {
+  const auto finds = [&](const Numbers& by, double largest, const std::string& what) -> Answer {
     Numbers gradient = right;
-    gradient[wrong.at] += wrong.by;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      gradient[i] += by[i];
     const double said = mine(f, x, gradient);
-    if (!(std::abs(said - std::abs(wrong.by)) < 1e-6))
-      return {false,
-              fmt::format("my_gradcheck: element {} of a gradient is {}, and it says that the "
-                          "largest error is {}\n\nAll elements are looked at, and an error counts "
-                          "whichever sign it has.",
-                          wrong.at, wrong.what, number(said))};
-  }
-  Numbers zeros(3);
-  if (const double said = mine(f, x, zeros); !(std::abs(said - 3.127582562) < 1e-6))
-    return {false, fmt::format("my_gradcheck: of a gradient of zeros it says that its largest "
-                               "error is {}; it is 3.12758",
-                               number(said))};
-  return {true, "my_gradcheck: it takes the right gradient, and finds each of 7 wrong ones"};
+    if (std::abs(said - largest) < 1e-6)
+      return {true, ""};
+    return {false, fmt::format("my_gradcheck: {}, and it says that the largest error is {}\n\nAll "
+                               "elements are looked at, and an error counts whichever sign it has.",
+                               what, number(said))};
+  };
+  const Numbers errors = {0.5, 0.25, 3, 0.0123, 2};  // (1 - 2 has the other sign, no other size)
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (const double sign : {1.0, -1.0}) {
+      Numbers by(x.size());
+      by[i] = sign * errors[i];
+      if (Answer found = finds(by, errors[i],
+                               fmt::format("element {} of a gradient is {} too {}", i, errors[i],
+                                           sign > 0 ? "large" : "small"));
+          !found.right)
+        return found;
+    }
+  if (Answer found =
+          finds({-0.5, 0.25, 0, 4, -1}, 4, "all but one element are wrong, the worst by 4");
+      !found.right)
+    return found;
+  return {true, "my_gradcheck: it takes the right gradient, and finds each of 11 wrong ones"};
 }
 
 Answer judge_second(const Work& work) {
   auto* const my_cube = work.find<decltype(::my_cube)>("my_cube");
-  const Inputs in = {random({2, 3}, 1)};
-  const auto f = [&](const Inputs& x) { return my_cube(x[0]); };
+  const Inputs in = {
+      tensor({{0.0, 0.5, -1.25}, {2.0, -0.75, 1.5}}, DType::float64).requires_grad_()};
+  const auto f = lent(my_cube);
   const auto right = [](const Inputs& x) { return x[0] * x[0] * x[0]; };
   const Answer first = ask({[&] { return judge_values("my_cube", f, right, in); },
                             [&] { return judge_gradient("my_cube", f, in); }});

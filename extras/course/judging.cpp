@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/random.hpp>
 
 #include "course/judge.hpp"
 
@@ -60,8 +63,8 @@ const char* meaning(GradcheckReason reason) {
              "nothing: a term is missing, nothing is added for this input, or it is a constant "
              "where it is used.";
     case spurious:
-      return "The function's value does not change with this input, but the backward says that it "
-             "does.";
+      return "The backward says that outputs change with elements of this input with which they do "
+             "not change.";
     case wrong_sign:
       return "The gradient points the wrong way.";
     case wrong_factor:
@@ -98,11 +101,39 @@ Answer ask(const std::vector<std::function<Answer()>>& judges) {
   return answer;
 }
 
-Answer judge_gradient(const std::string& name, const TensorFunction& f, const Inputs& inputs,
-                      bool second_order) {
-  const GradientExplanation found = explain_gradient(f, inputs, {.second_order = second_order});
-  if (found)
+namespace {
+
+// The gradient of a fixed combination of f's elements, with `meanwhile` between forward and
+// backward.
+std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
+                                void (*meanwhile)(Tensor&)) {
+  Inputs leaves;
+  for (const Tensor& x : inputs)
+    leaves.push_back(x.detach().clone().requires_grad_());
+  manual_seed(0);
+  const Tensor y = f(leaves).at(0);
+  for (Tensor& leaf : leaves)
+    meanwhile(leaf);
+  std::vector<double> all;
+  for (const Tensor& g : grad({sum(y * y)}, leaves, {.allow_unused = true}))
+    if (g.defined())
+      std::ranges::copy(xgrad::detail::elements(g), std::back_inserter(all));
+  return all;
+}
+
+}  // namespace
+
+Answer judge_gradient(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
+  const GradientExplanation found = explain_gradient(f, inputs);
+  if (found) {
+    if (gradient_of(f, inputs, [](Tensor&) {}) !=
+        gradient_of(f, inputs, [](Tensor& leaf) { leaf.fill_(0.5); }))
+      return {false, name +
+                         ": the gradient is another if an input was updated since, as an optimizer "
+                         "does\n\nA backward captures Saved(x), which keeps the numbers that the "
+                         "forward had; a Tensor names whatever x is by then."};
     return {true, found.message};
+  }
   std::string said = found.message;
   GradcheckReason reason = found.whole.reason;
   if (found.first_wrong && found.ops[*found.first_wrong].alone) {
@@ -118,6 +149,10 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
         return op.verdict == OpCheck::Verdict::constant;
       }))
     said = fmt::format("{}: no gradient reaches its inputs; {}", name, said);
+  if (said.find(" is undefined") != std::string::npos)  // see lent()
+    return {false, said +
+                       "\n\nWhat was captured by reference is gone when the backward runs: "
+                       "capture Saved(x), which keeps the numbers."};
   return {false, fmt::format("{}\n\n{}", said, meaning(reason))};
 }
 

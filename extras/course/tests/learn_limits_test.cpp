@@ -149,7 +149,7 @@ TEST_CASE("learn check: a file that leaves", "[learn]") {
 
 TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
   const std::string claim =
-      "  std::puts(\"stage 1, a number and its slope: right\\n\\nslope: right at 4 points\");\n";
+      "  std::puts(\"stage 1, a number and its slope: right\\n\\nslope: right at 6 points\");\n";
   check_says(slope("#include <cstdio>", claim + "  return 0;"),
              "  | stage 1, a number and its slope: right\n");
   check_says(
@@ -171,7 +171,7 @@ TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
   check_answer(
       check_text(folder, "1",
                  slope("#include <cstdio>", "  std::fclose(stdout);\n  return 3 * x * x - 2;")),
-      true, "right at 4 points");
+      true, "right at 6 points");
 }
 
 TEST_CASE("learn check: a file that takes all there is", "[learn]") {
@@ -186,7 +186,7 @@ TEST_CASE("learn check: a file that takes all there is", "[learn]") {
                           slope("#include <unistd.h>",
                                 "  for (int i = 0; i < 1000; ++i) if (::fork() == 0) ::pause();\n"
                                 "  return 3 * x * x - 2;")),
-               true, "right at 4 points");
+               true, "right at 6 points");
 }
 
 TEST_CASE("learn check: a backward that does nothing, or is cut off", "[learn]") {

@@ -13,20 +13,32 @@ struct Mistake {
   std::string from, to, says;
 };
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// Another way to write a part of the solution, which is as right.
+struct Variant {
+  std::string from, to;
+};
+
 void check_stage(const std::string& stage, const std::string& name,
-                 const std::vector<Mistake>& mistakes) {
+                 const std::vector<Mistake>& mistakes, const std::vector<Variant>& variants = {}) {
   const TemporaryFolder folder;
   check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is there yet");
   const std::string solved = solution_text(folder, name);
   check_answer(check_text(folder, stage, solved), true, "read next: ");
-  for (const Mistake& mistake : mistakes) {
-    std::string text = solved;
-    const std::size_t at = text.find(mistake.from);
-    INFO(stage << ": " << mistake.from << " -> " << mistake.to);
-    REQUIRE(at != std::string::npos);
-    text.replace(at, mistake.from.size(), mistake.to);
-    check_answer(check_text(folder, stage, text), false, mistake.says);
-  }
+  const auto changed = [&](const std::string& from, const std::string& to, bool right,
+                           const std::string& says) {
+    INFO(stage << ": " << from << " -> " << to);
+    check_answer(check_text(folder, stage, replaced(solved, from, to)), right, says);
+  };
+  for (const Mistake& mistake : mistakes)
+    changed(mistake.from, mistake.to, false, mistake.says);
+  for (const Variant& variant : variants)
+    changed(variant.from, variant.to, true, "read next: ");
 }
 
 // A layer that is given with a mistake: its solution says what is said of it.
@@ -52,16 +64,21 @@ void check_layer(const std::string& stage, const std::string& name) {
 }  // namespace
 
 TEST_CASE("learn check 1: a slope", "[learn]") {
-  check_stage("1", "01_slope",
-              {{"3 * x * x - 2", "3 * x * x", "at x = 0 the slope along x is -2"},
-               {"3 * x * x - 2", "2 - 3 * x * x", "Only the sign is wrong"},
-               {"3 * x * x - 2", "0", "A slope of 0 says that f does not change here"}});
+  check_stage(
+      "1", "01_slope",
+      {{"3 * x * x - 2", "3 * x * x", "at x = 0 the slope along x is -2"},
+       {"3 * x * x - 2", "2 - 3 * x * x", "Only the sign is wrong"},
+       {"3 * x * x - 2", "0", "A slope of 0 says that f does not change here"},
+       {"3 * x * x - 2", "3 * std::min(x, 2.0) * std::min(x, 2.0) - 2", "at x = 7"},
+       {"3 * x * x - 2", "(x * x * x - 2 * x - (std::pow(x - 1e-4, 3) - 2 * (x - 1e-4))) / 1e-4",
+        "the slope along x is"}});
 }
 TEST_CASE("learn check 2: a graph", "[learn]") {
   check_stage("2", "02_graph",
               {{"b + std::cos(a)", "b", "at a = 2, b = 3 the slope along a is 2.58385"},
                {"by_b = a", "by_b = b", "the slope along b is 2, because f changes by that"},
-               {"b + std::cos(a)", "b * std::cos(a)", "the slope along a is 2.58385"}});
+               {"b + std::cos(a)", "b * std::cos(a)", "the slope along a is 2.58385"},
+               {"b + std::cos(a)", "std::abs(b) + std::cos(a)", "at a = 4, b = -2"}});
 }
 TEST_CASE("learn check 3: an engine", "[learn]") {
   check_stage(
@@ -70,7 +87,16 @@ TEST_CASE("learn check 3: an engine", "[learn]") {
        {"numbers.rbegin(); at != numbers.rend()", "numbers.begin(); at != numbers.end()",
         "in a chain, ((2 * 3) * 4) * 5, the gradient of number 3 (a leaf, value 4) is 30, and "
         "yours is 0"},
-       {"numbers.back()->grad = 1", "numbers.back()->grad = 0", "That is the output itself"}});
+       {"numbers.back()->grad = 1", "numbers.back()->grad = 0", "That is the output itself"},
+       {"* slope", "* std::abs(slope)", "in a * b + c - d as one number"},
+       {"->grad * slope", "->grad * slope * (&input - &(*at)->inputs[0].first < 4)",
+        "in a * b + c - d as one number"},
+       {"for (const auto& [input", "if ((*at)->grad > 0) for (const auto& [input",
+        "in a * b + c - d as one number"},
+       {"+= (*at)->grad * slope;", "+= (*at)->grad * slope, (*at)->value = 0;",
+        "only `grad` is to be filled"}},
+      {{"numbers.back()->grad = 1;",
+        "for (Number* n : numbers) n->grad = 0;\n  numbers.back()->grad = 1;"}});
 }
 TEST_CASE("learn check 4: broadcasting", "[learn]") {
   check_stage("4", "04_broadcasting",
@@ -107,7 +133,20 @@ TEST_CASE("learn check 7: masks", "[learn]") {
       {{"-INFINITY", "0", "position 0 sees position 1"},
        {"masked_fill(scores, future, -INFINITY)", "scores", "position 0 sees position 1"},
        {"matmul(softmax(hidden, -1), v)", "matmul(masked_fill(softmax(scores, -1), future, 0), v)",
-        "position 0 sees position 1"}});
+        "position 0 sees position 1"},
+       {"-INFINITY", "-30", "sees position"},
+       {"scores, future", "scores.detach(), future", "a term is missing"}},
+      {{"masked_fill(scores, future, -INFINITY)",
+        "scores + triu(full({q.size(1), q.size(1)}, -INFINITY, q.dtype()), 1)"},
+       {"masked_fill(scores, future, -INFINITY)",
+        "scores + log(tril(ones({q.size(1), q.size(1)}, q.dtype())))"},
+       {"masked_fill(scores, future, -INFINITY)",
+        "scores - masked_fill(zeros_like(scores), future, INFINITY)"},
+       {"masked_fill(scores, future, -INFINITY)",
+        "masked_fill(scores * root, future, -INFINITY) / root"},
+       {"matmul(softmax(hidden, -1), v)", "matmul(exp(hidden - logsumexp(hidden, {-1}, true)), v)"},
+       {"matmul(softmax(hidden, -1), v)",
+        "matmul(tril(softmax(scores, -1)) / sum(tril(softmax(scores, -1)), {-1}, true), v)"}});
 }
 TEST_CASE("learn check 8: heads", "[learn]") {
   check_stage("8", "08_heads",
@@ -117,7 +156,9 @@ TEST_CASE("learn check 8: heads", "[learn]") {
                 "the same numbers in another order"},
                {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
                {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
-               {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "}});
+               {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "}},
+              {{"masked_fill(scores, nn::future(t, t), -INFINITY)",
+                "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});
 }
 TEST_CASE("learn check 9: Adam", "[learn]") {
   check_stage(
@@ -125,29 +166,60 @@ TEST_CASE("learn check 9: Adam", "[learn]") {
       {{"m_hat = m / (1 - std::pow(beta1, t))", "m_hat = m",
         "m and v are right, so it is the step itself"},
        {"g * g * (1 - beta2)", "g * (1 - beta2)", "in step t = 1, v[0] is"},
-       {"sqrt(v_hat) + eps", "sqrt(v_hat + eps)", "m and v are right, so it is the step itself"}});
+       {"sqrt(v_hat) + eps", "sqrt(v_hat + eps)", "m and v are right, so it is the step itself"},
+       {"a.v * beta2 + g * g * (1 - beta2)", "maximum(a.v, a.v * beta2 + g * g * (1 - beta2))",
+        "v[3] is"},
+       {"a.m * beta1 + g *", "a.m * beta1 + clamp(g, -1, 1) *", "m[2] is"}},
+      {{"return {p, m, v};",
+        "Adam same = a;\n  same.p.copy_(p), same.m.copy_(m), same.v.copy_(v);\n  return same;"}});
 }
 TEST_CASE("learn check 10: training", "[learn]") {
   check_stage(
       "10", "10_training",
       {{"optimizer.zero_grad();", "", "come out without zero_grad()"},
-       {"step < steps", "step <= steps", "these are the numbers after 3 steps"},
-       {"step < steps", "step < 5", "after 2 steps the weight should be"},
-       {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"}});
+       {"step < steps", "step <= steps", "optimizer.step() was called 3 times"},
+       {"step < steps", "step < 5", "optimizer.step() was called 5 times"},
+       {"step = 0", "step = 1", "optimizer.step() was called 1 time:"},
+       {"optimizer.step();", "", "optimizer.step() was called 0 times"},
+       {"optimizer.step();",
+        "const NoGrad off;\n    for (Tensor p : nn::parameters(model))\n"
+        "      p.copy_(p - 0.1 * p.grad());",
+        "optimizer.step() was called 0 times"},
+       {"optimizer.step();",
+        "optimizer.step();\n    if (mse_loss(model(x), y).item() < 0.1)\n      break;",
+        "optimizer.step() was called"},
+       {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"}},
+      {{"optimizer.zero_grad();", "nn::zero_grad(model);"},
+       {"optimizer.zero_grad();", "for (Tensor p : nn::parameters(model)) p.zero_grad();"}});
 }
 TEST_CASE("learn check 11: a gradient checker", "[learn]") {
-  check_stage("11", "11_wrong_gradients",
-              {{"std::abs(gradient[i] - numeric)", "gradient[i] - numeric",
-                "element 0 of a gradient is 0.5 too small"},
-               {"i < x.size()", "i < 1", "element 1 of a gradient is 0.25 too large"},
-               {"/ (2 * eps)", "/ eps", "of a gradient that is right it says that it is wrong"}});
+  check_stage(
+      "11", "11_wrong_gradients",
+      {{"std::abs(gradient[i] - numeric)", "gradient[i] - numeric",
+        "element 0 of a gradient is 0.5 too small"},
+       {"i < x.size()", "i < 1", "element 1 of a gradient is 0.25 too large"},
+       {"/ (2 * eps)", "/ eps", "of a gradient that is right it says that it is wrong"},
+       {"(f(up) - f(down)) / (2 * eps)", "(f(up) - f(x)) / eps",
+        "of a gradient that is right it says that it is wrong"},
+       {"i < x.size()", "i < 3", "element 3 of a gradient is 0.0123 too large"},
+       {"std::abs(gradient[i] - numeric)", "std::abs(std::abs(gradient[i]) - std::abs(numeric))",
+        "element 4 of a gradient is 2 too small"},
+       {"largest = std::max(", "if (x[i] > 0) largest = std::max(", "element 3"},
+       {"largest = std::max(", "if (x[i] != 0) largest = std::max(", "element 4"}},
+      {{"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
 }
 TEST_CASE("learn check 12: second derivatives", "[learn]") {
   check_stage(
       "12", "12_second_derivatives",
       {{"Saved(x)", "Saved(x.detach())", "the gradient is right, and its own gradient is not"},
        {"* x.tensor() * x.tensor()", "* x.tensor()", "my_cube: its backward is wrong"},
-       {"sink.gradient() * 3", "sink.gradient() * 0", "a term is missing"}});
+       {"sink.gradient() * 3", "sink.gradient() * 0", "a term is missing"},
+       {"[x = Saved(x)](Sink& sink) {", "[&y = x](Sink& sink) { const Saved x(y);",
+        "captured by reference is gone"},
+       {"[x = Saved(x)](Sink& sink) {", "[y = std::vector{x}](Sink& sink) { const Saved x(y[0]);",
+        "a Tensor names whatever x is"},
+       {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor() * x.tensor() / x.tensor()", "nan"}},
+      {{"Saved(x)", "Saved(x.clone())"}});
 }
 TEST_CASE("learn check 11.1 to 11.4: a backward is wrong", "[learn]") {
   check_layer("11.1", "mistakes/01_softmax");
@@ -170,13 +242,11 @@ TEST_CASE("learn check 11.9 to 11.12: the forward is wrong", "[learn]") {
 TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended", "[learn]") {
   const auto check_mistake = [](const std::string& stage, const std::string& name,
                                 const std::string& from, const std::string& to,
-                                const std::string& says) {
+                                const std::string& says, bool right = false) {
     const TemporaryFolder folder;
-    std::string text = solution_text(folder, "mistakes/" + name);
-    const std::size_t at = text.find(from);
-    REQUIRE(at != std::string::npos);
-    text.replace(at, from.size(), to);
-    check_answer(check_text(folder, stage, text), false, says);
+    const std::string solved = solution_text(folder, "mistakes/" + name);
+    INFO(stage << ": " << from << " -> " << to);
+    check_answer(check_text(folder, stage, replaced(solved, from, to)), right, says);
   };
   check_mistake("11.11", "11_dropout", "softmax(hide_future(scores), -1)", "softmax(scores, -1)",
                 "attention_weights with p = 0");
@@ -188,4 +258,33 @@ TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended
       "the channels of a head are dropped one by one");
   check_mistake("11.12", "12_dropout_mask", "split_heads(parts[2])",
                 "split_heads(parts[2].detach())", "as a constant");
+  const std::string coins = "x * keep / (1 - p)";
+  const auto dropout = [&](const std::string& to, const std::string& says) {
+    check_mistake("11.11", "11_dropout", coins, to, says);
+  };
+  dropout("(dropout(x, p / 2) + 0 * keep)", "it is 0, or, if it is kept, divided by 1 - p");
+  dropout("(dropout(x, 2 * p) + 0 * keep)", "it is 0, or, if it is kept, divided by 1 - p");
+  dropout("(dropout(x, 1 - p) + 0 * keep)", "p = 0");
+  dropout("x * keep / p", "p = 0");
+  dropout("x * keep / 0.8", "p = 0");
+  dropout("x * expand(narrow(keep, 0, 0, 1), {B, H, T, T}) / (1 - p)", "dropped together");
+  dropout("x * bernoulli(full({}, 1 - p, x.dtype())) / (1 - p) + 0 * keep", "dropped together");
+  dropout("x * keep / sum(x * keep, {-1}, true)", "the mean of 1000 samples is");
+  dropout("x * (1 + 0.1 * (keep - (1 - p)))", "it is 0, or, if it is kept, divided by 1 - p");
+  const std::string dropped = "dropout(softmax(hide_future(scores), -1), p)";
+  const auto layer = [&](const std::string& to, const std::string& says) {
+    check_mistake("11.12", "12_dropout_mask", dropped, to, says);
+  };
+  layer("dropout(softmax(hide_future(scores), -1), p / 2)", "it is 0, or, if it is kept");
+  layer("dropout(softmax(hide_future(scores), -1), 1 - p)", "it is 0, or, if it is kept");
+  layer(
+      "softmax(hide_future(scores), -1) * bernoulli(full({B, H, T, 1}, 1 - p, q.dtype())) / (1 - "
+      "p)",
+      "dropped together");
+  check_mistake("11.12", "12_dropout_mask", dropped,
+                "softmax(scores + triu(full({T, T}, -INFINITY, q.dtype()), 1), -1) * "
+                "bernoulli(full({B, H, T, T}, 1 - p, q.dtype())) / (1 - p)",
+                "read next: ", true);
+  check_mistake("11.4", "04_mask", "my_mask(scores)",
+                "scores + log(tril(ones({T, T}, scores.dtype())))", "read next: ", true);
 }

@@ -2,6 +2,7 @@
 // which gradcheck does not see.
 
 #include <functional>
+#include <limits>
 #include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -175,4 +176,7 @@ TEST_CASE("check_dropout_mean", "[dropout]") {
   CHECK_FALSE(check_dropout_mean([&] { return tensor({2, 2, 0, 0}, DType::float64); }, both));
   CHECK_THROWS_AS(check_dropout_mean([&] { return x[0]; }, x), ShapeError);
   CHECK_THROWS_AS(check_dropout_mean([&] { return x * 0.0; }, x * 0.0), ValueError);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(check_dropout_mean([&] { return x * nan; }, x));
+  CHECK_THROWS_AS(check_dropout_mean([&] { return x; }, x * nan), ValueError);
 }
