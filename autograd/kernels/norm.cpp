@@ -1,12 +1,17 @@
 #include <xgrad/autograd/kernels/norm.hpp>
 
+#include <limits>
 #include <vector>
 #include <xgrad/autograd/buffer.hpp>
+#include <xgrad/autograd/kernels/moments.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/row.hpp>
 
 namespace xgrad::kernels {
 namespace {
+
+template <class T>
+using Limits = std::numeric_limits<T>;
 
 // Rows in a piece of work; the gradients of weight and bias are summed over them before the sums of
 // all pieces are added, in order.
@@ -14,30 +19,68 @@ std::size_t rows_in_piece(std::size_t n) {
   return std::clamp<std::size_t>(8192 / std::max<std::size_t>(n, 1), 8, 128);
 }
 
-// Mean and r of a group of rows; for rms norm the mean counts as 0.
+// Of a group of rows, h = (x - mean) r + shift: what the mean lacks makes the shift.  For rms norm
+// the mean counts as 0.
 template <class T>
 struct Moments {
-  std::array<T, row_group> mean{}, r{};
+  Group<T> mean{}, r{}, shift{};
 };
+
+// Where squares left the range of T.
+template <Norm kind, class T>
+[[gnu::noinline]] void scaled_moments(std::size_t n, const T* x, T eps, std::size_t k,
+                                      Moments<T>& result) {
+  const ScaledMoments row(n, x, kind == Norm::layer);
+  const double mean = row.mean * row.scale;
+  const double root = row.scale * std::sqrt(row.squares / static_cast<double>(n));
+  const double r = 1 / std::hypot(root, std::sqrt(static_cast<double>(eps)));
+  const Mean<T> m(static_cast<T>(mean),
+                  mean - static_cast<double>(static_cast<T>(mean)) + row.rest * row.scale);
+  result.mean[k] = m.nearest;
+  result.r[k] = static_cast<T>(r);
+  result.shift[k] = static_cast<T>(-m.rest * r);
+}
+
 template <Norm kind, class T>
 Moments<T> moments(std::size_t count, std::size_t n, const T* x, T eps) {
   using Lanes = simd::Batch<T>;
   Moments<T> result;
+  if (n == 0)
+    return result;
+  Group<double> rest{}, square{};
   const double one_of_n = 1 / static_cast<double>(n);
-  if constexpr (kind == Norm::layer)
+  if constexpr (kind == Norm::layer) {
+    Group<double> shift{};
     for (std::size_t k = 0; k < count; ++k) {
       const RowIn<T> row(x + k * n, n);
-      result.mean[k] =
-          static_cast<T>(row_sum<T>(n, [&](std::size_t i) { return row[i]; }) * one_of_n);
+      const Lanes first(x[k * n]);
+      shift[k] = row_sum<T>(n, [&](std::size_t i) { return row[i] - first; }) * one_of_n;
     }
+    for (std::size_t k = 0; k < count; ++k) {
+      const Mean<T> mean(x[k * n], shift[k]);
+      result.mean[k] = mean.nearest;
+      rest[k] = mean.rest;
+    }
+  }
   for (std::size_t k = 0; k < count; ++k) {
     const RowIn<T> row(x + k * n, n);
     const Lanes mean(result.mean[k]);
-    const double squares =
-        row_sum<T>(n, [&](std::size_t i) { return (row[i] - mean) * (row[i] - mean); });
-    result.r[k] = static_cast<T>(squares * one_of_n + static_cast<double>(eps));
+    square[k] = row_sum<T>(n, [&](std::size_t i) { return (row[i] - mean) * (row[i] - mean); });
+  }
+  const auto in_range = [](double v) { return v >= Limits<T>::min() && v <= Limits<T>::max(); };
+  bool all_in_range = true;
+  for (std::size_t k = 0; k < count; ++k) {
+    square[k] = square[k] * one_of_n - rest[k] * rest[k] + static_cast<double>(eps);
+    all_in_range = all_in_range && in_range(square[k]);
+    result.r[k] = static_cast<T>(square[k]);
   }
   map_group(result.r, [](const Lanes& v) { return Lanes(1) / xsimd::sqrt(v); });
+  for (std::size_t k = 0; k < count; ++k)
+    result.shift[k] = static_cast<T>(-rest[k] * static_cast<double>(result.r[k]));
+  if (!all_in_range)
+    for (std::size_t k = 0; k < count; ++k)
+      if (!in_range(square[k]))  // a row's bits do not depend on its neighbours
+        scaled_moments<kind>(n, x + k * n, eps, k, result);
   return result;
 }
 
@@ -81,37 +124,49 @@ void normalize_rows(NormSizes s, const NormInputs<T>& in, T* out) {
       for (std::size_t k = 0; k < count; ++k) {
         const RowIn<T> x(in.x + (first + k) * n, n);
         RowOut<T> y(out + (first + k) * n, n);
-        const Lanes mean(moment.mean[k]), r(moment.r[k]);
-        for_row<T>(n, [&](std::size_t i) { y.set(i, xsimd::fma((x[i] - mean) * r, w[i], b[i])); });
+        const Lanes mean(moment.mean[k]), r(moment.r[k]), shift(moment.shift[k]);
+        for_row<T>(n, [&](std::size_t i) {
+          y.set(i, xsimd::fma(xsimd::fma(x[i] - mean, r, shift), w[i], b[i]));
+        });
       }
     });
   });
 }
 
-// dx of a group of rows, h = (x - mean) r:  dx = r (g w - h mean(g w h) - mean(g w)), for rms norm
-// without the last term.
+// dx of a group of rows:  dx = r (g w - mean(g w) - h mean(g w h)), for rms norm without the second
+// term.  The mean of h is 0, so what is constant in g w adds nothing to the third and is left out
+// of both sums.
 template <Norm kind, class T>
 void input_gradient(std::size_t count, std::size_t n, const Moments<T>& moment, const T* x,
                     const OptionalRow<T>& w, const T* g, T* dx) {
   using Lanes = simd::Batch<T>;
-  std::array<T, row_group> mean_g, mean_gh;
+  Group<T> mean_g{}, rest_g{}, mean_gh;
   const double one_of_n = 1 / static_cast<double>(n);
   for (std::size_t k = 0; k < count; ++k) {
     const RowIn<T> row(x + k * n, n), gradient(g + k * n, n);
-    const Lanes mean(moment.mean[k]), r(moment.r[k]);
-    const auto gw = [&](std::size_t i) { return gradient[i] * w[i]; };
-    const auto [sum_g, sum_gh] =
-        row_sums<T>(n, gw, [&](std::size_t i) { return gw(i) * ((row[i] - mean) * r); });
-    mean_g[k] = kind == Norm::layer ? static_cast<T>(sum_g * one_of_n) : T(0);
+    const Lanes mean(moment.mean[k]), r(moment.r[k]), shift(moment.shift[k]);
+    const T first = kind == Norm::rms || n == 0 ? T(0) : (gradient[0] * w[0]).get(0);
+    const auto gw = [&](std::size_t i) { return xsimd::fms(gradient[i], w[i], Lanes(first)); };
+    const auto [sum_g, sum_gh] = row_sums<T>(
+        n, gw, [&](std::size_t i) { return gw(i) * xsimd::fma(row[i] - mean, r, shift); });
+    if constexpr (kind == Norm::layer) {
+      const Mean<T> of_g(first, sum_g * one_of_n);
+      mean_g[k] = of_g.nearest;
+      rest_g[k] = static_cast<T>(of_g.rest);
+    }
     mean_gh[k] = static_cast<T>(sum_gh * one_of_n);
   }
   for (std::size_t k = 0; k < count; ++k) {
     const RowIn<T> row(x + k * n, n), gradient(g + k * n, n);
     RowOut<T> out(dx + k * n, n);
-    const Lanes mean(moment.mean[k]), r(moment.r[k]);
+    const Lanes mean(moment.mean[k]), r(moment.r[k]), shift(moment.shift[k]);
+    const Lanes of_g(mean_g[k]), rest(rest_g[k]), along(mean_gh[k]);
     for_row<T>(n, [&](std::size_t i) {
-      const Lanes h = (row[i] - mean) * r;
-      out.set(i, r * (gradient[i] * w[i] - h * Lanes(mean_gh[k]) - Lanes(mean_g[k])));
+      const Lanes h = xsimd::fma(row[i] - mean, r, shift);
+      if constexpr (kind == Norm::layer)
+        out.set(i, r * xsimd::fnma(h, along, xsimd::fms(gradient[i], w[i], of_g) - rest));
+      else
+        out.set(i, r * xsimd::fms(gradient[i], w[i], h * along));
     });
   }
 }
@@ -133,9 +188,9 @@ void gradients(NormSizes s, const NormInputs<T>& in, const T* gradient,
         input_gradient<kind>(count, n, moment, x, w, g, out.dx + first * n);
       for (std::size_t k = 0; k < count; ++k) {
         const RowIn<T> row(x + k * n, n), row_g(g + k * n, n);
-        const Lanes mean(moment.mean[k]), r(moment.r[k]);
+        const Lanes mean(moment.mean[k]), r(moment.r[k]), shift(moment.shift[k]);
         update_row(dweight.length(), dw, [&](std::size_t i, const Lanes& sum) {
-          return sum + row_g[i] * ((row[i] - mean) * r);
+          return sum + row_g[i] * xsimd::fma(row[i] - mean, r, shift);
         });
         update_row(dbias.length(), db,
                    [&](std::size_t i, const Lanes& sum) { return sum + row_g[i]; });

@@ -104,12 +104,6 @@ struct NonZero : Mapping<false> {
     return xsimd::select(x == B(0), B(0), B(1));
   }
 };
-struct SquareAbout : Mapping<true> {
-  template <Lanes B>
-  B operator()(const B& x, const B& centre) const {
-    return (x - centre) * (x - centre);
-  }
-};
 struct ExpAbout : Mapping<true> {
   template <Lanes B>
   B operator()(const B& x, const B& centre) const {
@@ -329,10 +323,6 @@ template <class T>
 void min_abs(Axis axis, const T* x, T* y) {
   reduce<T>(axis, x, nullptr, y, Smallest(), Absolute());
 }
-template <class T>
-void sum_squares_about(Axis axis, const T* x, const T* centre, T* y) {
-  reduce<T>(axis, x, centre, y, Add(), SquareAbout());
-}
 
 template <class T>
 void logsumexp(Axis axis, const T* x, T* y) {
@@ -385,7 +375,6 @@ void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   template void count_nonzero<T>(Axis, const T*, T*);               \
   template void max_abs<T>(Axis, const T*, T*);                     \
   template void min_abs<T>(Axis, const T*, T*);                     \
-  template void sum_squares_about<T>(Axis, const T*, const T*, T*); \
   template void logsumexp<T>(Axis, const T*, T*);                   \
   template void arg_extremum<T>(Axis, const T*, bool, std::int64_t*);
 XGRAD_INSTANTIATE(float)

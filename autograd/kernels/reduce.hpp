@@ -35,9 +35,6 @@ void max_abs(Axis axis, const T* x, T* y);
 template <class T>
 void min_abs(Axis axis, const T* x, T* y);
 
-/// sum (x - centre)^2, with a centre for each output.
-template <class T>
-void sum_squares_about(Axis axis, const T* x, const T* centre, T* y);
 /// log(sum(exp(x))), with the maximum subtracted inside; -inf where all are -inf or n is 0.
 template <class T>
 void logsumexp(Axis axis, const T* x, T* y);

@@ -13,11 +13,11 @@ using enum Uses;
 
 namespace {
 
-// The share of the gradient that goes to the first operand if `first` holds: all, half at a tie,
-// none.
+// The share of the gradient that goes to an operand: none if the other is chosen, half at a tie,
+// else all; with a NaN both get all of it.
 template <class Condition, class T>
-T share(const Condition& first, const Condition& tie, const T& g) {
-  return where(first, g, where(tie, g * c(g, 0.5), c(g, 0)));
+T share(const Condition& other, const Condition& tie, const T& g) {
+  return where(other, c(g, 0), where(tie, g * c(g, 0.5), g));
 }
 
 }  // namespace
@@ -26,18 +26,18 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   return elementwise(
       "maximum", a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
       partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
+          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
       partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
+          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return elementwise(
       "minimum", a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
       partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
+          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
       partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
+          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
 }
 
 static constexpr double unbounded = std::numeric_limits<double>::infinity();

@@ -35,15 +35,17 @@ Tensor extremum(const Tensor& x, bool largest, const Reduced& dims, const Shape&
   });
 }
 
-// g shared evenly among the elements of x that are y; a NaN is what is NaN.  The shares are
-// constant.
-Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims) {
-  const Mask chosen = (x == y) | (x != x);
+// g shared evenly among the elements of x that are y.  A NaN equals none, and all shares are NaN,
+// unless each NaN is to count as y.  The shares are constant.
+Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
+                    bool nans_too) {
+  const Mask chosen = nans_too ? (x == y) | (x != x) : x == y;
   const Tensor ones = where(chosen, ones_like(x), 0.0);
   return ones / sum(ones, dims, true) * g;
 }
 
-Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim) {
+Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim,
+                     bool nans_too = false) {
   const Reduced reduced(x.shape(), dims, kind.op);
   check_not_empty(kind.op, reduced);
   return record(
@@ -51,9 +53,9 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
       [kind, reduced, keepdim](std::span<const Tensor> in) {
         return extremum(in[0], kind.largest, reduced, reduced.after(keepdim));
       },
-      [saved = Saved(x), dims, reduced](Sink& sink) {
+      [saved = Saved(x), dims, reduced, nans_too](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-        sink.add(0, share_evenly(g, saved.tensor(), y, dims));
+        sink.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
       },
       {.saves_output = true});
 }
@@ -76,8 +78,8 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
 
 }  // namespace
 
-Tensor max(const Tensor& x) { return extremum_over({"max", true}, x, {}, false); }
-Tensor min(const Tensor& x) { return extremum_over({"min", false}, x, {}, false); }
+Tensor max(const Tensor& x) { return extremum_over({"max", true}, x, {}, false, true); }
+Tensor min(const Tensor& x) { return extremum_over({"min", false}, x, {}, false, true); }
 
 Extremum max(const Tensor& x, std::int64_t dim, bool keepdim) {
   return extremum_at({"max", true}, x, dim, keepdim);
@@ -117,6 +119,23 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
 
 namespace {
 
+// Where powers leave the range: of elements divided by the one that weighs most.
+template <class T>
+T scaled_norm(std::size_t n, const T* x, double ord) {
+  T most = ord > 0 ? T(0) : static_cast<T>(infinity);
+  for (std::size_t i = 0; i < n; ++i)
+    if (const T v = std::abs(x[i]); std::isnan(v))
+      return v;
+    else
+      most = ord > 0 ? std::max(most, v) : std::min(most, v);
+  if (most == 0 || std::isinf(most))
+    return most;
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    sum += std::pow(std::abs(static_cast<double>(x[i])) / static_cast<double>(most), ord);
+  return static_cast<T>(static_cast<double>(most) * std::pow(sum, 1 / ord));
+}
+
 template <class T>
 Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& shape) {
   if (ord == infinity)
@@ -127,39 +146,47 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
     return reduce<T>(x, dims, shape, kernels::count_nonzero<T>, kernels::sum<T>);
   if (ord == 1)
     return reduce<T>(x, dims, shape, kernels::sum_abs<T>);
-  if (ord == 2) {
-    auto y = reduce<T>(x, dims, shape, kernels::sum_squares<T>, kernels::sum<T>);
-    for (T* v = y.data(); v < y.data() + y.size(); ++v)
-      *v = std::sqrt(*v);
-    return y;
-  }
   const auto powers = [ord](Axis axis, const T* from, T* to) {
-    kernels::sum_powers(axis, from, ord, to);
+    ord == 2 ? kernels::sum_squares(axis, from, to) : kernels::sum_powers(axis, from, ord, to);
   };
   auto y = reduce<T>(x, dims, shape, powers, kernels::sum<T>);
-  for (T* v = y.data(); v < y.data() + y.size(); ++v)
-    *v = std::pow(*v, static_cast<T>(1 / ord));
+  using Limits = std::numeric_limits<T>;
+  const std::size_t n = dims.count();
+  Tensor rows;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    T& v = y.data()[i];
+    if (v >= Limits::min() * static_cast<T>(n) && v <= Limits::max()) {
+      // in long double: the error of 1 / ord counts as often as v has digits
+      v = ord == 2 ? std::sqrt(v)
+                   : static_cast<T>(
+                         std::pow(static_cast<long double>(v), 1 / static_cast<long double>(ord)));
+      continue;
+    }
+    if (!rows.defined())
+      rows = rows_of(x, dims);
+    v = scaled_norm(n, rows.data<T>() + i * n, ord);
+  }
   return y;
 }
 
 // -1, 0 or 1; a constant.
 Tensor sign(const Tensor& x) { return where(x > 0.0, 1.0, where(x < 0.0, -1.0, zeros_like(x))); }
 
-// The derivative is sign(x) |x|^(ord - 1) / y^(ord - 1), and 0 where x or y is 0.
+// The derivative is sign(x) (|x| / y)^(ord - 1), and 0 where x or y is 0.
 Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double ord,
                      const Dims& dims) {
   if (ord == 0)
     return zeros_like(x);
   if (std::isinf(ord))
-    return sign(x) * share_evenly(g, abs(x.detach()), y, dims);
+    return sign(x) * share_evenly(g, abs(x.detach()), y, dims, true);
   if (ord == 1)
     return sign(x) * g;
   const Mask flat = y == 0.0;
   const Tensor safe = masked_fill(y, flat, 1);
   if (ord == 2)
     return x * masked_fill(g / safe, flat, 0);
-  const Tensor scale = masked_fill(g / pow(safe, ord - 1), flat, 0);
-  return sign(x) * pow(abs(masked_fill(x, x == 0.0, 1)), ord - 1) * scale;
+  const Tensor ratio = abs(masked_fill(x, x == 0.0, 1)) / safe;  // its powers stay in the range
+  return sign(x) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include <xgrad/autograd/kernels/norm.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/reduced.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
@@ -37,6 +40,42 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
   check_parameter(op, "weight", weight, x, normalized);
   check_parameter(op, "bias", bias, x, normalized);
   return normalized;
+}
+
+// For each row a power of two near its largest element or sqrt(eps); undefined unless the third
+// power of a row, that is in the derivative, leaves the range.
+template <class T>
+Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
+  using Limits = std::numeric_limits<T>;
+  auto scales = reduce<T>(v, rows, rows.kept(), kernels::max_abs<T>);
+  const double root_of_n = std::sqrt(static_cast<double>(rows.count()));
+  const double low = std::cbrt(static_cast<double>(Limits::min())) * root_of_n,
+               high = std::cbrt(static_cast<double>(Limits::max())) / root_of_n;
+  bool needed = false;
+  for (T* s = scales.data(); s < scales.data() + scales.size(); ++s) {
+    const double largest = std::max(static_cast<double>(*s), std::sqrt(eps));
+    const bool in_range = (largest >= low && largest <= high) || largest == 0;
+    *s = in_range || !std::isfinite(largest) ? T(1)
+                                             : static_cast<T>(std::ldexp(1.0, std::ilogb(largest)));
+    needed = needed || *s != 1;
+  }
+  return needed ? Tensor(std::move(scales)) : Tensor();
+}
+
+// r = 1 / sqrt(mean(v^2) + eps) over dims, and h = v r.
+struct ByRoot {
+  Tensor h, r;
+};
+ByRoot by_root(const Tensor& v, const Dims& dims, double eps) {
+  const Reduced rows(v.shape(), dims, "mean");
+  const Tensor scale = dispatch(v.dtype(), [&]<class T>() { return row_scales<T>(v, rows, eps); });
+  if (!scale.defined()) {
+    const Tensor r = rsqrt(mean(v * v, dims, true) + eps);
+    return {v * r, r};
+  }
+  const Tensor u = v / scale;
+  const Tensor r = rsqrt(mean(u * u, dims, true) + eps / scale / scale);
+  return {u * r, r / scale};
 }
 
 // What is kept for the backward, and what it computes.
@@ -85,16 +124,15 @@ struct Normalization {
   // rms norm without what stems from the mean.
   void composed(Sink& sink) const {
     const Dims rows{sizes.rows, sizes.n};
-    const auto row_mean = [](const Tensor& t) { return mean(t, 1, true); };
     const bool centred = norm == Norm::layer;
     const Tensor raw = reshape(x.tensor(), rows);
-    const Tensor v = centred ? raw - row_mean(raw) : raw;
-    const Tensor r = rsqrt(row_mean(v * v) + eps), h = v * r;
+    const Tensor v = centred ? deviations(raw, 1) : raw;
+    const auto [h, r] = by_root(v, 1, eps);
     const Tensor g = reshape(sink.gradient(), rows);
     if (sink.needs(0)) {
       const Tensor gw = weight ? g * reshape(weight.tensor(), sizes.n) : g;
-      const Tensor along = gw - h * row_mean(gw * h);
-      sink.add(0, reshape(r * (centred ? along - row_mean(gw) : along), x.value->shape));
+      const Tensor from = centred ? deviations(gw, 1) : gw;
+      sink.add(0, reshape(r * (from - h * mean(from * h, 1, true)), x.value->shape));
     }
     if (sink.needs(1))
       sink.add(1, reshape(sum(g * h, 0), normalized));
@@ -109,8 +147,8 @@ Tensor in_ops(const char* op, Norm norm, const Tensor& x, std::size_t dims, cons
   Dims last;
   for (std::size_t d = dims; d > 0; --d)
     last.push_back(-static_cast<std::int64_t>(d));
-  const Tensor v = norm == Norm::layer ? x - mean(x, last, true) : x;
-  Tensor y = v * rsqrt(mean(v * v, last, true) + eps);
+  const Tensor v = norm == Norm::layer ? deviations(x, last) : x;
+  Tensor y = by_root(v, last, eps).h;
   if (weight.defined())
     y = y * weight;
   return bias.defined() ? y + bias : y;

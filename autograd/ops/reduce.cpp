@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/moments.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
@@ -45,6 +47,28 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return sum_over("sum_to", x, Reduced(x.shape(), shape), shape);
 }
 
+namespace {
+
+template <class T>
+Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, double count) {
+  auto y = reduce<T>(x, dims, shape, kernels::sum<T>);
+  const auto finite = [](T v) { return std::isfinite(v); };
+  const bool in_range = std::all_of(y.data(), y.data() + y.size(), finite);
+  for (T* v = y.data(); v < y.data() + y.size(); ++v)
+    *v /= static_cast<T>(count);
+  if (in_range || count == 0)
+    return y;
+  // Sums that leave the range are taken of elements divided by a power of two.
+  const double part = std::ldexp(1.0, -1 - std::ilogb(count));
+  const auto sums = reduce<T>(x * part, dims, shape, kernels::sum<T>);
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (!finite(y.data()[i]))
+      y.data()[i] = sums.data()[i] / static_cast<T>(count * part);
+  return y;
+}
+
+}  // namespace
+
 Tensor mean(const Tensor& x) { return mean(x, {}); }
 
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
@@ -54,10 +78,7 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
       "mean", {x},
       [reduced, keepdim, count](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::sum<T>);
-          for (T* v = y.data(); v < y.data() + y.size(); ++v)
-            *v /= static_cast<T>(count);
-          return Tensor(std::move(y));
+          return Tensor(average<T>(in[0], reduced, reduced.after(keepdim), count));
         });
       },
       [reduced, count](Sink& sink) {
@@ -70,54 +91,19 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
 
 namespace {
 
-// The sum of squared deviations from the mean.  Over several groups of dimensions, the deviations
-// within a group's rows are summed, and those of the rows' means, each as often as a row is long,
-// come on top.
-template <class T>
-void squared_deviations(const Tensor& x, const Reduced& dims, T* y) {
-  kernels::Scratch<T> means, squares;
-  std::size_t counted = 1;
-  bool started = false;
-  dims.for_each_axis([&](Axis axis, bool is_last) {
-    const std::size_t size = axis.outer * axis.inner;
-    const T* const from = started ? means.data() : x.data<T>();
-    kernels::Scratch<T> centre(size), about(is_last ? 0 : size);
-    T* const to = is_last ? y : about.data();
-    kernels::sum(axis, from, centre.data());
-    for (T& c : centre)
-      c /= static_cast<T>(axis.n);
-    kernels::sum_squares_about(axis, from, centre.data(), to);
-    if (started) {
-      kernels::Scratch<T> within(size);
-      kernels::sum(axis, squares.data(), within.data());
-      for (std::size_t i = 0; i < size; ++i)
-        to[i] = within[i] + static_cast<T>(counted) * to[i];
-    }
-    means = std::move(centre);
-    squares = std::move(about);
-    counted *= axis.n;
-    started = true;
-  });
-}
-
 // Never negative, so that too few elements give NaN or infinity.
 double degrees(const Reduced& dims, double correction) {
   return std::max(0.0, static_cast<double>(dims.count()) - correction);
 }
 
 template <class T>
-Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, double correction) {
+Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, double correction,
+                  bool root) {
   auto y = empty_array<T>(shape);
-  squared_deviations(x, dims, y.data());
-  for (T* v = y.data(); v < y.data() + y.size(); ++v)
-    *v /= static_cast<T>(degrees(dims, correction));
+  const Tensor rows = rows_of(x, dims);
+  kernels::variance(y.size(), dims.count(), rows.data<T>(), degrees(dims, correction), root,
+                    y.data());
   return y;
-}
-
-// d var / d x, times the gradient g of var.
-Tensor variance_gradient(const Tensor& g, const Tensor& x, const Dims& dims, const Reduced& reduced,
-                         double correction) {
-  return (x - mean(x, dims, true)) * (kept(g, reduced) * (2 / degrees(reduced, correction)));
 }
 
 }  // namespace
@@ -128,11 +114,12 @@ Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
       "var", {x},
       [reduced, correction, keepdim](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction));
+          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction, false));
         });
       },
       [saved = Saved(x), dims, reduced, correction](Sink& sink) {
-        sink.add(0, variance_gradient(sink.gradient(), saved.tensor(), dims, reduced, correction));
+        const Tensor g = kept(sink.gradient(), reduced) * (2 / degrees(reduced, correction));
+        sink.add(0, deviations(saved.tensor(), dims) * g);
       });
 }
 
@@ -142,17 +129,16 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
       "std", {x},
       [reduced, correction, keepdim](std::span<const Tensor> in) {
         return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = variance<T>(in[0], reduced, reduced.after(keepdim), correction);
-          for (T* v = y.data(); v < y.data() + y.size(); ++v)
-            *v = std::sqrt(*v);
-          return Tensor(std::move(y));
+          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction, true));
         });
       },
       [saved = Saved(x), dims, reduced, correction](Sink& sink) {
-        const Tensor y = sink.output();
+        const Tensor y = kept(sink.output(), reduced);
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
-        const Tensor g = masked_fill(sink.gradient() / (2.0 * masked_fill(y, flat, 1)), flat, 0);
-        sink.add(0, variance_gradient(g, saved.tensor(), dims, reduced, correction));
+        const Tensor g = kept(sink.gradient(), reduced) / degrees(reduced, correction);
+        // first by y: that ratio stays in the range
+        const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
+        sink.add(0, ratio * masked_fill(g, flat, 0));
       },
       {.saves_output = true});
 }
@@ -174,13 +160,66 @@ Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
   return p;
 }
 
-// The product of all others along dim.  Where no factor is 0 that is y / x.
-Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim) {
+// Powers of two for factors x along an axis, so that no product of neighbours leaves the range: x
+// times part is such a factor, and the product of all other x is that of all other factors, times
+// first and then second.
+struct Powers {
+  Array<double> part, first, second;
+
+  Powers(const Tensor& x, kernels::Axis axis)
+      : part(empty_array<double>(x.shape())),
+        first(empty_array<double>(x.shape())),
+        second(empty_array<double>(x.shape())) {
+    constexpr int most = std::numeric_limits<double>::max_exponent - 2;
+    std::vector<int> exponents(axis.n);
+    for (std::size_t line = 0; line < axis.outer * axis.inner; ++line) {
+      const std::size_t begin = line / axis.inner * axis.n * axis.inner + line % axis.inner;
+      double product = 1;  // of the factors so far: from 1/2 to 1, and less after subnormals
+      int total = 0;
+      for (std::size_t j = 0; j < axis.n; ++j) {
+        const double v = x.data<double>()[begin + j * axis.inner];
+        int e = 0, of_v = 0;
+        if (v != 0 && std::isfinite(v)) {
+          product = std::frexp(product * std::frexp(v, &of_v), &e);
+          const int wanted = e + of_v;
+          e = std::max(wanted, -most);
+          product = std::ldexp(product, wanted - e);
+        }
+        total += exponents[j] = e;
+      }
+      for (std::size_t j = 0; j < axis.n; ++j) {
+        const std::size_t at = begin + j * axis.inner;
+        const int others = std::clamp(total - exponents[j], -2 * most, 2 * most);
+        part.data()[at] = std::ldexp(1.0, -exponents[j]);
+        first.data()[at] = std::ldexp(1.0, others / 2);
+        second.data()[at] = std::ldexp(1.0, others - others / 2);
+      }
+    }
+  }
+};
+
+bool all_normal(const Tensor& x) {
+  return dispatch(x.dtype(), [&]<class T>() {
+    return std::all_of(x.data<T>(), x.data<T>() + x.numel(), [](T v) { return std::isnormal(v); });
+  });
+}
+
+// The product of all others along dim.  That is y / x, where this and what its own derivative is
+// made of are neither 0 nor out of range.
+Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim, bool twice) {
   if (x.dim() == 0)
     return ones_like(x);
-  if (!any(x == 0.0))
-    return y_kept / x;
-  return product_of_earlier(x, dim) * flip(product_of_earlier(flip(x, dim), dim), dim);
+  if (all_normal(y_kept)) {
+    const Tensor others = y_kept / x;
+    if (!twice || all_normal(others.detach() / x.detach()))
+      return others;
+  }
+  const Tensor wide = to(x, DType::float64);
+  Powers powers(wide, kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "prod")));
+  const Tensor part = wide * Tensor(std::move(powers.part));
+  const Tensor others =
+      product_of_earlier(part, dim) * flip(product_of_earlier(flip(part, dim), dim), dim);
+  return to(others * Tensor(std::move(powers.first)) * Tensor(std::move(powers.second)), x.dtype());
 }
 
 Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
@@ -194,7 +233,7 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
       },
       [saved = Saved(x), reduced, dim](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-        sink.add(0, g * product_of_others(saved.tensor(), y, dim));
+        sink.add(0, g * product_of_others(saved.tensor(), y, dim, sink.create_graph()));
       },
       {.saves_output = true});
 }

@@ -135,6 +135,23 @@ Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape,
   return reduce<T>(x, dims, shape, kernel, kernel);
 }
 
+// x with what is reduced as its rows: a list of dims.kept() rows of dims.count() elements.
+inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
+  Dims order;
+  for (const bool reduced : {false, true})
+    for (Size d = 0; d < x.dim(); ++d)
+      if (dims.contains(d) == reduced)
+        order.push_back(static_cast<std::int64_t>(d));
+  return std::is_sorted(order.begin(), order.end()) ? x : permute(x, order);
+}
+
+// x less its mean over dims.  A mean is rounded to its own last place, which can be more than the
+// deviations: the mean of what is left takes that away.
+inline Tensor deviations(const Tensor& x, const Dims& dims) {
+  const Tensor rough = x - mean(x, dims, true);
+  return rough - mean(rough, dims, true);
+}
+
 // A gradient (or result) in the shape that broadcasts to x's.
 inline Tensor kept(const Tensor& y, const Reduced& dims) {
   return dims.kept() == y.shape() ? y : reshape(y, dims.kept());

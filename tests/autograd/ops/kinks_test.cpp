@@ -36,6 +36,21 @@ TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
                  {0, 0.5, 1});
   check_gradient("minimum", around, [](const Tensor& x) { return minimum(zeros_like(x), x); },
                  {1, 0.5, 0});
+  // with a NaN both operands get all of the gradient
+  const double nan = not_a_number;
+  const Values left = {1, nan, nan, inf, inf, -inf, inf},
+               right = {nan, 1, nan, inf, -inf, -inf, nan};
+  for (const bool first : {true, false}) {
+    const auto pair = [&](Tensor (*op)(const Tensor&, const Tensor&)) {
+      return [=](const Tensor& x) {
+        return first ? op(x, tensor(right, x.dtype())) : op(tensor(left, x.dtype()), x);
+      };
+    };
+    check_gradient("maximum", first ? left : right, pair(maximum),
+                   {1, 1, 1, 0.5, first ? 1. : 0., 0.5, 1});
+    check_gradient("minimum", first ? left : right, pair(minimum),
+                   {1, 1, 1, 0.5, first ? 0. : 1., 0.5, 1});
+  }
   // of clamp(x, min, max) for Tensors: to min if x < min < max, to max if x > max or min > max
   const Tensor low = tensor({2, 2, 2, 0, 6, 3}, DType::float64),
                high = tensor({2, 4, 4, 3, 4, 2}, DType::float64);

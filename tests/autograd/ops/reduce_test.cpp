@@ -1,7 +1,9 @@
 // Reductions, beyond the op table: which of several equal elements gets the gradient, which index
 // is returned, and how accurate sums are.
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -50,7 +52,74 @@ TEST_CASE("NaN is the maximum, and gets the gradient", "[reduce]") {
   const Extremum e = max(x, 1);
   CHECK(numbers(e.indices) == Places{1, 0});
   CHECK(gradient(e.values, x) == Numbers{0, 1, 0, 2, 0, 0});
-  CHECK(gradient(amin(x, {1}), x) == Numbers{0, 0.5, 0.5, 0, 2, 0});
+  CHECK(gradient(max(x), x) == Numbers{0, 0.5, 0.5, 0, 0, 0});
+  const Numbers shared = gradient(amin(x, {1}), x);  // a NaN equals none, so all get 0 / 0
+  CHECK(std::all_of(shared.begin(), shared.begin() + 3, [](double g) { return std::isnan(g); }));
+  CHECK(Numbers(shared.begin() + 3, shared.end()) == Numbers{0, 2, 0});
+}
+
+// PyTorch 2.15's.
+TEST_CASE("reductions of NaN and infinity, and their gradients", "[reduce]") {
+  const double nan = not_a_number;
+  struct Case {
+    const char* op;
+    std::function<Tensor(const Tensor&)> f;
+    std::vector<Numbers> results;  // of each row: the value, and the gradient's three elements
+  };
+  const std::vector<Values> rows = {{1, nan, nan}, {inf, 2, inf}, {-inf, 1, 2}, {inf, inf, inf}};
+  const Numbers nans = {nan, nan, nan, nan};
+  const double p1 = 1 / (1 + std::exp(1.0));
+  for (const Case& c : std::vector<Case>{
+           {"max",
+            [](const Tensor& x) { return max(x, 0).values; },
+            {{nan, 0, 1, 0}, {inf, 1, 0, 0}, {2, 0, 0, 1}, {inf, 1, 0, 0}}},
+           {"min",
+            [](const Tensor& x) { return min(x, 0).values; },
+            {{nan, 0, 1, 0}, {2, 0, 1, 0}, {-inf, 1, 0, 0}, {inf, 1, 0, 0}}},
+           {"amax",
+            [](const Tensor& x) { return amax(x, {0}); },
+            {nans, {inf, 0.5, 0, 0.5}, {2, 0, 0, 1}, {inf, 1. / 3, 1. / 3, 1. / 3}}},
+           {"amin",
+            [](const Tensor& x) { return amin(x, {0}); },
+            {nans, {2, 0, 1, 0}, {-inf, 1, 0, 0}, {inf, 1. / 3, 1. / 3, 1. / 3}}},
+           {"logsumexp",
+            [](const Tensor& x) { return logsumexp(x, {0}); },
+            {nans,
+             {inf, nan, 0, nan},
+             {2 + std::log1p(std::exp(-1.0)), 0, p1, 1 - p1},
+             {inf, nan, nan, nan}}},
+           {"mean",
+            [](const Tensor& x) { return mean(x); },
+            {{nan, 1. / 3, 1. / 3, 1. / 3},
+             {inf, 1. / 3, 1. / 3, 1. / 3},
+             {-inf, 1. / 3, 1. / 3, 1. / 3},
+             {inf, 1. / 3, 1. / 3, 1. / 3}}},
+           {"std", [](const Tensor& x) { return xgrad::std(x); }, {nans, nans, nans, nans}},
+           {"vector_norm",
+            [](const Tensor& x) { return vector_norm(x); },
+            {nans, {inf, nan, 0, nan}, {inf, nan, 0, 0}, {inf, nan, nan, nan}}},
+           {"vector_norm 3",
+            [](const Tensor& x) { return vector_norm(x, 3); },
+            {nans, {inf, nan, 0, nan}, {inf, nan, 0, 0}, {inf, nan, nan, nan}}},
+           {"vector_norm -1",
+            [](const Tensor& x) { return vector_norm(x, -1); },
+            {nans, {2, 0, 1, 0}, {2. / 3, 0, 4. / 9, 1. / 9}, {inf, nan, nan, nan}}},
+           {"vector_norm inf",
+            [](const Tensor& x) { return vector_norm(x, inf); },
+            {{nan, 0, 0, 0}, {inf, 0.5, 0, 0.5}, {inf, -1, 0, 0}, {inf, 1. / 3, 1. / 3, 1. / 3}}}})
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      for (const bool create_graph : {false, true}) {
+        const Tensor x = leaf(rows[r]), y = c.f(x);
+        const Tensor dx = grad({y}, {x}, {.create_graph = create_graph})[0];
+        Numbers got = numbers(dx);
+        got.insert(got.begin(), numbers(y)[0]);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          INFO(c.op << ", row " << r << ", number " << i << ": " << got[i]);
+          const double want = c.results[r][i];
+          CHECK((std::isnan(want) ? std::isnan(got[i])
+                                  : got[i] == want || std::abs(got[i] - want) < 1e-15));
+        }
+      }
 }
 
 TEST_CASE("topk returns places in order, the first of equals first, and NaN as the largest",
