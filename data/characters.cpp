@@ -58,8 +58,8 @@ std::string Characters::decode(const Ids& ids) const {
   text.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (std::cmp_greater_equal(ids[i], size()))
-      fail<ValueError>("decode: id {} at position {} is outside a vocabulary of {} characters",
-                       ids[i], i, size());
+      fail<ValueError>("decode: id {} at position {} is outside a vocabulary of {}", ids[i], i,
+                       counted(size(), "character", "characters"));
     text.push_back(list_[static_cast<std::size_t>(ids[i])]);
   }
   return encode_utf8(text);
@@ -114,7 +114,8 @@ Ids Encoder::finish(const Characters& characters) && {
     const std::size_t named = std::min(unknown.size(), most_named);
     const std::size_t more = unknown.size() - named;
     unknown.resize(named);
-    fail<ValueError>("encode: the vocabulary of {} characters lacks {}{}", characters.size(),
+    fail<ValueError>("encode: the vocabulary of {} lacks {}{}",
+                     counted(characters.size(), "character", "characters"),
                      fmt::join(unknown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
   }
   ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));

@@ -128,7 +128,8 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
     file.read(bytes.data() + left, piece);
     bytes.resize(left + static_cast<std::size_t>(file.gcount()));
     if (file.bad())
-      fail<FileError>("{}: reading failed after {} bytes", path, offset + bytes.size());
+      fail<FileError>("{}: reading failed after {}", path,
+                      counted(offset + bytes.size(), "byte", "bytes"));
     const std::size_t valid = valid_bytes(bytes);
     // A character may go on in the next piece.
     if (valid < bytes.size() && (!file || bytes.size() - valid >= longest))

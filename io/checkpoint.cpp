@@ -102,12 +102,14 @@ std::vector<Group> groups_of(const optim::OptimizerState& state, std::size_t par
     const auto size = group.options.extract("params");
     const double n = size.empty() ? -1 : size.mapped();
     check<ValueError>(n >= 0 && n <= static_cast<double>(parameters - begin),
-                      "its groups do not hold its {} parameters", parameters);
+                      "its groups do not hold its {}",
+                      counted(parameters, "parameter", "parameters"));
     group.begin = begin;
     begin += static_cast<std::size_t>(n);
     group.end = begin;
   }
-  check<ValueError>(begin == parameters, "its groups do not hold its {} parameters", parameters);
+  check<ValueError>(begin == parameters, "its groups do not hold its {}",
+                    counted(parameters, "parameter", "parameters"));
   return groups;
 }
 

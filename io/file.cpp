@@ -97,8 +97,8 @@ void ReadFile::read(void* to, std::size_t bytes, std::uint64_t offset) const {
     if (got < 0)
       fail<FileError>("{}: reading at byte {} failed: {}", path_, offset, std::strerror(errno));
     if (got == 0)
-      fail<FileError>("{}: the file ends at byte {}, {} bytes before it should", path_, offset,
-                      bytes);
+      fail<FileError>("{}: the file ends at byte {}, {} before it should", path_, offset,
+                      counted(bytes, "byte", "bytes"));
     at += got;
     bytes -= static_cast<std::size_t>(got);
     offset += static_cast<std::uint64_t>(got);

@@ -99,18 +99,20 @@ void check_range(const Tensor& x, const std::string& path, const std::string& na
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   std::uint64_t length = 0;
   check<FileError>(file_.size() >= sizeof(length),
-                   "{}: not a safetensors file: it has {} bytes, and 8 are needed for the header's "
+                   "{}: not a safetensors file: it has {}, and 8 are needed for the header's "
                    "length",
-                   file_.path(), file_.size());
+                   file_.path(), counted(file_.size(), "byte", "bytes"));
   file_.read(&length, sizeof(length), 0);
   check<FileError>(length <= longest_header,
                    "{}: not a safetensors file: the header's length is {} (byte 0), and at most {} "
                    "is allowed",
                    file_.path(), length, longest_header);
   check<FileError>(length <= file_.size() - sizeof(length),
-                   "{}: not a safetensors file: the header's length is {} (byte 0), but only {} "
-                   "bytes follow",
-                   file_.path(), length, file_.size() - sizeof(length));
+                   "{}: not a safetensors file: the header's length is {} (byte 0), but only {}",
+                   file_.path(), length,
+                   file_.size() - sizeof(length) == 1
+                       ? "1 byte follows"
+                       : fmt::format("{} bytes follow", file_.size() - sizeof(length)));
   std::string text(length, ' ');
   file_.read(text.data(), text.size(), sizeof(length));
   SafetensorsHeader header =

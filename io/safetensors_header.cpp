@@ -177,15 +177,19 @@ void Reader::check_layout(const std::map<std::string, StoredTensor>& tensors) co
   for (const auto* const entry : order) {
     const auto& [name, stored] = *entry;
     if (stored.offset > at)
-      refuse("tensor '{}': there is a hole of {} bytes before it (byte {})", name,
-             stored.offset - at, at);
+      refuse("tensor '{}': there is a hole of {} before it (byte {})", name,
+             counted(stored.offset - at, "byte", "bytes"), at);
     if (stored.offset < at)
-      refuse("tensor '{}' overlaps the one before it by {} bytes (byte {})", name,
-             at - stored.offset, stored.offset);
+      refuse("tensor '{}' overlaps the one before it by {} (byte {})", name,
+             counted(at - stored.offset, "byte", "bytes"), stored.offset);
     at += stored.bytes;
   }
   if (at != data_begin + data_bytes)
-    refuse("{} bytes follow the last tensor (byte {})", data_begin + data_bytes - at, at);
+    refuse("{} the last tensor (byte {})",
+           data_begin + data_bytes - at == 1
+               ? "1 byte follows"
+               : fmt::format("{} bytes follow", data_begin + data_bytes - at),
+           at);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ GPT::GPT(const GPTConfig& c)
 Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
   const std::size_t held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())
-    fail<ValueError>("GPT: {} caches for {} blocks", caches.size(), h.size());
+    fail<ValueError>("GPT: {} for {}", counted(caches.size(), "cache", "caches"),
+                     counted(h.size(), "block", "blocks"));
   for (const KeyValueCache& cache : caches)
     check<ValueError>(cache.length() == held, "GPT: one cache holds {} positions, another {}", held,
                       cache.length());

@@ -261,8 +261,8 @@ std::string summary(const Members& members) {
   for (const Line& line : lines)
     table += fmt::format("{:<{}}  {:<{}}  {:>{}}  {}\n", line.layer, layer_width, line.type,
                          type_width, line.count, count_width, line.shapes);
-  return table + fmt::format("total {} parameters, {} of them trainable, {:.2f} MB\n",
-                             with_commas(total), with_commas(trainable),
+  return table + fmt::format("total {} parameter{}, {} of them trainable, {:.2f} MB\n",
+                             with_commas(total), total == 1 ? "" : "s", with_commas(trainable),
                              static_cast<double>(bytes) / 1e6);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/pages/graph.hpp>
 #include <xgrad/pages/graph_numbers.hpp>
 
@@ -168,11 +169,12 @@ std::string to_string(const Graph& graph) {
                                node_label(graph, *in.node), verdict_text(*in.nothing));
   const std::size_t wrong = graph.wrong().size();
   return printable(fmt::format(
-      "{}\n\nforward ({} nodes; c: taken as a constant)\n{}\nbackward ({} steps)\n{}{}{}",
-      printable_name(graph.title), graph.nodes.size(), in_columns(values), graph.order.size(),
-      in_columns(steps), missing,
+      "{}\n\nforward ({}; c: taken as a constant)\n{}\nbackward ({})\n{}{}{}",
+      printable_name(graph.title), counted(graph.nodes.size(), "node", "nodes"), in_columns(values),
+      counted(graph.order.size(), "step", "steps"), in_columns(steps), missing,
       wrong == 0 ? ""
-                 : fmt::format("\n{} nodes have a gradient that differences contradict\n", wrong)));
+                 : fmt::format("\n{} a gradient that differences contradict\n",
+                               wrong == 1 ? "1 node has" : fmt::format("{} nodes have", wrong))));
 }
 
 std::string graph_dot(const Graph& graph) {

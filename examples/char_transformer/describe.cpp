@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/available_memory.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
 
 #include "build.hpp"
@@ -132,11 +133,11 @@ void describe_steps(const Start& start, const Training& training, const Tell& te
   const Recipe& recipe = start.options.recipe;
   const std::size_t n = recipe.gradient_accumulation_steps;
   tell("Steps",
-       fmt::format("{} of {} characters ({}{} blocks of {}), on {} ({}), seed {}.",
-                   format_count(recipe.max_iters), format_count(training.tokens_per_step()),
-                   n > 1 ? fmt::format("{} batches of ", n) : "", recipe.batch_size,
-                   recipe.block_size, workers(training.ranks()), xgrad::simd_name(),
-                   start.options.seed));
+       fmt::format("{} of {} ({}{} of {}), on {} ({}), seed {}.", format_count(recipe.max_iters),
+                   format_count(training.tokens_per_step(), "character", "characters"),
+                   n > 1 ? fmt::format("{} batches of ", n) : "",
+                   xgrad::counted(recipe.batch_size, "block", "blocks"), recipe.block_size,
+                   workers(training.ranks()), xgrad::simd_name(), start.options.seed));
   if (recipe.max_iters > 0 && recipe.max_iters <= recipe.warmup_iters)
     tell("Note",
          fmt::format("the learning rate rises to the end: --warmup-iters {}, --max-iters {}.",

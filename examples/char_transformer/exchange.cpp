@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/file.hpp>
@@ -98,7 +99,7 @@ Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   try {
     return Characters::from_list(xgrad::text::decode_utf8(found->second, "characters"));
   } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: the metadata's 'characters': {}", file.path(), error.what()));
+    throw FileError(fmt::format("{}: the metadata's 'characters': {}", file.path(), reason(error)));
   }
 }
 
@@ -122,7 +123,10 @@ void export_model(const ExportOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {"characters", xgrad::text::encode_utf8(notes.characters.list())}};
   xgrad::io::save_safetensors(options.out, file);
-  say(fmt::format("{} tensors are in {}.\n", file.tensors.size(), options.out));
+  say(fmt::format(
+      "{} in {}.\n",
+      file.tensors.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", file.tensors.size()),
+      options.out));
 }
 
 void import_model(const ImportOptions& options) {
@@ -139,11 +143,16 @@ void import_model(const ImportOptions& options) {
                     "'n_head'; --n-head N says it",
                     file.path()));
   const xgrad::nn::GPTConfig config = sizes_of(file, *n_head, stored.number("dropout").value_or(0));
+  if (*n_head == 0 || config.n_embd % *n_head != 0)
+    throw FileError(fmt::format("{}: its width {} is not a multiple of {} {}", file.path(),
+                                config.n_embd, options.n_head ? "--n-head" : "its n_head",
+                                *n_head));
   const Characters characters = characters_of(file, options.data);
   if (characters.size() != config.vocab_size)
-    throw FileError(fmt::format(
-        "{}: its model has {} characters, but {} has {}", file.path(), config.vocab_size,
-        options.data.empty() ? "its metadata" : options.data, characters.size()));
+    throw FileError(fmt::format("{}: its model has {}, but {} has {}", file.path(),
+                                xgrad::counted(config.vocab_size, "character", "characters"),
+                                options.data.empty() ? "its metadata" : options.data,
+                                characters.size()));
   try {
     xgrad::nn::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, causal_masks(file));
@@ -156,7 +165,7 @@ void import_model(const ImportOptions& options) {
     if (!converted.empty())
       say(fmt::format("Converted: {}.\n", converted));
   } catch (const xgrad::ValueError& error) {  // the sizes
-    throw FileError(fmt::format("{}: {}", file.path(), error.what()));
+    throw FileError(fmt::format("{}: {}", file.path(), reason(error)));
   }
   say(fmt::format("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
                   config.n_head, config.n_embd, options.out));

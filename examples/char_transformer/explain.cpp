@@ -38,7 +38,7 @@ struct Saved {
 std::vector<Saved> find_checkpoints(const std::string& path) {
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return {{path, fmt::format("after {} steps", step_of(path))}};
+    return {{path, fmt::format("after {}", xgrad::counted(step_of(path), "step", "steps"))}};
   std::map<std::uint64_t, Saved> by_step;
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(path, none))
@@ -48,7 +48,10 @@ std::vector<Saved> find_checkpoints(const std::string& path) {
     const std::string file = (fs::path(path) / name).string();
     const std::uint64_t step = step_of(file);
     Saved& saved =
-        by_step.try_emplace(step, Saved{file, fmt::format("after {} steps", step)}).first->second;
+        by_step
+            .try_emplace(
+                step, Saved{file, fmt::format("after {}", xgrad::counted(step, "step", "steps"))})
+            .first->second;
     if (name == best_name)
       saved.name += " (best)";
     if (name == checkpoint_name)
@@ -105,15 +108,16 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
     try {
       text = text::read_text(options.data, notes.characters).ids;
     } catch (const ValueError& error) {
-      throw FileError(fmt::format("{}: {}", options.data, error.what()));
+      throw FileError(fmt::format("{}: {}", options.data, reason(error)));
     }
   }
   const std::size_t most = std::min(block_size, text.size() - 1);
   const std::size_t length = options.length.value_or(std::min(usual_length, most));
   if (length > most || length < 2)
-    throw ValueError(
-        fmt::format("{}: {} characters are too few for --length {}: each needs one that follows it",
-                    name, text.size(), std::max<std::size_t>(length, 2)));
+    throw ValueError(fmt::format(
+        "{}: {} too few for --length {}: each needs one that follows it", name,
+        text.size() == 1 ? "1 character is" : fmt::format("{} characters are", text.size()),
+        std::max<std::size_t>(length, 2)));
   std::vector<std::int64_t> ids(length + 1);
   text.copy(0, length + 1, ids.data());
   return piece_of(std::move(ids), fmt::format("the first {} characters of {}", length, name));
@@ -201,6 +205,7 @@ void explain(const ExplainOptions& options) {
       throw FileError(fmt::format("{}: a checkpoint of another model than {}", saved.path,
                                   checkpoints.front().path));
     }
+    check_loss(model, row(piece.ids), row(piece.targets), saved.path);
     runs.push_back(xgrad::pages::trace_attention(
         [&] { return model.loss(row(piece.ids), row(piece.targets)); }, page));
     runs.back().name = saved.name;

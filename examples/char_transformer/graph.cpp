@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -16,8 +17,8 @@
 #include <xgrad/pages/graph.hpp>
 
 #include "output.hpp"
-#include "run_dir.hpp"
 #include "prompt.hpp"
+#include "run_dir.hpp"
 #include "trained_model.hpp"
 
 namespace char_transformer {
@@ -53,6 +54,20 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   return {written.data(), written.data() + written.numel()};
 }
 
+/// Calls f; where that says that something is too large, with a member's name for what allows more,
+/// it says which flags do.
+template <class F>
+auto in_flags(std::string_view member, const char* cure, const F& f) {
+  try {
+    return f();
+  } catch (const ValueError& error) {
+    const std::string why = reason(error);
+    if (why.find(member) == std::string::npos)
+      throw;
+    throw ValueError(fmt::format("{}: it takes {}", why.substr(0, why.find(':')), cure));
+  }
+}
+
 void write_whole(const std::string& path, const std::string& text) {
   xgrad::io::AtomicFile file(path);
   file.write(text);
@@ -83,13 +98,19 @@ void graph(const GraphOptions& options) {
     return model.loss(as_batch(ids.data(), ids.size() - 1),
                       as_batch(ids.data() + 1, ids.size() - 1));
   };
-  const xgrad::pages::Graph recorded = xgrad::pages::run_graph(
-      loss, {.names = xgrad::nn::named_parameters(model),
-             .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
-             .max_nodes = options.max_nodes});
-  const std::string written = options.format == "html"  ? xgrad::pages::graph_html(recorded)
-                              : options.format == "dot" ? xgrad::pages::graph_dot(recorded)
-                                                        : to_string(recorded);
+  check_loss(model, as_batch(ids.data(), ids.size() - 1), as_batch(ids.data() + 1, ids.size() - 1),
+             options.checkpoint);
+  const auto recorded = in_flags(".max_nodes", "a shorter --prompt, or a larger --max-nodes", [&] {
+    return xgrad::pages::run_graph(
+        loss, {.names = xgrad::nn::named_parameters(model),
+               .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(text)),
+               .max_nodes = options.max_nodes});
+  });
+  const std::string written = in_flags(".max_bytes", "a shorter --prompt", [&] {
+    return options.format == "html"  ? xgrad::pages::graph_html(recorded)
+           : options.format == "dot" ? xgrad::pages::graph_dot(recorded)
+                                     : to_string(recorded);
+  });
   if (out.empty())
     return say(written);
   write_whole(out, written);

@@ -12,6 +12,8 @@
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 
+#include "output.hpp"
+
 namespace char_transformer {
 namespace {
 
@@ -87,7 +89,7 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
         xgrad::text::Characters::from_list(xgrad::text::decode_utf8(*list, "characters"));
   } catch (const xgrad::ValueError& error) {
     throw FileError(
-        fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, error.what()));
+        fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, reason(error)));
   }
   if (const auto* const text = checkpoint.user.find<std::string>("text"))
     notes.text = *text;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -78,6 +79,15 @@ void warn(std::string_view text) {
     return;
   std::fflush(stdout);
   std::fprintf(stderr, "char_transformer: %s\n", xgrad::printable(text).c_str());
+}
+
+std::string reason(const std::exception& error) {
+  const std::string_view text = error.what();
+  const std::size_t end = text.find(": ");
+  const bool named = end != text.npos && end > 0 &&
+                     std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end),
+                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return std::string(named ? text.substr(end + 2) : text);
 }
 
 }  // namespace char_transformer

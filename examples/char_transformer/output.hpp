@@ -2,6 +2,7 @@
 // Standard output, which gets results, and standard error, which gets all else that is said, of a
 // program that goes on when nobody reads them.
 
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -37,5 +38,8 @@ bool nobody_reads();
 
 /// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);
+
+/// What an error of the library says, without the name of the function that it begins with.
+std::string reason(const std::exception& error);
 
 }  // namespace char_transformer

@@ -52,9 +52,9 @@ std::string advice(const Recipe& recipe) {
 std::string verdict(const Recipe& recipe, double first, double last, double lowest,
                     std::uint64_t steps, bool well) {
   return fmt::format(
-      "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {} steps, where {:.4f} is the lowest "
+      "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {}, where {:.4f} is the lowest "
       "possible.\n{}",
-      well ? "passed" : "FAILED", first, last, format_count(steps), lowest,
+      well ? "passed" : "FAILED", first, last, format_count(steps, "step", "steps"), lowest,
       well ? "Model, gradients and optimizer work together; whether it learns a text is another "
              "question.\n"
            : advice(recipe));
@@ -99,7 +99,7 @@ int overfit_one_batch(Start& start, const World& world) {
                                                 recipe.batch_size, again);
   const double lowest = lowest_loss(x, y);
   tell("Check",
-       fmt::format("up to {} steps on one batch of {} blocks of {}, without dropout, weight "
+       fmt::format("up to {} steps on one batch of {} of {}, without dropout, weight "
                    "decay and schedule; the lowest loss possible on it is {:.4f}.",
                    format_count(recipe.max_iters), recipe.batch_size, recipe.block_size, lowest));
   const StopSignals signals;

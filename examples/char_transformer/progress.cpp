@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fstream>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/parallel/communicator.hpp>
 
 #include "needs.hpp"
@@ -201,17 +202,19 @@ void Progress::validated(std::uint64_t steps, double loss, bool lowest) {
   val_loss_ = loss;
   lowest_ = lowest;
   clear();
-  const std::string text =
-      fmt::format("{}: validation loss {:.4f} (estimate){}",
-                  steps == 0 ? "before the first step" : fmt::format("after {} steps", steps), loss,
-                  lowest ? ", lowest" : "");
+  const std::string text = fmt::format(
+      "{}: validation loss {:.4f} (estimate){}",
+      steps == 0 ? "before the first step" : "after " + xgrad::counted(steps, "step", "steps"),
+      loss, lowest ? ", lowest" : "");
   tell((live_ ? wrapped(text, terminal_width() - 1) : text) + "\n");
 }
 
 void Progress::sampled(std::uint64_t steps, const std::string& text) {
   if (is_verbose())
-    return line(fmt::format("after {} steps it writes:\n{}", steps, text));
-  const std::string begin = fmt::format("after {} steps it writes: ", steps);
+    return line(
+        fmt::format("after {} it writes:\n{}", xgrad::counted(steps, "step", "steps"), text));
+  const std::string begin =
+      fmt::format("after {} it writes: ", xgrad::counted(steps, "step", "steps"));
   std::string written;  // in one line
   for (const char c : xgrad::printable(text))
     written += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);

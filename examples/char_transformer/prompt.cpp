@@ -15,6 +15,8 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 
+#include "output.hpp"
+
 namespace char_transformer {
 namespace {
 
@@ -100,7 +102,7 @@ xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
     return characters.encode(decoded);
   } catch (const xgrad::ValueError& error) {
     throw xgrad::ValueError(
-        fmt::format("{}: {}; it knows {}", what, error.what(), listed(characters)));
+        fmt::format("{}: {}; it knows {}", what, reason(error), listed(characters)));
   }
 }
 

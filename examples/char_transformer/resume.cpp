@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
@@ -63,8 +64,8 @@ std::string latest_unfinished() {
       check_finite(checkpoint.model, path);
       if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
         return path;
-      finished_runs.push_back(
-          fmt::format("{} ({} steps)", fs::path(path).parent_path().string(), checkpoint.step));
+      finished_runs.push_back(fmt::format("{} ({})", fs::path(path).parent_path().string(),
+                                          xgrad::counted(checkpoint.step, "step", "steps")));
     } catch (const FileError& error) {
       warn(fmt::format("passed over: {}", error.what()));
     }
@@ -169,8 +170,9 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
   if (!given.out.empty() && !fs::equivalent(point.folder, given.out, none))
     differences.push_back(difference("--out", given.out, point.folder, whose));
   if (options.recipe.max_iters < point.checkpoint.step)
-    differences.push_back(fmt::format("--max-iters {} is given, but the run has made {} steps",
-                                      options.recipe.max_iters, point.checkpoint.step));
+    differences.push_back(fmt::format("--max-iters {} is given, but the run has made {}",
+                                      options.recipe.max_iters,
+                                      xgrad::counted(point.checkpoint.step, "step", "steps")));
   refuse(path, differences,
          fmt::format("Leave them out, or begin a new run without --resume.  With --allow-changes, "
                      "these may be others: {}.",

@@ -75,7 +75,11 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
     print_probabilities_head();
   else
     say(text);
-  model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator, drawing);
+  try {
+    model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator, drawing);
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::ValueError(fmt::format("it cannot write on: {}", reason(error)));
+  }
   say(options.show_probs ? "\n" + text + "\n" : "\n");
 }
 

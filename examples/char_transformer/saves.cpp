@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <xgrad/autograd/fail.hpp>
 
 namespace char_transformer {
 namespace {
@@ -47,7 +48,8 @@ void Saves::save(std::uint64_t steps, bool kept) {
     return;
   saved_ = steps;
   if (failed_before)
-    warn_(fmt::format("{}: saved again, after {} steps", run_dir_.checkpoint(), steps));
+    warn_(fmt::format("{}: saved again, after {}", run_dir_.checkpoint(),
+                      xgrad::counted(steps, "step", "steps")));
   if (!kept || keep_ == 0)
     return;
   const std::string path = run_dir_.kept(steps);

@@ -8,6 +8,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 
+#include "output.hpp"
 #include "recipe.hpp"
 
 namespace char_transformer {
@@ -39,7 +40,7 @@ text::Text read_named(const std::string& path, const std::optional<text::Charact
   try {
     return text::read_text(path, characters);
   } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}", path, error.what()));
+    throw xgrad::FileError(fmt::format("{}: {}", path, reason(error)));
   }
 }
 
@@ -64,7 +65,7 @@ Source open_source(const std::string& path, const std::string& validation,
     try {
       text.ids = text.characters.encode(decoded);
     } catch (const xgrad::ValueError& error) {
-      throw xgrad::FileError(fmt::format("{}: {}", source.name, error.what()));
+      throw xgrad::FileError(fmt::format("{}: {}", source.name, reason(error)));
     }
     nll = std::move(corpus.nll);
   } else {
@@ -94,7 +95,7 @@ void check_blocks(const Source& source, std::size_t block_size, bool fixed) {
     throw xgrad::FileError(fmt::format(
         "{}: {}{}",
         source.ids.train.size() > block_size && !split ? source.validation_name : source.name,
-        error.what(), split ? ": " + advice(source.ids, block_size, fixed) : ""));
+        reason(error), split ? ": " + advice(source.ids, block_size, fixed) : ""));
   }
 }
 

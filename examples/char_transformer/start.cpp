@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
@@ -62,7 +63,8 @@ Start begin(TrainOptions options, bool writes) {
   if (options.resume && writes)
     tell("New", fmt::format("a new run: there is nothing to resume in {}.", options.out));
   if (from)
-    tell("From", fmt::format("{}, after {} steps.", from->path, format_count(from->step)));
+    tell("From",
+         fmt::format("{}, after {}.", from->path, format_count(from->step, "step", "steps")));
   return {.options = std::move(options),
           .source = std::move(source),
           .run_dir = std::move(run_dir),
@@ -77,8 +79,8 @@ bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
   const bool best_is_due = best_is_missing(run_dir, evaluations) && evaluations.best->step == steps;
   const bool ended = finished(recipe, steps, evaluations) && !best_is_due;
   if (ended)
-    tell(fmt::format("{}: the run is finished, after {} steps.  A larger {} makes it longer.\n",
-                     point.checkpoint.path, format_count(steps),
+    tell(fmt::format("{}: the run is finished, after {}.  A larger {} makes it longer.\n",
+                     point.checkpoint.path, format_count(steps, "step", "steps"),
                      steps < recipe.max_iters ? "--patience" : "--max-iters"));
   return ended;
 }
@@ -105,7 +107,7 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
                     source.name, point.folder));
   const std::uint64_t steps = point.checkpoint.step;
   tell("From",
-       fmt::format("{}, after {} steps{}.", checkpoint, format_count(steps),
+       fmt::format("{}, after {}{}.", checkpoint, format_count(steps, "step", "steps"),
                    given.init_from.empty() ? "" : "; --init-from is for a new run, and not used"));
   const std::string changes = fmt::format("{}", fmt::join(point.changes, ", "));
   if (!changes.empty())
@@ -169,9 +171,10 @@ std::optional<Start> prepare(const TrainOptions& options, const Communicator& wo
     const Recipe& recipe = start->options.recipe;
     if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < world.size())
       throw command_line::UsageError(fmt::format(
-          "char_transformer train: {} ranks, but a batch of {} blocks is cut into {} shards: start "
+          "char_transformer train: {} ranks, but a batch of {} is cut into {}: start "
           "fewer ranks, or give --shards {}{}",
-          world.size(), recipe.batch_size, parts, world.size(),
+          world.size(), xgrad::counted(recipe.batch_size, "block", "blocks"),
+          xgrad::counted(parts, "shard", "shards"), world.size(),
           recipe.batch_size < world.size() ? fmt::format(" and --batch-size {}", world.size())
                                            : ""));
   });

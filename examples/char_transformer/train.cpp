@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/checkpoint.hpp>
@@ -215,7 +216,8 @@ void Run::conclude(std::optional<StepRecord> record) {
 void Run::save(bool kept) {
   saves_.save(steps_, kept);
   if (is_verbose() && saves_.saved() == steps_)
-    progress_.line(fmt::format("after {} steps: saved in {}", steps_, run_dir_.checkpoint()));
+    progress_.line(fmt::format("after {}: saved in {}", xgrad::counted(steps_, "step", "steps"),
+                               run_dir_.checkpoint()));
 }
 
 void Run::show(const xgrad::Profile& profile) {
@@ -234,8 +236,8 @@ void Run::save_missing_best() {
     return;
   const std::uint64_t step = notes_.evaluations.best->step;
   if (step != steps_) {
-    warn(fmt::format("{}: the model of the lowest loss, after {} steps, is not in it",
-                     run_dir_.best(), step));
+    warn(fmt::format("{}: the model of the lowest loss, after {}, is not in it", run_dir_.best(),
+                     xgrad::counted(step, "step", "steps")));
     return;
   }
   open_folder();
@@ -314,19 +316,21 @@ int Run::interrupted() {
     progress_.line(fmt::format("Stopped by {} before the first step; nothing was written.",
                                signal_name(signal_)));
   else if (signal_ != SIGPIPE)
-    progress_.line(fmt::format("Stopped by {} after {} steps; the model is in {}.  To go on:\n  {}",
-                               signal_name(signal_), format_count(steps_), run_dir_.checkpoint(),
-                               resume_command(options_, run_dir_.path())));
+    progress_.line(fmt::format("Stopped by {} after {}; the model is in {}.  To go on:\n  {}",
+                               signal_name(signal_), format_count(steps_, "step", "steps"),
+                               run_dir_.checkpoint(), resume_command(options_, run_dir_.path())));
   return 128 + signal_;
 }
 
 int Run::completed() {
   if (steps_ < recipe_.max_iters)
     progress_.line(fmt::format(
-        "No improvement in {} evaluations: the run ends after {} steps.  The model of the lowest "
-        "loss, {:.4f} after {} steps, is {}.",
-        recipe_.patience, format_count(steps_), notes_.evaluations.best->loss,
-        format_count(notes_.evaluations.best->step),
+        "No improvement in {}: the run ends after {}.  The model of the lowest loss, {:.4f} after "
+        "{}, "
+        "is {}.",
+        xgrad::counted(recipe_.patience, "evaluation", "evaluations"),
+        format_count(steps_, "step", "steps"), notes_.evaluations.best->loss,
+        format_count(notes_.evaluations.best->step, "step", "steps"),
         best_is_missing(run_dir_, notes_.evaluations) ? "lost" : "in " + run_dir_.best()));
   if (!final_loss_)  // there was no last step
     final_loss_ = validation_.whole(steps_);
@@ -346,9 +350,9 @@ int Run::exit_code(int code) {
   if (saves_.failed()) {
     progress_.warn(
         saves_.saved()
-            ? fmt::format("what could not be saved is lost; the last checkpoint, after {} of {} "
-                          "steps, is {}",
-                          *saves_.saved(), steps_, run_dir_.checkpoint())
+            ? fmt::format(
+                  "what could not be saved is lost; the last checkpoint, after {} of {}, is {}",
+                  *saves_.saved(), xgrad::counted(steps_, "step", "steps"), run_dir_.checkpoint())
             : "the model could not be saved and is lost");
     code = 1;
   }
@@ -356,7 +360,8 @@ int Run::exit_code(int code) {
     return code;
   for (const JsonLines* const file : {&run_dir_.metrics().lines(), &run_dir_.samples().lines()}) {
     if (const std::size_t rows = file->unwritten()) {
-      progress_.warn(fmt::format("{}; the last {} rows are lost", file->error(), rows));
+      progress_.warn(fmt::format("{}; the last {} lost", file->error(),
+                                 rows == 1 ? "row is" : fmt::format("{} rows are", rows)));
       code = 1;
     }
   }
@@ -369,9 +374,10 @@ int Run::go() {
   } catch (const NotFinite& error) {
     throw NotFinite(fmt::format(
         "{}\n{}", error.what(),
-        saves_.saved() ? fmt::format("The last good checkpoint, after {} steps, is {}.",
-                                     format_count(*saves_.saved()), run_dir_.checkpoint())
-                       : "There is no checkpoint yet."));
+        saves_.saved()
+            ? fmt::format("The last good checkpoint, after {}, is {}.",
+                          format_count(*saves_.saved(), "step", "steps"), run_dir_.checkpoint())
+            : "There is no checkpoint yet."));
   }
   return exit_code(signal_ != 0 ? interrupted() : completed());
 }

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 #include "output.hpp"
@@ -55,12 +58,14 @@ void check_sizes(const xgrad::nn::GPTConfig& config, const xgrad::io::Checkpoint
   const auto width = static_cast<double>(config.n_embd);
   const double layers = 12 * static_cast<double>(config.n_layer) * width * width;
   if (config.n_layer > checkpoint.model.size() || layers > 4 * stored)
-    throw FileError(fmt::format(
-        "{}: its configuration asks for {} layers with {} weights, but it has {} tensors with {}",
-        checkpoint.path, config.n_layer, layers, checkpoint.model.size(), stored));
+    throw FileError(
+        fmt::format("{}: its configuration asks for {} with {} weights, but it has {} with {}",
+                    checkpoint.path, xgrad::counted(config.n_layer, "layer", "layers"), layers,
+                    xgrad::counted(checkpoint.model.size(), "tensor", "tensors"), stored));
   if (characters != config.vocab_size)
-    throw FileError(fmt::format("{}: its configuration has vocab_size {}, but {} characters",
-                                checkpoint.path, config.vocab_size, characters));
+    throw FileError(fmt::format("{}: its configuration has vocab_size {}, but {}", checkpoint.path,
+                                config.vocab_size,
+                                xgrad::counted(characters, "character", "characters")));
 }
 
 }  // namespace
@@ -147,9 +152,9 @@ std::string not_finite(const xgrad::nn::StateDict& tensors) {
     const bool* const first = std::find(begin, end, false);
     if (first != end)
       return fmt::format(
-          "{} of the {} values of {} {} are not finite, the first at {} in row-major order",
+          "{} of the {} values of {} {} {} not finite, the first at {} in row-major order",
           std::count(first, end, false), finite.numel(), name, xgrad::to_string(x.shape()),
-          first - begin);
+          std::count(first, end, false) == 1 ? "is" : "are", first - begin);
   }
   return "";
 }
@@ -157,6 +162,13 @@ std::string not_finite(const xgrad::nn::StateDict& tensors) {
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) {
   if (const std::string wrong = not_finite(tensors); !wrong.empty())
     throw FileError(fmt::format("{}: {}", path, wrong));
+}
+
+void check_loss(const xgrad::nn::GPT& model, const xgrad::Indices& x, const xgrad::Indices& y,
+                const std::string& path) {
+  const xgrad::NoGrad guard;
+  if (const double loss = model.loss(x, y).item(); !std::isfinite(loss))
+    throw FileError(fmt::format("{}: the model's loss on this text is {}", path, loss));
 }
 
 TrainedModel load_trained_model(const std::string& given) {
@@ -169,10 +181,10 @@ TrainedModel load_trained_model(const std::string& given) {
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     xgrad::nn::eval(trained.model);
     check_finite(checkpoint.model, path);
-    warn(fmt::format("{}, after {} steps", path, checkpoint.step));
+    warn(fmt::format("{}, after {}", path, xgrad::counted(checkpoint.step, "step", "steps")));
     return trained;
   } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: {}", path, error.what()));
+    throw FileError(fmt::format("{}: {}", path, reason(error)));
   }
 }
 

@@ -28,6 +28,10 @@ std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
+/// FileError if the model's loss there is not finite: there is nothing to explain.
+void check_loss(const xgrad::nn::GPT& model, const xgrad::Indices& x, const xgrad::Indices& y,
+                const std::string& path);
+
 struct TrainedModel {
   std::string path;  ///< of the checkpoint
   xgrad::nn::GPT model;

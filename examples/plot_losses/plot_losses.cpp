@@ -74,7 +74,13 @@ int run(int argc, char** argv) {
     throw xgrad::Error(log ? "--log: there is no loss above 0" : "there is no loss that is finite");
   curves.options.title = title;
   curves.options.log_y = log;
-  xgrad::pages::save_svg(out, xgrad::pages::line_chart(curves.lines, curves.options));
+  std::string picture;
+  try {
+    picture = xgrad::pages::line_chart(curves.lines, curves.options);
+  } catch (const xgrad::ValueError&) {
+    throw xgrad::Error("no axis has room for these losses or these steps");
+  }
+  xgrad::pages::save_svg(out, picture);
   command_line::print(xgrad::printable(fmt::format(
                           "{}: {}{}", out, xgrad::counted(all.size(), "run", "runs"),
                           curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut)) +

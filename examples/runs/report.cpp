@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/svg.hpp>
 #include <xgrad/pages/chart.hpp>
+#include <xgrad/pages/svg.hpp>
 
 #include "format.hpp"
 
@@ -46,10 +46,11 @@ std::string facts(const Run& run, const Summary& s) {
       m.validation_over.empty() ? "" : fmt::format(", over {}", m.validation_over);
   if (s.best)
     html += fact("Best validation loss", format_number(s.best),
-                 fmt::format("after {} steps{}", format_count(*s.best_after), over));
+                 fmt::format("after {}{}", format_count(*s.best_after, "step", "steps"), over));
   if (s.validation)
-    html += fact("Last validation loss", format_number(s.validation),
-                 fmt::format("after {} steps{}", format_count(m.validation.xs.back() + 1), over));
+    html += fact(
+        "Last validation loss", format_number(s.validation),
+        fmt::format("after {}{}", format_count(m.validation.xs.back() + 1, "step", "steps"), over));
   if (s.final_validation)
     html += fact("Final validation loss", format_number(s.final_validation),
                  m.final_validation_over.empty() ? "" : "over " + m.final_validation_over);
@@ -143,10 +144,10 @@ std::string samples(const Run& run) {
     const auto [text, all] = beginning(sample.text, most_characters);
     const std::string first = beginning(text, 100).first;
     html += fmt::format(
-        "<details{}><summary><b>{} steps</b><span class=\"soft\">{}</span></summary>"
+        "<details{}><summary><b>{}</b><span class=\"soft\">{}</span></summary>"
         "<pre>{}</pre>{}</details>\n",
-        k + 1 == shown ? " open" : "", format_count(sample.steps), escaped(first), escaped(text),
-        all ? "" : "<p class=\"soft\">and so on</p>");
+        k + 1 == shown ? " open" : "", format_count(sample.steps, "step", "steps"), escaped(first),
+        escaped(text), all ? "" : "<p class=\"soft\">and so on</p>");
   }
   return html;
 }
@@ -175,8 +176,8 @@ std::string chart_html(const std::string& title, Curves curves) {
   std::string html;
   try {
     html = xgrad::pages::chart_figure(curves.lines, options);
-  } catch (const xgrad::ValueError& error) {
-    return fmt::format("<p class=\"soft\">{}: {}</p>\n", title, escaped(error.what()));
+  } catch (const xgrad::ValueError&) {
+    return fmt::format("<p class=\"soft\">{}: no axis has room for its numbers.</p>\n", title);
   }
   if (!curves.cut.empty()) {
     const std::size_t end = html.rfind("</figcaption>");

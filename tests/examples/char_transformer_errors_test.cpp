@@ -1,5 +1,6 @@
 // What char_transformer says to what it cannot do.
 
+#include <regex>
 #include <tuple>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/safetensors.hpp>
@@ -124,11 +125,13 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   };
   const std::string& good = folder.checkpoint;
   refused({"sample", "--checkpoint", good, "--prompt", "the Zoë"},
-          {"--prompt", "'Z' (U+005A)", "'ë' (U+00EB)"});
+          {"char_transformer: --prompt: the vocabulary of 23 characters lacks 'Z' (U+005A)",
+           "'ë' (U+00EB)"});
   refused({"sample", "--checkpoint", good, "--prompt", "a\xFF"},
           {"--prompt", "not UTF-8 at byte 1"});
   write_bytes(folder / "greek", std::string(300, 't') + "αβ");
-  refused({"eval", "--checkpoint", good, "--data", "greek"}, {"greek: ", "'α'", "'β'"});
+  refused({"eval", "--checkpoint", good, "--data", "greek"},
+          {"char_transformer: greek: the vocabulary of 23 characters lacks 'α'", "'β'"});
   write_bytes(folder / "short", "the cat");
   refused({"eval", "--checkpoint", good, "--data", "short"},
           {"short: 7 characters are too few", "block of 8"});
@@ -158,7 +161,7 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   changed([](auto& file) { file.metadata.clear(); }, {"changed: ", "not a checkpoint"});
   user([](Json& json) { json["config"] = {1}; }, {"configuration is not a JSON object"});
   user([](Json& json) { json.erase("characters"); }, {"another program", "no characters"});
-  user([](Json& json) { json["characters"] = "ba"; }, {"'characters'"});
+  user([](Json& json) { json["characters"] = "ba"; }, {"'characters': a stored list"});
   changed([](auto& file) { file.tensors.erase("transformer.ln_f.weight"); },
           {"changed: does not fit the model", "transformer.ln_f.weight"});
   changed([](auto& file) { file.tensors.erase("transformer.wte.weight"); },
@@ -176,9 +179,42 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
         file.metadata["user"] = json.dump();
       },
       {"1000 layers"});
-  config("n_head", 3, {"n_head 3"});
+  config("n_head", 3, {"changed: n_embd 16 is not a multiple of n_head 3\n"});
   config("n_head", 0, {"has no number 'n_head'"});
   config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
   config("vocab_size", "many", {"'vocab_size'"});
   config("vocab_size", 1e30, {"'vocab_size'"});
+}
+
+TEST_CASE("char_transformer: a model that computes nothing finite") {
+  const TrainedFolder folder;
+  xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / folder.checkpoint);
+  file.tensors["transformer.ln_f.weight"] = xgrad::full({16}, 3e38F);
+  xgrad::io::save_safetensors(folder / "huge", file);
+  const auto refused = [&](Arguments arguments, const std::string& says) {
+    arguments.insert(arguments.end(), {"--checkpoint", "huge"});
+    check_refused(folder, arguments, 1, {"char_transformer: " + says});
+  };
+  refused({"sample"}, "it cannot write on: the model's logits are not finite\n");
+  refused({"explain", "--prompt", "the cat"}, "huge: the model's loss on this text is ");
+  refused({"graph", "--prompt", "the cat"}, "huge: the model's loss on this text is ");
+}
+
+TEST_CASE("char_transformer: one of a thing is said as one") {
+  const TinyFolder folder;
+  const Result trained = run_well(
+      folder, tiny_train({"--out", "run", "--max-iters", "1", "--batch-size", "1", "--verbose"}));
+  check_contains(trained.err, {"1 of 8 characters (1 block of 8)", "after 1 step: saved in"});
+  const std::string checkpoint = "run/checkpoint.safetensors";
+  CHECK_THAT(run_well(folder, {"eval", "--checkpoint", checkpoint}).err,
+             EndsWith("checkpoint.safetensors, after 1 step\n"));
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err,
+             ContainsSubstring("the run is finished, after 1 step.  A larger"));
+  CHECK_THAT(run(folder, {"explain", "--checkpoint", "run"}).out,
+             ContainsSubstring(" 1 layer, 2 heads each, 8 characters, 1 checkpoint"));
+  const std::string page = read_bytes(folder / "run/report.html");
+  check_contains(page, {"<b>1 step</b>"});
+  const std::string all = trained.err + trained.out + page + read_bytes(folder / "explain.html");
+  CHECK_FALSE(std::regex_search(
+      all, std::regex("\\b1 (steps|blocks|evaluations|rows|characters|layers|checkpoints)\\b")));
 }

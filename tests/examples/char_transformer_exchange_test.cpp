@@ -192,7 +192,8 @@ TEST_CASE("char_transformer: files that cannot be imported") {
         file.tensors["transformer.h.0.attn.c_attn.weight"] = ones({48, 17});
       },
       {"transformer.h.0.attn.c_attn.weight should be (48, 16), but it is (48, 17)"});
-  refused([](io::TensorFile&) {}, {"n_embd 16 is not a multiple of n_head 3"}, {"--n-head", "3"});
+  refused([](io::TensorFile&) {},
+          {"model.safetensors: its width 16 is not a multiple of --n-head 3\n"}, {"--n-head", "3"});
   refused([](io::TensorFile&) {}, {"none: no such file"}, {"--data", "none"});
   write_bytes(folder / "other", "abc");
   refused([](io::TensorFile&) {}, {"but other has 3"}, {"--data", "other"});

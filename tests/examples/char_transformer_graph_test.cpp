@@ -56,7 +56,9 @@ TEST_CASE("char_transformer graph: what it cannot show") {
   refused({"--prompt", "the cat sat"}, 1, {"11 characters; this model takes 2 to 9"});
   refused({"--prompt", "the Ω"}, 1, {"--prompt: ", "Ω"});
   refused({"--prompt", "\xff\xfe"}, 1, {"--prompt: ", "UTF-8"});
-  refused({"--prompt", "the", "--max-nodes", "5"}, 1, {"more than 5 nodes: take a shorter input"});
+  refused({"--prompt", "the", "--max-nodes", "5"}, 1,
+          {"char_transformer: more than 5 nodes: it takes a shorter --prompt, or a larger "
+           "--max-nodes\n"});
   refused({"--prompt", "the", "--out", "none/graph.html"}, 1, {"none/graph.html"});
   CHECK_FALSE(std::filesystem::exists(folder / "graph.html"));
 }

@@ -227,8 +227,8 @@ TEST_CASE("char_transformer: a conversation", "[sample]") {
   const Result bad = run_with(folder, "Zebra\n\xFF\nthe cat\n", talk);
   CHECK(bad.code == 1);
   CHECK(bad.out == first);
-  check_contains(bad.err, {"the prompt: encode: the vocabulary of", "lacks 'Z' (U+005A)",
-                           "the prompt: not UTF-8 at byte 0"});
+  check_contains(bad.err, {"char_transformer: the prompt: the vocabulary of 23 characters lacks",
+                           "lacks 'Z' (U+005A)", "the prompt: not UTF-8 at byte 0"});
   CHECK(run_with(folder, "", talk).out.empty());
 
   if (!Terminal::available())

@@ -151,7 +151,7 @@ TEST_CASE("safetensors: a file that is too short, or whose header has a wrong le
   check_refused("", {"it has 0 bytes"});
   check_refused("1234567", {"it has 7 bytes", "header's length"});
   check_refused(std::string(8, '\0'), {"does not begin with '{'", "byte 8"});
-  check_refused(file_of("{}").substr(0, 9), {"length is 2", "only 1 bytes follow"});
+  check_refused(file_of("{}").substr(0, 9), {"length is 2", "only 1 byte follows"});
   std::string huge = file_of("{}");
   huge[7] = '\x7f';
   check_refused(huge, {"at most 100000000", "byte 0"});
@@ -252,7 +252,7 @@ TEST_CASE("safetensors: holes, overlaps and what is left over") {
   check_refused(file_of(two("[0,4]", "[2,6]"), twelve.substr(6)), {"'b'", "overlaps", "2 bytes"});
   check_refused(file_of(two("[0,4]", "[0,4]"), twelve.substr(8)), {"overlaps", "4 bytes"});
   check_refused(file_of(two("[0,4]", "[4,8]"), twelve), {"4 bytes follow the last tensor"});
-  check_refused(file_of("{}", "x"), {"1 bytes follow the last tensor"});
+  check_refused(file_of("{}", "x"), {"1 byte follows the last tensor"});
   check_refused(file_of(R"({"e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]},)"
                         R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
                         twelve.substr(8)),
