@@ -78,7 +78,7 @@ TEST_CASE("char_transformer: a folder that is moved, and another in its place", 
 TEST_CASE("char_transformer: a folder that is removed is made again", "[saves]") {
   const TinyFolder folder;
   Process process(folder, tiny_train({"--out", "a/run", "--max-iters", "1000000", "--eval-interval",
-                                      "100", "--save-interval", "1000000"}));
+                                      "100", "--save-interval", "500"}));
   wait_until([&] { return fs::exists(folder / "a/run/best.safetensors"); });
   process.signal(SIGSTOP);
   fs::remove_all(folder / "a");
