@@ -79,6 +79,11 @@ void FolderLock::take() {
     return;
 }
 
+std::string FolderLock::inside() const {
+  const std::string path = fmt::format("/proc/self/fd/{}", handle_);
+  return names(path, handle_) ? path : folder_;
+}
+
 std::optional<std::string> FolderLock::place() {
   if (names(folder_, handle_))
     return folder_;

@@ -20,6 +20,8 @@ class FolderLock {
 
   /// Where the folder is now, though it was moved; none if it was removed.
   std::optional<std::string> place();
+  /// A path of the folder that is right wherever that is, where the system has one.
+  std::string inside() const;
   /// Whether the file is there, in the folder's place.
   bool holds() const;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -27,7 +28,7 @@ JsonLines::JsonLines(std::string path, std::uint64_t end, const StepOf& step_of,
     : path_(std::move(path)) {
   // A link would lead out of the folder, and a pipe would have no end.
   descriptor_ = ::open(path_.c_str(),
-                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+                       O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor_ < 0)
     throw FileError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
   try {
@@ -132,6 +133,19 @@ bool JsonLines::add(const std::string& row) {
 
 std::string JsonLines::error() const {
   return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
+}
+
+std::string JsonLines::all() const {
+  std::string rows(size_, '\0');
+  std::size_t done = 0;
+  while (done < rows.size()) {
+    const ssize_t got =
+        ::pread(descriptor_, &rows[done], rows.size() - done, static_cast<off_t>(done));
+    if (got == 0 || (got < 0 && errno != EINTR))
+      return "";
+    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  return rows + waiting_;
 }
 
 void JsonLines::sync() const { ::fsync(descriptor_); }

@@ -34,6 +34,8 @@ class JsonLines {
   std::string error() const;
   /// How many rows wait.
   std::size_t unwritten() const { return unwritten_; }
+  /// All rows, also those that wait, though the file be removed; empty if they cannot be read.
+  std::string all() const;
   /// Forces to disk what has been written.
   void sync() const;
 

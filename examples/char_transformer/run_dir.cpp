@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <regex>
 #include <string_view>
 #include <system_error>
@@ -192,44 +193,61 @@ std::string RunDir::noted(const char* name) {
 std::string RunDir::keep() {
   if (!lock_)
     return "";
-  auto place = lock_->place();
-  if (place && !lock_->holds()) {  // the folder may be about to go, after what is in it
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    place = lock_->place();
+  std::optional<std::string> place;
+  for (int again = 0; (place = lock_->place()) && !lock_->holds(); ++again) {
+    if (again > 0)
+      throw FileError(fmt::format(
+          "{}/lock: is gone: another run may have begun in the folder, so this one ends; what it "
+          "has learnt since its last save is lost",
+          *place));
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // the folder may be about to go as well
   }
-  if (place && !lock_->holds())
-    throw FileError(
-        fmt::format("{}/lock: is gone: another run may have begun in the folder, so this one ends; "
-                    "what it has learnt since its last save is lost",
-                    *place));
   if (place == path_)
     return "";
   if (place)
     return fmt::format("{}: the folder was moved; the run goes on in {}",
                        std::exchange(path_, *place), *place);
+  const std::string metrics = metrics_->lines().all(), samples = samples_->lines().all();
   metrics_.reset();
   samples_.reset();
   lock_.reset();
   made_.clear();
   holds_ = Holds::nothing;
-  open(std::string(config_), std::string(environment_), 0);
-  return fmt::format(
-      "{}: the folder was removed; it is made again, and the rows of its files begin "
-      "here",
-      path_);
+  open(std::numeric_limits<std::uint32_t>::max(), metrics, samples);
+  return fmt::format("{}: the folder was removed; it is made again", path_);
+}
+
+void RunDir::save(const std::string& path,
+                  const std::function<void(const std::string& path)>& f) const {
+  const std::string inside = lock_ ? lock_->inside() : path_;
+  try {
+    f(inside + path.substr(path_.size()));
+  } catch (const FileError& error) {
+    const std::string what = error.what();
+    throw FileError(what.starts_with(inside) ? path_ + what.substr(inside.size()) : what);
+  }
 }
 
 void RunDir::open(const std::string& config, const std::string& environment, std::uint64_t steps) {
   config_ = config;
   environment_ = environment;
+  open(steps, "", "");
+}
+
+/// With these rows, where there are any.
+void RunDir::open(std::uint64_t steps, const std::string& metrics, const std::string& samples) {
   try {
     if (!lock_)
       lock();
     remove_temporaries(path_);
-    for (const auto& [name, text] :
-         {std::pair("config.json", &config), {"environment.json", &environment}}) {
+    for (const auto& [name, text] : {std::pair("config.json", config_ + "\n"),
+                                     {"environment.json", environment_ + "\n"},
+                                     {"metrics.jsonl", metrics},
+                                     {"samples.jsonl", samples}}) {
+      if (text.empty())
+        continue;
       xgrad::io::AtomicFile file(noted(name));
-      file.write(*text + "\n");
+      file.write(text);
       file.commit();
     }
     metrics_.emplace(noted("metrics.jsonl"), steps);

@@ -4,6 +4,7 @@
 // report.hpp environment.json and report.html.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,10 +43,13 @@ class RunDir {
   /// Makes the folder if there is none, and locks it.  Throws FileError as above.
   void lock();
   void unlock() { lock_.reset(); }
-  /// Once it is open: looks for the folder where it is now, and makes it again with all but the
-  /// past's rows if it was removed.  Returns what happened, empty for nothing.  Throws FileError if
-  /// another run may have begun in its place.
+  /// Once it is open: looks for the folder where it is now, and makes it again, without models, if
+  /// it was removed.  Returns what happened, empty for nothing.  Throws FileError if another run
+  /// may have begun in its place.
   std::string keep();
+  /// Calls f with a path of this file of the folder that is right even if that is moved meanwhile.
+  /// What f throws names the file as it is given.
+  void save(const std::string& path, const std::function<void(const std::string& path)>& f) const;
   /// Also removes what processes that were killed left half written, writes config.json and
   /// environment.json, and opens the metrics and samples of a run that has made so many steps.  If
   /// that fails, what it has made is removed.
@@ -66,6 +70,7 @@ class RunDir {
   enum class Holds { nothing, no_checkpoint, run };
   RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {}
   void check() const;
+  void open(std::uint64_t steps, const std::string& metrics, const std::string& samples);
   std::string noted(const char* name);
 
   std::string path_;               ///< empty until a new folder is numbered

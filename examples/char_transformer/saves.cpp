@@ -31,14 +31,23 @@ bool link_file(const std::string& from, const std::string& to) {
 
 bool Saves::attempt(const std::function<void()>& f, bool& failed, const char* then) {
   tried_ = Clock::now();
-  try {
-    f();
-    failed = false;
-    return true;
-  } catch (const std::exception& error) {
-    warn_(fmt::format("{}; training goes on, {}", error.what(), then));
-    failed = true;
-    return false;
+  for (bool again = false;; again = true) {
+    try {
+      f();
+      failed = false;
+      return true;
+    } catch (const std::exception& error) {
+      // The folder may have been moved or removed meanwhile.
+      const std::string changed = again ? "" : run_dir_.keep();
+      if (changed.empty()) {
+        warn_(fmt::format("{}; training goes on, {}", error.what(), then));
+        failed = true;
+        return false;
+      }
+      warn_(changed);
+      failed_ = true;  // a new folder has no checkpoint: it is due
+      tried_ = {};
+    }
   }
 }
 

@@ -126,8 +126,10 @@ void Run::write(const std::string& path) {
   // No checkpoint without its rows, not even after a power cut.
   run_dir_.metrics().lines().sync();
   run_dir_.samples().lines().sync();
-  xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
-                             {.step = steps_, .user = to_json(notes_)});
+  run_dir_.save(path, [this](const std::string& there) {
+    xgrad::io::save_checkpoint(there, training_.model(), training_.optimizer(),
+                               {.step = steps_, .user = to_json(notes_)});
+  });
 }
 
 /// A folder is made when there is something to put in it.
