@@ -24,8 +24,12 @@ void set_num_threads(std::size_t n);
 void on_threads(std::size_t n, const std::function<void(std::size_t)>& task);
 
 /// xsimd's name of the instructions that the loaded kernels use: "sse2", "fma3+avx2", "avx512bw",
-/// "neon64"; with "+amx" if products of float32 run on Intel's matrix unit.  The portable build has
+/// "neon64".  The portable build has
 /// several and takes the best that the processor can run.
 std::string simd_name();
+
+/// The BLAS that the process has loaded, which makes the matrix products, and for OpenBLAS the
+/// processor that it takes this one for: "OpenBLAS Zen", "MKL".
+std::string blas_name();
 
 }  // namespace xgrad

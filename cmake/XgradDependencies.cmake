@@ -1,5 +1,5 @@
 # What xgrad is built on.  All that is missing is named at once, with the command that installs it.
-set(xgrad_packages Threads fmt xtl xtensor xsimd utf8cpp nlohmann_json)
+set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json)
 if(XGRAD_EXAMPLES)
   list(APPEND xgrad_packages CLI11)
 endif()
@@ -13,17 +13,18 @@ foreach(package IN LISTS xgrad_packages)
     list(APPEND xgrad_missing ${package})
   endif()
 endforeach()
-list(APPEND CMAKE_LIBRARY_PATH /opt/homebrew/opt/openblas/lib /usr/local/opt/openblas/lib)  # Homebrew links it nowhere else
+list(APPEND CMAKE_PREFIX_PATH /opt/homebrew/opt/openblas /usr/local/opt/openblas)  # Homebrew links it nowhere else
 find_path(XGRAD_XXHASH_INCLUDE xxhash.h)
 find_library(XGRAD_XXHASH_LIBRARY xxhash)
 if(NOT XGRAD_XXHASH_INCLUDE OR NOT XGRAD_XXHASH_LIBRARY)
   list(APPEND xgrad_missing xxhash)
 endif()
-find_library(XGRAD_LAPACK_LIBRARY NAMES openblas Accelerate lapack)  # the first two bring LAPACK along
-if(NOT XGRAD_LAPACK_LIBRARY)
-  list(APPEND xgrad_missing LAPACK)
-endif()
-string(REGEX REPLACE "([^/]+)[.]framework$" "\\0/\\1" XGRAD_LAPACK_LIBRARY "${XGRAD_LAPACK_LIBRARY}")  # it is loaded, not linked
+foreach(library BLAS LAPACK)  # BLA_VENDOR asks for one of several, such as Intel10_64lp_seq or FLAME
+  find_package(${library} QUIET)
+  if(NOT ${library}_FOUND)
+    list(APPEND xgrad_missing ${library})
+  endif()
+endforeach()
 if(XGRAD_MPI)
   enable_language(C)  # MPI's interface is C's
   find_package(MPI COMPONENTS C)
@@ -36,7 +37,15 @@ if(xgrad_missing)
   message(FATAL_ERROR "xgrad: not found: ${xgrad_missing}. On Debian and Ubuntu, scripts/setup installs all that is needed.")
 endif()
 
+# The reference BLAS links just as well as a fast one and is many times slower, so say which one this is.
+list(GET BLAS_LIBRARIES 0 xgrad_blas)
+file(REAL_PATH "${xgrad_blas}" xgrad_blas)
+message(STATUS "BLAS: ${xgrad_blas}")
+if(NOT xgrad_blas MATCHES "openblas|blis|mkl|armpl|Accelerate")
+  message(WARNING "${xgrad_blas} looks like the reference BLAS: matrix products will be slow. OpenBLAS (libopenblas-serial-dev) is fast.")
+endif()
+
 # Libraries that only our sources include, not our headers.
 add_library(xgrad_private INTERFACE)
-target_link_libraries(xgrad_private INTERFACE utf8::cpp nlohmann_json::nlohmann_json)
+target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8::cpp nlohmann_json::nlohmann_json)
 target_include_directories(xgrad_private SYSTEM INTERFACE "${XGRAD_XXHASH_INCLUDE}")

@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products.
+// Matrix products, which are BLAS's.
 
 #include <cstddef>
 
@@ -8,8 +8,8 @@ namespace xgrad::kernels {
 /// c = op(a) op(b) * alpha + c * beta; row-major; op(a) is (m, k), op(b) (k, n), c (m, n).  lda,
 /// ldb and ldc are the distances between rows as stored, so transposes and slices need no copies.
 /// With beta 0, c may hold garbage.  With a bias (n,), c = op(a) op(b) * alpha + bias in each row,
-/// whatever beta is.  Any size may be 0.  Long sums are made in parts, each times alpha: a large
-/// alpha can overflow in a part where all of them would not.  Runs on the calling thread.
+/// whatever beta is.  Any size may be 0.  ShapeError for a size that BLAS cannot count (int).  Runs
+/// on the calling thread.
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
@@ -21,5 +21,9 @@ template <class T>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
                    T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
+
+/// Keeps the BLAS that is loaded from using threads of its own, which would compete with ours.
+/// Whoever calls BLAS or LAPACK calls this first.
+void use_one_blas_thread();
 
 }  // namespace xgrad::kernels

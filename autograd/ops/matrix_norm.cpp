@@ -5,29 +5,49 @@
 // polar(x) and H = Pᵀ x = V S Vᵀ is symmetric.  Unlike derivatives of U and V apart, those of P do
 // not mind equal singular values.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/svd.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
+#include <xgrad/autograd/xtensor.hpp>
+// (kept apart from its neighbours so that the formatter does not sort it: it leans on xtensor.hpp)
+#include <xtensor-blas/xlinalg.hpp>
 
 namespace xgrad {
 namespace {
 
-// The decomposition of matrices of one size, one after the other.
+// The decomposition of matrices of one size, one after the other: a = u diag(s) vt, s falling; all
+// NaN if a is not finite.
 template <class T>
 struct Svd {
+  using Matrix = xt::xtensor<T, 2, xt::layout_type::row_major>;
   std::size_t m, n, k;
-  std::vector<T> u, s, vt;
+  Matrix u, vt;
+  xt::xtensor<T, 1> s;
 
   Svd(std::size_t rows, std::size_t columns)
-      : m(rows), n(columns), k(std::min(m, n)), u(m * k), s(k), vt(k * n) {}
-  void decompose(const T* a) { kernels::svd(m, n, a, u.data(), s.data(), vt.data()); }
+      : m(rows), n(columns), k(std::min(m, n)), u({m, k}), vt({k, n}), s(std::array{k}) {}
+  void decompose(const T* a) {
+    if (k == 0)
+      return;
+    if (!std::all_of(a, a + m * n, [](T x) { return std::isfinite(x); })) {
+      for (T* const part : {u.data(), vt.data(), s.data()})
+        std::fill_n(part, part == u.data() ? m * k : part == s.data() ? k : k * n,
+                    std::numeric_limits<T>::quiet_NaN());
+      return;
+    }
+    kernels::use_one_blas_thread();
+    const std::array<std::size_t, 2> shape{m, n};
+    std::tie(u, s, vt) = xt::linalg::svd(xt::adapt(a, m * n, xt::no_ownership(), shape), false);
+  }
   // What is no larger is 0, but for rounding.
   T negligible() const {
     return s[0] * static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon();

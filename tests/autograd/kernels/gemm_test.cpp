@@ -124,7 +124,6 @@ TEST_CASE("gemm adds a bias to each row", "[gemm]") {
   }
 }
 
-// Elements that only some of the ways to multiply can take: see multiply_amx().
 TEST_CASE("gemm takes numbers of any size", "[gemm]") {
   const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
   const Product p{transpose_a, transpose_b, 165, 290, 150};
