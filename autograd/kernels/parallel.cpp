@@ -1,12 +1,13 @@
 #include <xgrad/autograd/kernels/parallel.hpp>
 
-#include <sys/mman.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cstdlib>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -14,7 +15,6 @@
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/fork.hpp>
-#include <xgrad/autograd/kernels/processors.hpp>
 #include <xgrad/autograd/threads.hpp>
 
 namespace xgrad {
@@ -25,8 +25,7 @@ using Task = kernels::FunctionRef<std::size_t>;
 // A job is a number of pieces.  A thread draws those of its own range first, which are the same in
 // every job of so many pieces, so that what they read is still in its cache; then what the others
 // have not come to.  The caller draws too, and when none are left it waits only for workers that
-// are inside: one that the system has not woken yet finds the job closed and costs nothing.  A
-// thread that shares its processor with another program leaves the last pieces to the others.
+// are inside: one that the system has not woken yet finds the job closed and costs nothing.
 class Pool {
  public:
   /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
@@ -51,15 +50,11 @@ class Pool {
       ranges_[t].next.store(begin, std::memory_order_relaxed);
       ranges_[t].end = begin = pieces * (t + 1) / threads();
     }
-    fastest_.store(std::numeric_limits<double>::infinity(), std::memory_order_relaxed);
-    timed_ = pieces > threads();
     state_.fetch_add(next_job + open + 1);
     state_.notify_all();
-    draw(0, true);
+    draw(0);
     state_.fetch_sub(open + 1);
     wait_until([](unsigned state) { return inside(state) == 0; });
-    if (timed_)
-      draw(0, false);  // what all have left to each other
     if (failed_.exchange(false))
       std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -82,26 +77,18 @@ class Pool {
   static unsigned inside(unsigned state) { return state % open; }
   static unsigned job(unsigned state) { return state / next_job; }
 
-  void draw(std::size_t me, bool may_leave) {
+  void draw(std::size_t me) {
     drawing = true;
     for (std::size_t t = 0; t < threads(); ++t) {
       Range& range = ranges_[(me + t) % threads()];
       if (t > 0 && range.left() == 0)
         continue;
-      for (std::size_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
-        const double ms = attempt(i);
-        if (may_leave && timed_ && others_are_faster(ms)) {
-          drawing = false;
-          return;
-        }
-      }
+      for (std::size_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;)
+        attempt(i);
     }
     drawing = false;
   }
-  /// Returns the time that it took, if that matters.
-  double attempt(std::size_t i) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = timed_ ? Clock::now() : Clock::time_point();
+  void attempt(std::size_t i) {
     try {
       task_(i);
     } catch (...) {
@@ -110,22 +97,6 @@ class Pool {
       for (Range& r : ranges_)
         r.next.store(r.end, std::memory_order_relaxed);
     }
-    return timed_ ? std::chrono::duration<double, std::milli>(Clock::now() - begin).count() : 0;
-  }
-  // Whether they would have done all that is left before one more piece was done here, where the
-  // last one took `ms`.
-  bool others_are_faster(double ms) {
-    constexpr double turn = 1;  // what a scheduler gives another program at least
-    const double fastest = fastest_.load(std::memory_order_relaxed);
-    if (ms <= fastest)
-      fastest_.store(ms, std::memory_order_relaxed);
-    if (ms <= fastest || ms < turn)
-      return false;
-    std::size_t left = 0;
-    for (const Range& range : ranges_)
-      left += range.left();
-    const unsigned others = inside(state_.load()) - 1;
-    return left > 0 && others > 0 && ms > fastest * (static_cast<double>(left) / others + 0.5);
   }
 
   void work(std::size_t me) {
@@ -139,7 +110,7 @@ class Pool {
       seen = job(state);
       if ((state & open) == 0)
         continue;
-      draw(me, true);
+      draw(me);
       if ((state_.fetch_sub(1) & (open | (open - 1))) == 1)
         state_.notify_all();
     }
@@ -162,39 +133,34 @@ class Pool {
 
   alignas(64) std::atomic<unsigned> state_{0};
   static constexpr auto nothing = [](std::size_t) {};
-  Task task_ = nothing;             // of the open job
-  bool timed_ = false;              // whether there are more pieces than threads
-  std::atomic<double> fastest_{0};  // time of a piece, in milliseconds
+  Task task_ = nothing;  // of the open job
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;
   std::vector<Range> ranges_;
   std::vector<std::thread> workers_;
 };
 
+std::size_t default_threads() {
+  if (const char* const text = std::getenv("OMP_NUM_THREADS"))  // "4", or "4,2" for nested regions
+    if (const long n = std::strtol(text, nullptr, 10); n >= 1 && n <= 1024)
+      return static_cast<std::size_t>(n);
+#if defined(__linux__)
+  cpu_set_t set;  // fails on more than 1024 processors
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return static_cast<std::size_t>(CPU_COUNT(&set));
+#endif
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
 std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhile works alone
 Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
 // Not under the mutex, which is held as long as a job runs: a task may ask and change it as well.
-std::atomic<std::size_t> threads_wanted = kernels::default_threads();
+std::atomic<std::size_t> threads_wanted = default_threads();
 
 // A child process has the thread that called fork() and no other: it starts its own.  Whatever
 // those of the parent were doing, their pool is left alone.
 const detail::RenewedInChild<pool_mutex> renewed_mutex;
 const detail::RenewedInChild<pool> renewed_pool;
-
-// How many of n threads there is address space for, where it is limited: a stack and the
-// allocator's arena, which takes 128 MiB at first, and as much again to compute with.
-std::size_t threads_with_room(std::size_t n) {
-  constexpr std::size_t room = std::size_t{256} << 20;
-  for (; n > 1; --n) {
-    void* const space =
-        mmap(nullptr, n * room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (space != MAP_FAILED) {
-      munmap(space, n * room);
-      break;
-    }
-  }
-  return n;
-}
 
 // The threads that are wanted, or as many as the system allows; with the mutex held.
 Pool* start_threads() {
@@ -202,7 +168,7 @@ Pool* start_threads() {
   if (pool != nullptr && pool->threads() == wanted)
     return pool;
   delete std::exchange(pool, nullptr);
-  pool = new (std::nothrow) Pool(threads_with_room(wanted));
+  pool = new (std::nothrow) Pool(wanted);
   // Not if another number has been asked for meanwhile.
   threads_wanted.compare_exchange_strong(wanted, pool == nullptr ? 1 : pool->threads());
   return pool;
@@ -225,8 +191,6 @@ void set_num_threads(std::size_t n) {
 void on_threads(std::size_t n, const std::function<void(std::size_t)>& task) {
   kernels::parallel(n, task);
 }
-
-bool kernels::on_one_thread() { return Pool::drawing || threads_wanted.load() == 1; }
 
 void kernels::parallel(std::size_t pieces, Task task) {
   if (pieces > 1 && !Pool::drawing) {

@@ -27,9 +27,6 @@ class FunctionRef {
 /// any number.  A call from within a task runs on its thread.
 void parallel(std::size_t pieces, FunctionRef<std::size_t> task);
 
-/// Whether parallel() would run all on this thread: it is within a task, or there is but one.
-bool on_one_thread();
-
 /// Cuts [0, n) into pieces of `grain` and calls f(begin, end) for each.
 void parallel_for(std::size_t n, std::size_t grain, FunctionRef<std::size_t, std::size_t> f);
 

@@ -1,6 +1,7 @@
 // Threads: as many as the system allows, errors on the way, changes at any time, and fork().
 
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,7 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -68,12 +69,6 @@ bool all_done(std::size_t pieces) {
   return std::all_of(done.begin(), done.end(), [](const auto& n) { return n.load() == 1; });
 }
 
-std::size_t address_space() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 // 0 if work goes on with some, but not with all of the threads that are asked for.
 int asks_for_too_many() {
   set_num_threads(1024);
@@ -90,20 +85,6 @@ int asks_for_too_many() {
 }
 
 }  // namespace
-
-TEST_CASE("threads that cannot be started for want of address space are done without",
-          "[threads]") {
-  if (!may_fork)
-    return;
-  for (const std::size_t room : {50, 200, 1000}) {
-    CAPTURE(room);
-    const int code = in_child([&] {
-      const rlimit limit{address_space() + (room << 20), RLIM_INFINITY};
-      return ::setrlimit(RLIMIT_AS, &limit) == 0 ? asks_for_too_many() : skipped;
-    });
-    CHECK((code == 0 || code == skipped));
-  }
-}
 
 TEST_CASE("threads that cannot be started for want of processes are done without", "[threads]") {
   if (!may_fork)
@@ -216,30 +197,6 @@ TEST_CASE("threads end that had just been called to a job", "[threads]") {
   CHECK(code == 0);
 }
 
-TEST_CASE("a thread that is slow leaves the last pieces to the others, and none is lost",
-          "[threads]") {
-  const Threads two(2);
-  const auto caller = std::this_thread::get_id();
-  // Pieces 0 and 1 are the caller's, 2 and 3 the other's; the milliseconds of each.
-  const auto on_caller = [&](const std::array<int, 4>& ms) {
-    std::array<bool, 4> result{};
-    std::atomic<int> done{0};
-    kernels::parallel(4, [&](std::size_t i) {
-      result[i] = std::this_thread::get_id() == caller;
-      ++done;
-      // until the other has begun as well
-      for (int waited = 0; i % 2 == 0 && done < 2 && waited < 1000; ++waited)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      std::this_thread::sleep_for(std::chrono::milliseconds(ms[i]));
-    });
-    CHECK(done == 4);
-    return result;
-  };
-  CHECK(on_caller({10, 250, 150, 10}) == std::array{true, true, false, true});
-  CHECK(on_caller({400, 10, 200, 230}) == std::array{true, false, false, false});
-  CHECK(on_caller({250, 10, 10, 150}) == std::array{true, true, false, false});
-}
-
 TEST_CASE("a child process has threads of its own", "[threads]") {
   if (!may_fork)
     return;
@@ -311,3 +268,29 @@ TEST_CASE("the SIMD instructions have a name", "[.simd-name]") {
   std::cout << "SIMD instructions: " << simd_name() << '\n';
   CHECK_FALSE(simd_name().empty());
 }
+
+// Of OMP_NUM_THREADS, as tests/CMakeLists.txt sets it.
+TEST_CASE("the number of threads is that of the environment", "[.num-threads]") {
+  std::cout << "threads: " << num_threads() << '\n';
+  CHECK(num_threads() >= 1);
+}
+
+#if defined(__linux__)
+TEST_CASE("a process that may run on one processor starts no others", "[threads]") {
+  if (!may_fork || std::getenv("OMP_NUM_THREADS") != nullptr)
+    return;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  CHECK(in_child([&] {
+          cpu_set_t set;
+          if (::sched_getaffinity(0, sizeof set, &set) != 0)
+            return skipped;
+          int first = 0;
+          while (!CPU_ISSET(first, &set))
+            ++first;
+          CPU_ZERO(&set);
+          CPU_SET(first, &set);
+          ::sched_setaffinity(0, sizeof set, &set);
+          return std::system(("'" + self + "' '[.num-threads]' | grep -q 'threads: 1$'").c_str());
+        }) == 0);
+}
+#endif

@@ -4,9 +4,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/autograd/threads.hpp>
 
 #include "helpers/catch.hpp"
@@ -316,3 +320,14 @@ TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
     CHECK(same(within[1], one));
   }
 }
+
+#if defined(__linux__)
+// Beside ours, which would wait for them: with two of each, a step takes five times as long.
+TEST_CASE("BLAS and LAPACK have no threads of their own", "[gemm]") {
+  const Tensor a = randn({700, 700});
+  CHECK(matmul(a, a).numel() == 490'000);
+  CHECK(matrix_norm(a, MatrixNorm::nuc).item() > 0);
+  const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  CHECK(static_cast<std::size_t>(threads) <= num_threads() + (XGRAD_SANITIZER ? 1 : 0));
+}
+#endif
