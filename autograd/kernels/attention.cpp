@@ -38,12 +38,6 @@ T* scratch(std::size_t n) {
   return memory.data();
 }
 
-// Not by halves, as elsewhere: the order is part of the numbers that a seed gives.
-template <class T>
-T sum_lanes(const simd::Batch<T>& x) {
-  return add_lanes<T, Pairs::neighbours>(x);
-}
-
 // x = x * scale where the mask is true, else `otherwise`.  Written so that GCC vectorises it: the
 // mask as bytes, and no arithmetic under a condition.
 template <class T>
@@ -115,7 +109,7 @@ T exponentials(T* x, std::size_t keys) {
     e.store_aligned(x + j);
     sum += e;
   }
-  return 1 / sum_lanes<T>(sum);
+  return 1 / add_lanes<T>(sum);
 }
 
 // A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may look at.
@@ -187,8 +181,8 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::s
     sum += e;
     inner += e * Batch::load_aligned(dw + j);
   }
-  const T factor = 1 / sum_lanes<T>(sum);
-  const Batch factors(factor), mean(factor * sum_lanes<T>(inner));
+  const T factor = 1 / add_lanes<T>(sum);
+  const Batch factors(factor), mean(factor * add_lanes<T>(inner));
   for (std::size_t j = 0; j < keys; j += lanes<T>) {
     const Batch w = Batch::load_aligned(x + j) * factors;
     w.store_aligned(x + j);

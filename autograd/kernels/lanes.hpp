@@ -42,32 +42,29 @@ B by_lane(const F& f, const B& x, const Others&... others) {
   return B::load_aligned(result.data());
 }
 
-/// Which elements meet first when a register's lanes are combined: it decides how a sum is rounded.
-enum class Pairs { halves, neighbours };
-
 // Each level is an array of its own: the compiler keeps these in registers, where it turns a loop
 // over one array into scalar code.
-template <Pairs pairs, class T, std::size_t N, class F>
+template <class T, std::size_t N, class F>
 T combine(const std::array<T, N>& a, const F& f) {
   if constexpr (N == 1) {
     return a[0];
   } else {
     std::array<T, N / 2> b;
     for (std::size_t i = 0; i < N / 2; ++i)
-      b[i] = pairs == Pairs::halves ? f(a[i], a[i + N / 2]) : f(a[2 * i], a[2 * i + 1]);
-    return combine<pairs>(b, f);
+      b[i] = f(a[i], a[i + N / 2]);
+    return combine(b, f);
   }
 }
-/// The lanes of v combined by f in a tree.
-template <class T, Pairs pairs = Pairs::halves, class F>
+/// The lanes of v combined by f in a tree of halves.
+template <class T, class F>
 T combine_lanes(const simd::Batch<T>& v, const F& f) {
   alignas(64) std::array<T, simd::Batch<T>::size> lanes;
   v.store_aligned(lanes.data());
-  return combine<pairs>(lanes, f);
+  return combine(lanes, f);
 }
-template <class T, Pairs pairs = Pairs::halves>
+template <class T>
 T add_lanes(const simd::Batch<T>& v) {
-  return combine_lanes<T, pairs>(v, [](T a, T b) { return a + b; });
+  return combine_lanes<T>(v, [](T a, T b) { return a + b; });
 }
 
 }  // namespace xgrad::kernels
