@@ -3,18 +3,15 @@
 //
 // Memory is a std::shared_ptr: where a window's first element is, and whoever owns the memory,
 // which may be anything (a block of allocate_bytes, a std::vector, an xtensor array, a mapped
-// file).  A few elements have no memory of their own: they stand in the value, and a handle on it
-// owns them.  A window is row-major and contiguous, so a reshape, or part of the first dimension,
-// is another window on the same memory and copies nothing.
+// file).  A window is row-major and contiguous, so a reshape, or part of the first dimension, is
+// another window on the same memory and copies nothing.
 //
 // Memory is written only by its sole owner: every window counts, so a window protects the array it
 // was cut from, and the array protects its windows.
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <xgrad/autograd/memory.hpp>
@@ -23,28 +20,20 @@
 
 namespace xgrad {
 
-template <class T>
-class Array;
-template <class T>
-Array<T> empty_array(const Shape& shape);
-
-/// Bytes of elements that stand in a value.
-inline constexpr std::size_t few_bytes = 64;
-
 /// A row-major array in the making: whoever fills it is its only owner, and then moves it into a
 /// Tensor, Indices or Mask.
 template <class T>
 class Array {
  public:
-  Array() : Array(nullptr, Shape{0}, 0) {}  ///< no elements
+  Array() : Array(nullptr, Shape{0}) {}  ///< no elements
   /// Memory for numel(shape) elements, and who owns it: not null, unless there are none.
   Array(std::shared_ptr<T> memory, const Shape& shape)
-      : Array(std::move(memory), shape, static_cast<std::size_t>(numel(shape))) {}
+      : memory_(std::move(memory)), shape_(shape), size_(static_cast<std::size_t>(numel(shape))) {}
   Array(Array&&) noexcept = default;
   Array& operator=(Array&&) noexcept = default;
 
-  T* data() { return is_few() ? few_.data() : memory_.get(); }
-  const T* data() const { return is_few() ? few_.data() : memory_.get(); }
+  T* data() { return memory_.get(); }
+  const T* data() const { return memory_.get(); }
   const Shape& shape() const { return shape_; }
   std::size_t size() const { return size_; }
   T* begin() { return data(); }
@@ -54,29 +43,20 @@ class Array {
 
  private:
   friend struct Value;
-  friend Array empty_array<T>(const Shape& shape);
-  static constexpr std::size_t most_few = few_bytes / sizeof(T);
-  Array(std::shared_ptr<T> memory, const Shape& shape, std::size_t numel)
-      : memory_(std::move(memory)), shape_(shape), size_(numel) {}
-  bool is_few() const { return memory_ == nullptr && size_ <= most_few; }
-
   std::shared_ptr<T> memory_;
   Shape shape_;
   std::size_t size_;
-  std::array<T, most_few> few_{};
 };
 
 /// An array of this shape with uninitialised elements.
 template <class T>
 Array<T> empty_array(const Shape& shape) {
   const auto n = static_cast<std::size_t>(numel(shape));
-  if (n <= Array<T>::most_few)
-    return {nullptr, shape, n};
   Allocator<T> allocator;
   T* const block = allocator.allocate(n);
   return {std::shared_ptr<T>(
               block, [n](T* b) { Allocator<T>().deallocate(b, n); }, allocator),
-          shape, n};
+          shape};
 }
 
 /// A copy of n elements, shaped.
@@ -90,25 +70,16 @@ Array<T> copy_of(const T* from, const Shape& shape) {
 /// What a Tensor's value is: float32 or float64 elements in a window.  Shared between Tensors and
 /// formulas, and never changed while shared.
 struct Value {
-  std::shared_ptr<void> memory;  ///< the window's first element; who keeps it: owner()
+  std::shared_ptr<void> memory;  ///< the window's first element; shared with whoever else keeps it
   Shape shape;
   DType dtype;
 
   template <class T>
   Value(Array<T>&& array)
-      : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {
-    if (memory == nullptr && array.size_ <= array.most_few) {  // as Array::is_few() before the move
-      // One element alone was just written, and a load of all would wait until it is in the cache.
-      if (array.size_ == 1)
-        std::memcpy(few_.data(), array.few_.data(), sizeof(T));
-      else
-        std::memcpy(few_.data(), array.few_.data(), few_bytes);
-      memory = std::shared_ptr<void>(std::shared_ptr<void>(), few_.data());
-    }
-  }
+      : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {}
   /// The window of `whole` that begins with its element `offset`.
   Value(const std::shared_ptr<const Value>& whole, std::size_t offset, Shape window)
-      : memory(owner(whole), static_cast<char*>(whole->memory.get()) + offset * whole->itemsize()),
+      : memory(whole->memory, static_cast<char*>(whole->memory.get()) + offset * whole->itemsize()),
         shape(std::move(window)),
         dtype(whole->dtype) {}
   Value(const Value&) = delete;
@@ -123,16 +94,6 @@ struct Value {
   T* writable_data() const {  ///< for the sole owner
     return static_cast<T*>(memory.get());
   }
-  bool owns_elements() const { return memory.get() == few_.data(); }
-  /// What keeps a value's elements.
-  static std::shared_ptr<const void> owner(const std::shared_ptr<const Value>& value) {
-    if (value->owns_elements())
-      return value;
-    return value->memory;
-  }
-
- private:
-  alignas(double) std::array<std::byte, few_bytes> few_;
 };
 
 /// Whether this handle is the only one on its object, so that the object may be changed.
@@ -153,7 +114,7 @@ bool is_only_handle(const std::shared_ptr<T>& handle) {
 /// Whether this handle is the only one on its value and its memory, so that the elements may be
 /// written in place.
 inline bool is_sole_owner(const std::shared_ptr<const Value>& value) {
-  return is_only_handle(value) && (value->owns_elements() || is_only_handle(value->memory));
+  return is_only_handle(value) && is_only_handle(value->memory);
 }
 
 /// Makes this handle the sole owner of its elements: copies them if anything else shares them.

@@ -357,21 +357,6 @@ Indices arange_indices(std::int64_t start, std::int64_t end) {
   return a;
 }
 
-// The constants of formulas are mostly the same few: their values are kept, and shared.
-Tensor scalar(double value, DType dtype) {
-  struct Kept {
-    std::uint64_t bits = 0;
-    std::shared_ptr<const Value> value;
-  };
-  static thread_local std::array<std::array<Kept, 16>, 2> cache;
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t hash = (bits ^ (bits >> 32)) * 0x9E3779B97F4A7C15U;
-  Kept& kept = cache[static_cast<std::size_t>(dtype)][hash >> 60];
-  if (kept.value == nullptr || kept.bits != bits) {
-    kept.value = filled(Shape{}, value, dtype).impl().value;
-    kept.bits = bits;
-  }
-  return Tensor(kept.value, nullptr);
-}
+Tensor scalar(double value, DType dtype) { return filled(Shape{}, value, dtype); }
 
 }  // namespace xgrad

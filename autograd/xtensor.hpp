@@ -100,7 +100,7 @@ requires(std::same_as<value_type_of<E>, bool> == std::same_as<T, bool> &&
 template <class T>
 auto Tensor::array() const {
   const T* const first = static_cast<const Tensor&>(*this).data<T>();
-  return detail::as_xtensor(std::shared_ptr<const T>(Value::owner(impl().value), first), shape());
+  return detail::as_xtensor(std::shared_ptr<const T>(impl().value->memory, first), shape());
 }
 
 template <class T>

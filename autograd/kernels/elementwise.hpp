@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <tuple>
 #include <utility>
 #include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
@@ -96,13 +95,8 @@ struct Operand {
 /// out = f(operands...), broadcast to `shape`.
 template <class T, std::size_t N, class F>
 void map(const Shape& shape, T* out, const std::array<Operand<T>, N>& operands, const F& f) {
-  const Size size = numel(shape);
-  if (size == 0)
+  if (numel(shape) == 0)
     return;
-  if (size == 1) {  // nothing to broadcast or to cut
-    std::apply([&](const auto&... o) { *out = f(simd::Batch<T>(*o.data)...).get(0); }, operands);
-    return;
-  }
   std::array<const Shape*, N> shapes;
   for (std::size_t k = 0; k < N; ++k)
     shapes[k] = &operands[k].shape;
