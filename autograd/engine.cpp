@@ -5,7 +5,6 @@
 #include <unordered_set>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/gradient_table.hpp>
 #include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -40,12 +39,12 @@ class Sink::Run {
   // The gradient gathered so far for a node's output.  With the first one, the node takes its place
   // in the queue.
   Tensor& slot(const std::shared_ptr<Node>& node) {
-    const auto [gradient, is_new] = gradients_.try_emplace(node.get());
+    const auto [entry, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
       queue_.push_back({node->sequence, arrivals_left_--, node});
       std::push_heap(queue_.begin(), queue_.end());
     }
-    return gradient;
+    return entry->second;
   }
 
   // Gives each output its gradient, and goes.
@@ -58,7 +57,7 @@ class Sink::Run {
       std::pop_heap(queue_.begin(), queue_.end());
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
-      Tensor gradient = gradients_.extract(node.get());
+      Tensor gradient = std::move(gradients_.extract(node.get()).mapped());
       const auto hooks = node->hooks;  // a copy: a hook may remove itself, or add others
       for (const auto& [id, hook] : hooks)
         if (const Tensor replacement = hook(gradient); replacement.defined())
@@ -99,8 +98,8 @@ class Sink::Run {
         node->op);
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
-        if (const Tensor* const sum = gradients_.find(node->inputs[i].get()))
-          observer_->on_backward(*node, i, {sum->impl().value, sum->impl().node});
+        if (const auto sum = gradients_.find(node->inputs[i].get()); sum != gradients_.end())
+          observer_->on_backward(*node, i, {sum->second.impl().value, sum->second.impl().node});
     if (!retain_graph_)
       node->free();
   }
@@ -129,7 +128,7 @@ class Sink::Run {
   ModeGuard mode_;
   std::uint64_t arrivals_left_ = ~std::uint64_t{0};
   std::vector<Task> queue_;  // a heap
-  detail::GradientTable gradients_;
+  std::unordered_map<const Node*, Tensor> gradients_;  // in flight
   std::unordered_map<const Node*, Tensor> results_;  // of the targets
   std::unordered_set<const Node*> wanted_;
   LeafGradients kept_;
