@@ -23,6 +23,20 @@ F* find_in_blas(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
 }
 
+// Keeps the BLAS that is loaded from using threads of its own, which would compete with ours.  As
+// the program starts: after a fork, OpenBLAS would start them again, and end the process if it
+// cannot.
+[[maybe_unused]] const bool one_blas_thread = [] {
+  for (const char* const name :
+       {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
+    if (auto* const set_num_threads = find_in_blas<void(int)>(name))
+      set_num_threads(1);
+  // OpenBLAS has started threads as it was loaded.
+  if (auto* const shut_down = find_in_blas<int()>("blas_thread_shutdown_"))
+    shut_down();
+  return true;
+}();
+
 using Int = xt::blas_index_t;
 
 void check_sizes(std::initializer_list<std::size_t> sizes) {
@@ -53,19 +67,6 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
 
 }  // namespace
 
-void use_one_blas_thread() {
-  [[maybe_unused]] static const bool once = [] {
-    for (const char* const name :
-         {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
-      if (auto* const set_num_threads = find_in_blas<void(int)>(name))
-        set_num_threads(1);
-    // OpenBLAS has started threads as it was loaded.
-    if (auto* const shut_down = find_in_blas<int()>("blas_thread_shutdown_"))
-      shut_down();
-    return true;
-  }();
-}
-
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
@@ -88,7 +89,6 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
     gemv(transpose_b, n, k, alpha, a, b, ldb, beta, c);
     return;
   }
-  use_one_blas_thread();
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
   // alpha and beta of the arrays' type and sizes of BLAS's integer: anything else compiles, too, and

@@ -22,8 +22,4 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
 
-/// Keeps the BLAS that is loaded from using threads of its own, which would compete with ours.
-/// Whoever calls BLAS or LAPACK calls this first.
-void use_one_blas_thread();
-
 }  // namespace xgrad::kernels

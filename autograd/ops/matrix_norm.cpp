@@ -44,7 +44,6 @@ struct Svd {
                     std::numeric_limits<T>::quiet_NaN());
       return;
     }
-    kernels::use_one_blas_thread();
     const std::array<std::size_t, 2> shape{m, n};
     std::tie(u, s, vt) = xt::linalg::svd(xt::adapt(a, m * n, xt::no_ownership(), shape), false);
   }
