@@ -13,7 +13,8 @@ struct ClipOptions {
 
 /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is that of all of them as
 /// one vector, and returns norm (torch.nn.utils.clip_grad_norm_).  The sum runs in double, in an
-/// order that does not depend on the number of threads.  Parameters without a gradient are skipped.
+/// order that does not depend on the number of threads.  Parameters without a gradient are skipped;
+/// one that is listed twice, as one of a tie may be, counts and is scaled once.
 /// ValueError if max_norm is negative or norm_type is not positive.
 double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
                       const ClipOptions& options = {});

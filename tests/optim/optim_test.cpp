@@ -318,6 +318,37 @@ TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
                       ContainsSubstring("it must be above 0"));
 }
 
+TEST_CASE("clipping counts and scales a parameter once, however often it is listed",
+          "[optim][clip]") {
+  const bool graph = GENERATE(false, true);
+  Tensor a = leaf({1, 2}), b = leaf({3});
+  const auto fill = [&] {
+    a.zero_grad(), b.zero_grad();
+    (sum(a * a) * 1.5 + sum(b * 4.0)).backward({.create_graph = graph});  // 3, 6 and 4
+  };
+  const double norm = std::sqrt(9 + 36 + 16), factor = 1 / (norm + 1e-6);
+  const Tensor tied = a;
+  for (const auto& list : {std::vector{a, b}, {a, b, tied}, {a, a, b, tied, b}}) {
+    fill();
+    CHECK(optim::clip_grad_norm(list, 1) == Approx(norm).epsilon(1e-14));
+    CHECK(numbers(a.grad())[1] == Approx(6 * factor).epsilon(1e-14));
+    CHECK(numbers(b.grad())[0] == Approx(4 * factor).epsilon(1e-14));
+    fill();
+    CHECK(optim::clip_grad_norm(list, 1, {.norm_type = 1}) == Approx(13));
+    fill();
+    optim::clip_grad_value(list, 5);
+    CHECK(numbers(a.grad()) == std::vector<double>{3, 5});
+    CHECK(numbers(b.grad()) == std::vector<double>{4});
+  }
+  // Two parameters that were given one gradient count twice, and it is scaled once.
+  Tensor c = leaf({1}), d = leaf({2});
+  c.set_grad(tensor({3}, DType::float64));
+  d.set_grad(c.grad());
+  CHECK(optim::clip_grad_norm({c, d}, 1) == Approx(std::sqrt(18)));
+  CHECK(numbers(c.grad())[0] == Approx(3 / (std::sqrt(18) + 1e-6)));
+  CHECK(numbers(d.grad()) == numbers(c.grad()));
+}
+
 TEST_CASE("clip_grad_norm leaves the gradient's other holders alone", "[optim][clip]") {
   Tensor a = with_grad({1}, {8});
   const Tensor held = a.grad().detach();
