@@ -39,14 +39,55 @@ std::string name_below(const std::string& layer, std::size_t index) {
 
 // ---- names and ties ----
 
+void Members::check_names() const {
+  const auto twice = [](std::vector<std::string_view> list) {
+    std::ranges::sort(list);
+    const auto at = std::ranges::adjacent_find(list);
+    return at == list.end() ? std::string() : std::string(*at);
+  };
+  for (const std::string& name : names)
+    check<ValueError>(!name.empty() && !name.ends_with('.'), "visit: a name is empty");
+  if (const std::string name = twice({names.begin(), names.end()}); !name.empty())
+    fail<ValueError>("visit: the name '{}' is given twice", name);
+  std::vector<std::string_view> tied;
+  for (const Alias& alias : aliases) {
+    tied.emplace_back(alias.name);
+    check<ValueError>(!alias.target.empty() && !alias.target.ends_with('.'),
+                      "visit: '{}' is tied to a name that is empty", alias.name);
+    const auto is_or_is_below = [](const std::string& name, const std::string& layer) {
+      return name == layer || name.starts_with(layer + ".");
+    };
+    const auto covers = [&](const std::string& name) { return is_or_is_below(name, alias.name); };
+    const auto without = [&](const std::string& name) { return is_or_is_below(alias.name, name); };
+    if (std::ranges::any_of(names, covers) || std::ranges::any_of(absent, without))
+      continue;
+    const std::size_t from = alias.layer.empty() ? 0 : alias.layer.size() + 1;
+    const std::string name = alias.name.substr(from);
+    fail<ValueError>(
+        "visit: '{0}' is tied to '{1}', but visit names no member '{0}'; write both: "
+        "v(\"{2}\", self.{2}); v(\"{3}\", tied_to(\"{4}\"))",
+        alias.name, alias.target, name.substr(0, name.find('.')), name, alias.target.substr(from));
+  }
+  if (const std::string name = twice(tied); !name.empty())
+    fail<ValueError>("visit: '{}' is tied twice", name);
+}
+
+// Whether these are of two layers of one Sequential.
+bool Members::in_one_sequence(const std::string& a, const std::string& b) const {
+  return std::ranges::any_of(sequences, [&](const std::string& name) {
+    const std::string above = name.empty() ? name : name + ".";
+    const auto layer = [&](const std::string& below) {
+      return below.substr(above.size(), below.find('.', above.size()) - above.size());
+    };
+    return a.starts_with(above) && b.starts_with(above) && layer(a) != layer(b);
+  });
+}
+
 void Members::resolve() {
+  check_names();
   std::map<std::string, const Member*> by_name;
-  std::set<std::string> absent(undefined.begin(), undefined.end());
-  check<ValueError>(absent.size() == undefined.size(),
-                    "visit: two Tensors that are undefined have one name");
   for (const Member& m : tensors)
-    if (!by_name.emplace(m.name, &m).second || absent.contains(m.name))
-      fail<ValueError>("visit: two Tensors have the name '{}'", m.name);
+    by_name.emplace(m.name, &m);
 
   for (Member& m : tensors) {
     const std::string target = tied_target(aliases, m.name);
@@ -64,11 +105,16 @@ void Members::resolve() {
   }
 
   std::unordered_map<const void*, const Member*> by_tensor;
-  for (const Member& m : tensors) {
+  for (Member& m : tensors) {
     if (m.is_alias)
       continue;
     const auto [at, is_new] = by_tensor.emplace(m.tensor.handle().get(), &m);
-    if (!is_new)
+    if (is_new)
+      continue;
+    m.is_alias = in_one_sequence(at->second->name, m.name);
+    if (m.is_alias)
+      aliases.push_back({m.name, at->second->name});
+    else
       fail<ValueError>(
           "visit: '{0}' and '{1}' are the same Tensor; if that is meant, declare it in visit: "
           "v(\"{1}\", tied_to(\"{0}\"))",

@@ -43,7 +43,8 @@ requires std::same_as<std::remove_const_t<T>, Tensor> Buffer<T> buffer(T& tensor
 /// In visit, declares that a Tensor, or all those of a layer, are the same as others that come
 /// under the name `target`: v("lm_head.weight", tied_to("transformer.wte.weight")).  Both names are
 /// relative to the layer that declares.  A tied Tensor counts once, and is saved under the target's
-/// name.
+/// name.  A tie says of a member that it is tied, and does not name it: v("lm_head", self.lm_head)
+/// stands in visit as well.
 struct Tie {
   std::string_view target;
 };
@@ -78,6 +79,7 @@ struct LayerEntry {
 };
 struct Alias {
   std::string name, target;
+  std::string layer = {};  ///< that declares it
 };
 
 // Everything that visit names in a model and in the layers it is made of.
@@ -86,11 +88,17 @@ struct Members {
   std::vector<LayerEntry> layers;
   std::vector<Alias> aliases;
   std::vector<bool*> training;
-  std::vector<std::string> undefined;
+  std::vector<std::string> names;      ///< all that are given, but those of ties
+  std::vector<std::string> absent;     ///< names of optionals that are empty
+  std::vector<std::string> sequences;  ///< names of Sequentials
 
-  /// ValueError if a name is given twice, a Tensor stands under two names without a tie, or a tie
-  /// is not one; marks the aliases.
+  /// ValueError if a name is given twice or is empty, a Tensor stands under two names without a
+  /// tie, or a tie is not one; marks the aliases.  A layer that a Sequential has twice is tied.
   void resolve();
+
+ private:
+  void check_names() const;
+  bool in_one_sequence(const std::string& a, const std::string& b) const;
 };
 
 template <class T>
@@ -123,9 +131,19 @@ class Collector {
     const std::string& layer;
     template <class T>
     void operator()(std::string_view name, T&& member) const {
-      collector.member(layer, name_below(layer, name), member);
+      const std::string full = name_below(layer, name);
+      if constexpr (std::same_as<std::remove_cvref_t<T>, Tie>)
+        collector.found_.aliases.push_back({full, name_below(layer, member.target), layer});
+      else
+        collector.named_member(layer, full, member);
     }
   };
+
+  template <class T>
+  void named_member(const std::string& owner, const std::string& name, T& x) {
+    found_.names.push_back(name);
+    member(owner, name, x);
+  }
 
   template <class T>
   void member(const std::string& owner, const std::string& name, T& x) {
@@ -134,25 +152,26 @@ class Collector {
       tensor(name, x, false);
     } else if constexpr (std::same_as<M, Buffer<Tensor>> || std::same_as<M, Buffer<const Tensor>>) {
       tensor(name, x.tensor, true);
-    } else if constexpr (std::same_as<M, Tie>) {
-      found_.aliases.push_back({name, name_below(owner, x.target)});
     } else if constexpr (std::same_as<M, bool>) {
       if constexpr (!std::is_const_v<T>)
         found_.training.push_back(&x);
     } else if constexpr (Layer<M>) {
       layer(name, x);
     } else if constexpr (requires { x.collect(*this, name); }) {
+      found_.sequences.push_back(owner);
       x.collect(*this, name);  // a layer whose type is hidden: see sequential.hpp
     } else if constexpr (requires { std::begin(x); }) {
       std::size_t i = 0;
       for (auto& element : x)
-        member(owner, name_below(name, i++), element);
+        named_member(owner, name_below(name, i++), element);
     } else if constexpr (requires {
                            x.has_value();
                            *x;
                          }) {
       if (x.has_value())
         member(owner, name, *x);
+      else
+        found_.absent.push_back(name);
     } else {
       static_assert(never<T>,
                     "visit names a member that is neither a Tensor, a layer (a struct with a "
@@ -163,10 +182,8 @@ class Collector {
 
   template <class T>
   void tensor(const std::string& name, T& x, bool is_buffer) {
-    if (!x.defined()) {
-      found_.undefined.push_back(name);
+    if (!x.defined())
       return;
-    }
     Tensor* place = nullptr;
     if constexpr (!std::is_const_v<T>)
       place = &x;
@@ -205,8 +222,8 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
 
 }  // namespace detail
 
-// Of each of these: ValueError if visit gives one name twice, or if one Tensor stands under two
-// names and no tie says so.
+// Of each of these: ValueError if visit gives one name twice, if one Tensor stands under two names
+// and no tie says so, or if what a tie names is not a member that visit names.
 
 /// The parameters by name, as "h.0.attn.c_attn.weight"; each once, frozen ones too.
 template <Layer M>

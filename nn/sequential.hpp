@@ -73,7 +73,8 @@ class AnyLayer {
 }  // namespace detail
 
 /// Layers applied one after the other: Sequential{Linear(2, 16), Tanh{}, Linear(16, 1)}.  The first
-/// may take Indices.  Their names are "0", "1", ..., as PyTorch's.
+/// may take Indices.  Their names are "0", "1", ..., as PyTorch's.  A layer that is there twice is
+/// one layer: its Tensors are tied, as if visit said so.
 ///
 /// In braces C++ constructs them from left to right, and random weights are drawn in that order.
 /// Parentheses would leave the order to the compiler, so they do not compile.

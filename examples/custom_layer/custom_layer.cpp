@@ -48,6 +48,19 @@ struct Tower {
   }
 };
 
+// The output's weight is the embedding's: one line names the member, another says what it is.
+struct Tied {
+  nn::Embedding embedding{5, 4};
+  nn::Linear output{4, 5, false};
+  Tied() { output.weight = embedding.weight; }
+  Tensor operator()(const Indices& x) const { return output(embedding(x)); }
+  static void visit(auto& self, auto&& v) {
+    v("embedding", self.embedding);
+    v("output", self.output);
+    v("output.weight", nn::tied_to("embedding.weight"));
+  }
+};
+
 // Its visit forgets the scales.
 struct Forgetful {
   nn::Linear inner{4, 4};
@@ -81,4 +94,5 @@ int main() {
   const nn::LayerReport report = nn::check_layer(Nosy(), x);
   for (const char* check : {"check_batch_independence", "gradcheck"})
     fmt::print("{}\n", report.line(check).found);
+  fmt::print("\n{}", nn::summary(Tied()));
 }
