@@ -48,6 +48,11 @@ void accumulate_grads(
     const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients, bool graph) {
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
+  // Since then a hook may have made the Tensor a constant, or converted it.
+  const auto left_alone = [&gradients](std::size_t i) {
+    const auto& [tensor, gradient] = gradients[i];
+    return tensor->node == nullptr || tensor->value->dtype != gradient.dtype();
+  };
   std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place
   for (std::unique_lock lock(mutex);; lock.lock()) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -61,6 +66,8 @@ void accumulate_grads(
       lock.unlock();
     for (std::size_t i = 0; i < n; ++i) {
       const auto& [tensor, gradient] = gradients[i];
+      if (left_alone(i))
+        continue;
       if (Tensor sum(before[i]); sum.defined() || graph || tensor->grad == nullptr) {
         accumulate(sum, gradient);
         after[i] = sum.handle();
@@ -80,7 +87,7 @@ void accumulate_grads(
     for (std::size_t i = 0; i < n; ++i)
       if (after[i] != nullptr)
         gradients[i].first->grad = std::move(after[i]);
-      else
+      else if (!left_alone(i))
         add_in_place(*gradients[i].first->grad->value, gradients[i].second);
     return;
   }

@@ -17,12 +17,12 @@ class Sink::Run {
   // Without targets, gradients go to every leaf; with targets, only along the paths that lead to
   // them.
   Run(const GradOptions& options, const std::vector<Tensor>& outputs,
-      const std::vector<Tensor>& targets)
+      const std::vector<std::shared_ptr<Node>>& targets)
       : create_graph(options.create_graph),
         retain_graph_(options.retain_graph || options.create_graph),
         mode_({create_graph, create_graph ? observer_ : nullptr}) {
-    for (const Tensor& x : targets)
-      results_.emplace(x.impl().node.get(), Tensor());
+    for (const auto& target : targets)
+      results_.emplace(target.get(), Tensor());
     if (!targets.empty())
       find_wanted(outputs);
   }
@@ -71,7 +71,9 @@ class Sink::Run {
     }
   }
 
-  Tensor result(const Tensor& x) const { return with_own_handle(results_.at(x.impl().node.get())); }
+  Tensor result(const std::shared_ptr<Node>& target) const {
+    return with_own_handle(results_.at(target.get()));
+  }
   const LeafGradients& kept() const { return kept_; }
 
  private:
@@ -96,6 +98,7 @@ class Sink::Run {
         node->backward(sink),
         "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
         node->op);
+    sink.add_waiting();
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto sum = gradients_.find(node->inputs[i].get()); sum != gradients_.end())
@@ -145,15 +148,15 @@ void Sink::add(std::size_t i, Tensor gradient) {
   if (node_->broadcasts && gradient.shape() != input->shape)
     gradient = sum_to(gradient, input->shape);
   input->check_gradient(gradient, node_->op, i);
-  accumulate(run_.slot(input), std::move(gradient));
+  Tensor& sum = run_.slot(input);
+  if (waiting_.empty())
+    return accumulate(sum, std::move(gradient));
+  waiting_.emplace_back(i, std::move(gradient));  // after what the formula writes
 }
 
-Tensor Sink::output() const {
-  check<GraphError>(node_->output != nullptr,
-                    "{}: its backward asks for the op's output, but record() was not told "
-                    "{{.saves_output = true}}",
-                    node_->op);
-  return {node_->output, node_};
+void Sink::add_waiting() {
+  for (auto& [i, gradient] : waiting_)
+    accumulate(run_.slot(node_->inputs[i]), std::move(gradient));
 }
 
 template <class T>
@@ -167,35 +170,33 @@ Buffer<T> Sink::buffer(std::size_t i) {
     fail<DTypeError>("{}: its backward asks for a {} buffer of input {}, which is {}", node_->op,
                      to_string(dtype_of<T>), i, to_string(input->dtype));
   Tensor& sum = run_.slot(input);
-  const T beta = sum.defined() ? 1 : 0;
-  if (!sum.defined())
-    sum = empty_array<T>(input->shape);
-  else if (!is_sole_owner(sum))
+  if (sum.defined() && !is_sole_owner(sum))
     sum = copy_of(sum.data<T>(), input->shape);
-  return {sum.impl().value->writable_data<T>(), beta};
+  const Tensor& to =
+      sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
+  return {to.impl().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
 }
 template Buffer<float> Sink::buffer<float>(std::size_t);
 template Buffer<double> Sink::buffer<double>(std::size_t);
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    check<GraphError>(inputs[i].requires_grad(), "grad: input {} does not require a gradient", i);
+  const auto targets = target_nodes(inputs);  // what inputs are, a hook may change
   std::vector<Tensor> results;
-  if (inputs.empty())
+  if (targets.empty())
     return results;
   check_outputs(outputs, options.grad_outputs, "grad");
-  Sink::Run run(options, outputs, inputs);
+  Sink::Run run(options, outputs, targets);
   const auto check_used = [&](std::size_t i, bool used) {
     if (!used && !options.allow_unused)
       fail<GraphError>("grad: no output uses input {} of shape {}; allow_unused permits it", i,
-                       to_string(inputs[i].shape()));
+                       to_string(targets[i]->shape));
   };
-  for (std::size_t i = 0; i < inputs.size(); ++i)  // before anything runs and is freed
-    check_used(i, run.wants(inputs[i].impl().node));
+  for (std::size_t i = 0; i < targets.size(); ++i)  // before anything runs and is freed
+    check_used(i, run.wants(targets[i]));
   run.execute(outputs, options.grad_outputs);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    check_used(i, results.emplace_back(run.result(inputs[i])).defined());
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    check_used(i, results.emplace_back(run.result(targets[i])).defined());
   return results;
 }
 

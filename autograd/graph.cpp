@@ -33,29 +33,28 @@ void Edges::assign(std::span<const Tensor> inputs) {
                          [](const Tensor& x) { return x.defined() ? x.impl().node : nullptr; });
 }
 
-// The first node that dies on a thread collects the inputs' nodes that die with it, and theirs, and
-// destroys them one by one. Its formula is gone by now: whatever node that held, an edge holds too.
-// They are a list by themselves, for there may be no memory for another.
-Node::~Node() {
-  static thread_local constinit std::shared_ptr<Node>* doomed = nullptr;
-  const auto collect = [this] {
-    for (std::shared_ptr<Node>& input : inputs)
-      if (std::shared_ptr<Node> mine = std::move(input); mine.use_count() == 1) {
-        mine->next_doomed_ = std::move(*doomed);
-        *doomed = std::move(mine);
-      }
-  };
-  if (doomed != nullptr) {
-    collect();
+// What is destroyed while another is waits in a list by itself, for there may be no memory for
+// another.  Its formula and hooks die with it, and what these hold is let go by Saved and Impl.
+void detail::destroy(std::shared_ptr<Node> node) noexcept {
+  static thread_local constinit std::shared_ptr<Node>* waiting = nullptr;
+  if (node.use_count() != 1)
+    return;
+  if (waiting != nullptr) {
+    node->next_doomed_ = std::move(*waiting);
+    *waiting = std::move(node);
     return;
   }
-  std::shared_ptr<Node> list;
-  doomed = &list;
-  for (collect(); list != nullptr;) {
-    const std::shared_ptr<Node> next = std::move(list);
-    list = std::move(next->next_doomed_);
+  waiting = &node;
+  while (node != nullptr) {
+    const std::shared_ptr<Node> next = std::move(node);
+    node = std::move(next->next_doomed_);
   }
-  doomed = nullptr;
+  waiting = nullptr;
+}
+
+Node::~Node() {
+  for (std::shared_ptr<Node>& input : inputs)
+    detail::destroy(std::move(input));
 }
 
 void Node::free() { output.reset(); }
@@ -73,6 +72,24 @@ void Node::check_gradient(const Tensor& gradient, std::string_view giver, std::s
   if (gradient.shape() != shape)
     fail<ShapeError>("{}: gradient {} has shape {} but its Tensor has shape {}", giver, i,
                      to_string(gradient.shape()), to_string(shape));
+}
+
+Tensor Sink::output() const {
+  check<GraphError>(node_->output != nullptr,
+                    "{}: its backward asks for the op's output, but record() was not told "
+                    "{{.saves_output = true}}",
+                    node_->op);
+  return {node_->output, node_};
+}
+
+std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  for (const Tensor& x : inputs) {
+    check<GraphError>(x.requires_grad(), "grad: input {} does not require a gradient",
+                      nodes.size());
+    nodes.push_back(x.impl().node);
+  }
+  return nodes;
 }
 
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,

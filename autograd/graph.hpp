@@ -67,8 +67,7 @@ class Node {
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  /// The nodes that die with this one die in a loop, not by recursion, however long the chain.
-  virtual ~Node();
+  virtual ~Node();  ///< those that die with this one: see detail::destroy()
   /// Runs the op's backward: reads sink.gradient(), the gradient of the op's output, and adds the
   /// gradients of its inputs.  False if there is none: in leaves, and once freed.
   virtual bool backward(Sink&) { return false; }
@@ -80,16 +79,19 @@ class Node {
   void check_gradient(const Tensor& gradient, std::string_view giver, std::size_t i) const;
 
  private:
+  friend void detail::destroy(std::shared_ptr<Node> node) noexcept;
   std::shared_ptr<Node> next_doomed_;  ///< of those that wait to be destroyed
 };
 
 /// The node of an op with this backward formula: a callable that takes a Sink&.
 template <class Backward>
 class OpNode final : public Node {
-  // What a lambda captures by value gives it its alignment.
-  static_assert(alignof(Backward) < alignof(Tensor),
-                "a backward formula captures Saved(x), never a Tensor x: a Tensor may be updated "
-                "before the gradient is wanted");
+  // What a lambda captures by value gives it its alignment: all that can be asked of it.
+  static_assert(
+      alignof(Backward) < alignof(Tensor),
+      "a backward formula captures Saved(x), never a Tensor x, which may be updated before "
+      "the gradient is wanted; what is aligned as a Tensor is, a long double or a SIMD "
+      "register, looks the same: capture a double, or a std::shared_ptr to it");
 
  public:
   template <class B>
@@ -137,15 +139,20 @@ class Sink {
   bool needs(std::size_t i) const;  ///< whether a gradient of input i is wanted
   bool create_graph() const;        ///< whether this gradient will itself be differentiated
   void add(std::size_t i, Tensor gradient);  ///< adds to the gradient of input i, if wanted
-  /// The same for kernels that accumulate.  GraphError unless needs(i), and under create_graph;
-  /// DTypeError if T is not the input's dtype.
+  /// The same for kernels that accumulate: what is written until the formula returns counts, in
+  /// whatever order several buffers of one input are written.  GraphError unless needs(i), and
+  /// under create_graph; DTypeError if T is not the input's dtype.
   template <class T>
   Buffer<T> buffer(std::size_t i);
 
  private:
+  void add_waiting();  // when the formula has returned
+
   Run& run_;
   const std::shared_ptr<Node>& node_;
   Tensor gradient_;
+  /// Buffers that the formula fills, and what it adds after that, by input.
+  std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
 /// What an op's formula needs besides its captures.
@@ -159,6 +166,9 @@ bool any_requires_grad(std::span<const Tensor> inputs);
 /// Makes `node` that of y, a Tensor that nobody else holds yet; part of record().
 void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
             std::span<const Tensor> inputs, Flags flags);
+
+/// The nodes of grad()'s inputs; GraphError if one requires no gradient.
+std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs);
 
 /// Throws unless gradients can flow from these outputs; `gradients` as in GradOptions.
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,

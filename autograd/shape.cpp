@@ -7,6 +7,8 @@
 
 namespace xgrad {
 
+void Dim::too_large(std::uint64_t v) { fail<ShapeError>("a size or dimension is {}", v); }
+
 std::size_t Shape::checked_size(Dim size) {
   check<ShapeError>(size >= 0, "a size is {}", size.value);
   return static_cast<std::size_t>(size.value);

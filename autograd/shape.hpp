@@ -20,13 +20,19 @@ namespace xgrad {
 using Size = std::int64_t;
 
 /// One size or dimension as a user writes it: any integer type, negative ones allowed where they
-/// mean something.
+/// mean something.  ShapeError beyond int64.
 struct Dim {
   std::int64_t value;
   template <class I>
   requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
-      : value(static_cast<std::int64_t>(v)) {}
+      : value(static_cast<std::int64_t>(v)) {
+    if (std::is_unsigned_v<I> && value < 0) [[unlikely]]
+      too_large(static_cast<std::uint64_t>(v));
+  }
   constexpr operator std::int64_t() const { return value; }
+
+ private:
+  [[noreturn]] static void too_large(std::uint64_t v);
 };
 
 /// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
@@ -159,7 +165,7 @@ class Dims : public std::vector<std::int64_t> {
   Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
   template <class I>
   requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) Dims(I one)
-      : std::vector<std::int64_t>{static_cast<std::int64_t>(one)} {}
+      : std::vector<std::int64_t>{Dim(one).value} {}
 };
 
 /// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their

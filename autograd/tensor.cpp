@@ -104,6 +104,13 @@ Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes) {
 
 // ---- the graph ----
 
+void Tensor::Impl::let_go() noexcept {
+  detail::destroy(std::move(node));
+  detail::destroy(std::move(frozen));
+  while (grad.use_count() == 1)  // a chain of them, too, ends in a loop
+    grad = std::move(grad->grad);
+}
+
 bool Tensor::is_leaf() const { return impl().node == nullptr || impl().node->sequence == 0; }
 
 static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Impl>& impl, DType dtype) {
@@ -185,8 +192,15 @@ std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
 }
 
 void Tensor::remove_hook(std::size_t id) {
-  if (requires_grad())
-    std::erase_if(impl_->node->hooks, [id](const auto& entry) { return entry.first == id; });
+  const auto& node = requires_grad() ? impl_->node : impl_->frozen;
+  if (node == nullptr)
+    return;
+  auto& hooks = node->hooks;
+  const auto at = std::ranges::find(hooks, id, &std::pair<std::size_t, Node::Hook>::first);
+  if (at == hooks.end())
+    return;
+  const auto removed = std::move(*at);  // its end may do anything, so it comes last
+  hooks.erase(at);
 }
 
 void Tensor::backward() const { xgrad::backward({*this}); }
@@ -220,7 +234,7 @@ void flatten_into(const char* op, const Values& values, const Shape& shape, std:
     if constexpr (std::is_same_v<T, std::int64_t>) {
       const double number = values.number;
       if (!values.is_integer && (number != std::floor(number) || std::abs(number) > 0x1p53))
-        fail<ValueError>("{}: {} is not an integer", op, number);
+        fail<ValueError>("{}: {} is not an integer that an int64 holds exactly", op, number);
       *out++ = values.is_integer ? values.integer : static_cast<T>(number);
     } else {
       *out++ = static_cast<T>(values.number);

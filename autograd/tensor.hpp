@@ -29,6 +29,13 @@ struct Extremum;
 struct GradOptions;
 struct Slice;
 
+namespace detail {
+/// Lets go of a node.  If it is the last handle, the node is destroyed: at once, or, while another
+/// is being destroyed on this thread, after that one.  What nodes hold may hold others, in chains
+/// of any length: they die in a loop, not by recursion.
+void destroy(std::shared_ptr<Node> node) noexcept;
+}  // namespace detail
+
 /// What a backward formula captures of a Tensor: its value and its place in the graph.  Unlike a
 /// Tensor's, these never change, so an update() between forward and backward cannot corrupt a
 /// gradient.
@@ -40,6 +47,14 @@ struct Saved {
   Saved(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
       : value(std::move(v)), node(std::move(n)) {}
   Saved(const Tensor& x);  ///< empty for an undefined one
+  Saved(const Saved&) = default;
+  Saved(Saved&&) = default;
+  Saved& operator=(const Saved&) = default;
+  Saved& operator=(Saved&&) = default;
+  ~Saved() {
+    if (node.use_count() == 1)
+      detail::destroy(std::move(node));
+  }
   Tensor tensor() const;
   explicit operator bool() const { return value != nullptr; }
 };
@@ -55,6 +70,8 @@ struct Values {
       : number(static_cast<double>(n)), is_integer(std::is_integral_v<N>) {
     if constexpr (std::is_integral_v<N>)
       integer = static_cast<std::int64_t>(n);
+    if constexpr (std::is_unsigned_v<N>)
+      is_integer = is_integer && integer >= 0;  // an int64 holds it
   }
   Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
 };
@@ -114,6 +131,18 @@ class alignas(2 * sizeof(void*)) Tensor {
     std::shared_ptr<Node> node;    ///< null: a constant
     std::shared_ptr<Impl> grad;    ///< of leaves, and of others after retain_grad()
     std::shared_ptr<Node> frozen;  ///< a leaf's node after requires_grad_(false)
+
+    Impl(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
+        : value(std::move(v)), node(std::move(n)) {}
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl() {
+      if (node.use_count() == 1 || grad != nullptr || frozen != nullptr)
+        let_go();
+    }
+
+   private:
+    void let_go() noexcept;
   };
 
   Tensor() = default;  ///< undefined: no value
@@ -136,7 +165,7 @@ class alignas(2 * sizeof(void*)) Tensor {
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
-      : impl_(make_pooled<Impl>(Impl{std::move(value), std::move(node), nullptr, nullptr})) {}
+      : impl_(make_pooled<Impl>(std::move(value), std::move(node))) {}
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;

@@ -73,6 +73,9 @@ Array<T> from_xtensor(E&& e) {
       array.data(), array.size(), xt::no_ownership(),
       xt::dynamic_shape<std::size_t>(shape.begin(), shape.end()));
   xt::noalias(to) = xt::cast<T>(e);
+  if constexpr (std::is_same_v<T, std::int64_t> && std::is_unsigned_v<value_type_of<E>>)
+    if (std::any_of(array.begin(), array.end(), [](T v) { return v < 0; }))
+      throw ValueError("Indices: an element is beyond 9223372036854775807, the largest int64");
   return array;
 }
 

@@ -75,7 +75,7 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, c
 }
 
 // Where the kernel writes the gradient of one input: into the sink's buffer, or, if the input is
-// broadcast or is also another input, into an array that is added afterwards.
+// broadcast, into an array that is added afterwards.
 template <class T>
 struct Target {
   std::optional<Array<T>> own;
@@ -108,9 +108,7 @@ void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Sa
   for (std::size_t i = 0; i < 3; ++i)
     if (sink.needs(i)) {
       const Shape& shape = saved[i].value->shape;
-      const auto same_node = [&](const Saved& other) { return other.node == saved[i].node; };
-      if (std::cmp_not_equal(numel(leading(shape, 2)), p.items) ||
-          std::any_of(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(i), same_node))
+      if (std::cmp_not_equal(numel(leading(shape, 2)), p.items))
         targets[i].to_own(shape, batch);
       else
         targets[i].to_buffer(sink, i, shape, batch);

@@ -273,6 +273,21 @@ TEST_CASE("Indices and Masks", "[tensor]") {
   CHECK(Mask{2}.item());
 }
 
+TEST_CASE("an unsigned integer beyond int64 is refused, and not negative", "[tensor]") {
+  constexpr std::uint64_t largest = 9223372036854775807U, beyond = largest + 1;
+  CHECK(Indices{largest}.item() == 9223372036854775807);
+  CHECK_THROWS_WITH((Indices{0, beyond}), ContainsSubstring("not an integer that an int64 holds"));
+  CHECK_THROWS_AS((Indices{{1, 2}, {3, ~std::uint64_t{0}}}), ValueError);
+  CHECK(tensor({beyond}, DType::float64).item() == 0x1p63);
+  const Tensor x = ones({2, 3});
+  CHECK_THROWS_WITH(reshape(x, {~std::uint64_t{0}}), ContainsSubstring("18446744073709551615"));
+  CHECK_THROWS_AS(reshape(x, ~std::uint64_t{0}), ShapeError);
+  CHECK_THROWS_AS(sum(x, {~std::size_t{0}}), ShapeError);
+  CHECK_THROWS_AS(zeros({beyond, 0}), ShapeError);
+  CHECK_THROWS_AS((Shape{2, beyond}), ShapeError);
+  CHECK(reshape(x, {-1}).shape() == Shape{6});
+}
+
 TEST_CASE("the lower triangle of a Mask", "[tensor]") {
   const auto lower = [](std::int64_t diagonal) {
     const Mask mask = tril(Mask{{true, true, true}, {true, false, true}}, diagonal);

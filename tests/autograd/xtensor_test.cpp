@@ -170,3 +170,16 @@ TEST_CASE("fmt prints Tensors, Indices and Masks", "[xtensor]") {
   CHECK(fmt::format("{}", Indices{1, 2}) == "tensor([1, 2])");
   CHECK(fmt::format("{:>30}|", Mask{true}) == "                tensor([True])|");
 }
+
+TEST_CASE("unsigned integers that no int64 holds are refused", "[xtensor]") {
+  constexpr std::uint64_t largest = 9223372036854775807U;
+  const Indices fits = xt::xarray<std::uint64_t>{1, largest};
+  CHECK(fits.data()[1] == 9223372036854775807);
+  CHECK_THROWS_WITH(Indices(xt::xarray<std::uint64_t>{1, largest + 1}),
+                    ContainsSubstring("beyond 9223372036854775807"));
+  const xt::xarray<std::uint64_t> kept{~std::uint64_t{0}};
+  CHECK_THROWS_AS(Indices(kept), ValueError);
+  CHECK_THROWS_AS(Indices(kept * std::uint64_t{1}), ValueError);
+  CHECK(Indices(xt::xarray<std::uint32_t>{~std::uint32_t{0}}).item() == 4294967295);
+  CHECK(Indices(xt::xarray<std::int64_t>{-1}).item() == -1);
+}
