@@ -24,6 +24,12 @@ void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
     throw E(fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// ValueError naming the caller if a std::function is empty.
+template <class F>
+void check_function(const F& f, const char* caller) {
+  check<ValueError>(f != nullptr, "{}: there is no function to call", caller);
+}
+
 /// "1 element", "3 elements".
 inline std::string counted(std::size_t n, const char* one, const char* many) {
   return fmt::format("{} {}", n, n == 1 ? one : many);

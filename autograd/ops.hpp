@@ -183,7 +183,8 @@ Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta = 
                double alpha = 1);
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
-/// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out).
+/// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out); without out,
+/// weight (in,) and bias () -> (...).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// Einstein's summation: "bij,bjk->bik"; with "..." for broadcast dimensions and an implied output
 /// as in PyTorch.

@@ -26,6 +26,10 @@ Attended SelfAttention::operator()(const Tensor& x, const Call& call) const {
   const Tensor v = W_v(x);                                 // (B, T, d_v)
   Tensor scores = matmul(q, k.transpose(-2, -1)) * scale;  // (B, T, T)
   constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+  if (call.mask.has_value() &&
+      broadcast_shapes(scores.shape(), call.mask->shape(), "SelfAttention") != scores.shape())
+    fail<ShapeError>("SelfAttention: mask {} does not broadcast to the scores {}",
+                     to_string(call.mask->shape()), to_string(scores.shape()));
   if (call.mask.has_value())
     scores = masked_fill(scores, ~*call.mask, minus_infinity);
   if (call.is_causal)

@@ -154,6 +154,7 @@ void check_list(const char* what, std::size_t given, std::size_t wanted, const s
 }  // namespace
 
 AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOptions& options) {
+  check_function(f, attention_page);
   Trace trace;
   const Tensor loss = [&] {
     const Decompose decompose;

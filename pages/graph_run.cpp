@@ -249,6 +249,7 @@ class Recorder final : public Observer {
 }  // namespace
 
 Graph run_graph(const std::function<Tensor()>& f, const GraphOptions& options) {
+  check_function(f, "graph");
   return Recorder(options).run(f);
 }
 

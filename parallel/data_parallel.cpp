@@ -349,6 +349,7 @@ Part DataParallel::shard_of(const Tensor& loss, double weight) const {
 }
 
 double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
+  check_function(loss, "DataParallel");
   const detail::RunShard run = [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
     return shard_of(loss(begin, end), weight);
   };
@@ -375,6 +376,7 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
 }
 
 double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
+  check_function(loss, "DataParallel");
   if (size() == 1)
     return parallel::mean_loss(rows, loss, options_.shards);
   check<ValueError>(rows > 0, "parallel: a batch without rows");

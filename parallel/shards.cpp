@@ -119,6 +119,7 @@ std::size_t detail::common_rows(std::initializer_list<const Shape*> shapes) {
 }
 
 double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most) {
+  check_function(loss, "parallel");
   const NoGrad no_grad;
   return total(
       run_all(rows, most, [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
@@ -134,6 +135,7 @@ double detail::backward_all(std::size_t rows, std::size_t most, const RunShard& 
 }
 
 double backward(std::size_t rows, const ShardLoss& loss, std::size_t most) {
+  check_function(loss, "parallel");
   return detail::backward_all(rows, most,
                               [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
                                 return detail::backward_of(loss(begin, end), weight);

@@ -231,11 +231,13 @@ std::string reason(const DropoutReport& r) {
 
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options) {
+  check_function(f, "check_causal");
   return Dependence(causal, f, x, options.seq_dim, options.seed, options.atol).run();
 }
 
 LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                                     const BatchOptions& options) {
+  check_function(f, "check_batch_independence");
   check<ValueError>(x.size(options.dim) >= 2,
                     "check_batch_independence: {} items; at least 2 are needed",
                     x.size(options.dim));
@@ -244,6 +246,7 @@ LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& 
 
 DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
                                  const DropoutOptions& options) {
+  check_function(dropped, "check_dropout_mean");
   check<ValueError>(options.samples >= 2, "check_dropout_mean: {} samples; at least 2 are needed",
                     options.samples);
   const auto e = elements(expected);

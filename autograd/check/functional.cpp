@@ -7,6 +7,8 @@
 
 namespace xgrad {
 
+void detail::no_function() { throw ValueError("TensorFunction: there is no function to call"); }
+
 void detail::wrong_number_of_inputs(std::size_t takes, std::size_t given) {
   fail<ValueError>("a function of {} Tensor{} was given {}", takes, takes == 1 ? "" : "s", given);
 }
@@ -130,6 +132,7 @@ Tensors rows(const Tensor& y, const Tensors& xs, bool create_graph) {
 }
 
 TensorFunction of_several(const std::function<Tensor(const Tensor&)>& func) {
+  check_function(func, "functional");
   return [&func](const Tensors& in) { return func(in[0]); };
 }
 Tensors list_of(const Tensor& v) { return v.defined() ? Tensors{v} : Tensors{}; }

@@ -12,6 +12,7 @@ namespace xgrad {
 namespace detail {
 
 [[noreturn]] void wrong_number_of_inputs(std::size_t takes, std::size_t given);
+[[noreturn]] void no_function();
 
 template <class F, class... Xs>
 concept GivesTensors = std::is_invocable_r_v<Tensor, const F&, const Xs&...> ||
@@ -28,7 +29,7 @@ class TensorFunction {
   using Inputs = std::vector<Tensor>;
   template <class F>
   requires detail::GivesTensors<F, Inputs> TensorFunction(F f)
-      : call_([f = std::move(f)](const Inputs& in) { return listed(f(in)); }) {}
+      : call_([f = there(std::move(f))](const Inputs& in) { return listed(f(in)); }) {}
   template <class F>
   requires(!detail::GivesTensors<F, Inputs> && detail::GivesTensors<F, Tensor>) TensorFunction(F f)
       : TensorFunction(std::move(f), std::make_index_sequence<1>()) {}
@@ -51,11 +52,19 @@ class TensorFunction {
  private:
   template <class F, std::size_t... i>
   TensorFunction(F f, std::index_sequence<i...>)
-      : call_([f = std::move(f)](const Inputs& in) {
+      : call_([f = there(std::move(f))](const Inputs& in) {
           if (in.size() != sizeof...(i))
             detail::wrong_number_of_inputs(sizeof...(i), in.size());
           return listed(f(in[i]...));
         }) {}
+  // A std::function, or a pointer, may be empty.
+  template <class F>
+  static F there(F f) {
+    if constexpr (std::is_pointer_v<F> || requires { typename F::result_type; })
+      if (f == nullptr)
+        detail::no_function();
+    return f;
+  }
   static std::vector<Tensor> listed(Tensor y) { return {std::move(y)}; }
   static std::vector<Tensor> listed(std::vector<Tensor> ys) { return ys; }
 

@@ -11,7 +11,7 @@ namespace {
 
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.dim() != 2)
-    fail<ShapeError>("linear: weight {} is not (out, in)", to_string(weight.shape()));
+    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight.shape()));
   if (x.dim() == 0)
     fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight.size(1));
   if (x.size(-1) != weight.size(1))
@@ -62,6 +62,13 @@ void linear_backward(Sink& sink, const Saved& x, const Saved& weight, std::size_
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() == 1) {
+    if (bias.defined() && bias.dim() != 0)
+      fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ()",
+                       to_string(bias.shape()), to_string(weight.shape()));
+    const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
+    return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
+  }
   check_linear(x, weight, bias);
   const auto run = [](std::span<const Tensor> inputs) {
     const std::size_t out = inputs[1].size(0), in = inputs[1].size(1);

@@ -27,6 +27,18 @@ TEST_CASE("SelfAttention is the notebook's", "[nn][attention]") {
   check_start(weights, {0.333056629, 0.217135713, 0.185038611, 0.264769077});
 }
 
+TEST_CASE("SelfAttention takes a mask that fits its scores, and no other", "[nn][attention]") {
+  const nn::SelfAttention attention(4);
+  const Tensor x = ones({2, 3, 4});
+  for (const Shape& fits : {Shape{}, Shape{3}, Shape{3, 3}, Shape{1, 1, 3}, Shape{2, 3, 1}})
+    CHECK(attention(x, {.mask = ones(fits) == 1}).output.shape() == x.shape());
+  for (const Shape& too_large : {Shape{1, 2, 3, 3}, Shape{5, 2, 3, 3}, Shape{4}, Shape{4, 3, 3}})
+    CHECK_THROWS_AS(attention(x, {.mask = ones(too_large) == 1}), ShapeError);
+  CHECK_THROWS_WITH(
+      attention(ones({3, 4}), {.mask = ones({2, 3, 3}) == 1}),
+      ContainsSubstring("SelfAttention: mask (2, 3, 3) does not broadcast to the scores (3, 3)"));
+}
+
 TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
   manual_seed(8);
   const Tensor x = randn({2, 3, 6});

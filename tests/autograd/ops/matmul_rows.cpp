@@ -173,6 +173,18 @@ Row linear_row() {
            sample("no inputs", "ni,oi->no", {2, 0}, {4, 0}, true),
            sample("no outputs", "ni,oi->no", {2, 3}, {0, 3}, true),
            sample("large", "bti,oi->bto", {5, 60, 50}, {70, 50}, true),
+           {"weight (in,), bias ()",
+            {sample_randn({4, 2, 3}, 27), sample_randn({3}, 28), sample_randn({}, 29)},
+            [](const Inputs& in) { return linear(in[0], in[1], in[2]); },
+            [](const Inputs& in) {
+              return sum_of_products("bni,i->bn", {in[0], in[1]}) + in[2];
+            }},
+           {"x (in,), weight (in,)",
+            {sample_randn({3}, 27), sample_randn({3}, 28)},
+            [](const Inputs& in) { return linear(in[0], in[1]); },
+            [](const Inputs& in) {
+              return sum_of_products("i,i->", {in[0], in[1]});
+            }},
            {"weight used twice",
             {sample_randn({3, 3}, 24), sample_randn({3, 3}, 25), sample_randn({3}, 26)},
             [](const Inputs& in) { return linear(linear(in[0], in[1], in[2]), in[1], in[2]); },
@@ -187,9 +199,14 @@ Row linear_row() {
                {"linear: x (2, 5, 7) has last dimension 7 but weight (16, 8) expects 8"}),
            bad("weight", Bad::shape,
                [] {
-                 linear(ones({2, 5}), ones({5}));
+                 linear(ones({2, 5}), ones({1, 2, 5}));
                },
-               {"linear", "(5,)", "(out, in)"}),
+               {"linear", "(1, 2, 5)", "(out, in)"}),
+           bad("one number's bias", Bad::shape,
+               [] {
+                 linear(ones({2, 5}), ones({5}), ones({2}));
+               },
+               {"linear", "bias (2,)", "it must be ()"}),
            bad("0-d", Bad::shape,
                [] {
                  linear(scalar(1), ones({2, 1}));
