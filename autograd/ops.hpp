@@ -12,6 +12,9 @@
 // Where an op has a kink or a pole, its comment says what gradient it gives there: PyTorch's,
 // unless it says so.  The choice made at a kink is a constant: higher derivatives are of the chosen
 // piece.
+//
+// "To 2 ulp" is the largest error in units of the last place, float32 and float64, over the whole
+// range with subnormals, infinities and NaN, of arguments and of results.
 
 #include <array>
 #include <cstdint>
@@ -45,43 +48,53 @@ Tensor neg(const Tensor& x);
 Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
-Tensor exp(const Tensor& x);
-Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact for small x
-Tensor log(const Tensor& x);    ///< natural; derivative infinite at 0
-Tensor log1p(const Tensor& x);  ///< log(1 + x), exact for small x; derivative infinite at -1
-Tensor sqrt(const Tensor& x);   ///< derivative infinite at 0
-Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x); derivative -infinity at 0
+Tensor exp(const Tensor& x);    ///< to 1.1 ulp
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1 to 2 ulp
+Tensor log(const Tensor& x);    ///< natural, to 1 ulp; derivative infinite at 0
+Tensor log1p(const Tensor& x);  ///< log(1 + x) to 1 ulp; derivative infinite at -1
+Tensor sqrt(const Tensor& x);   ///< to 0.5 ulp; derivative infinite at 0
+Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x) to 1.5 ulp; derivative -infinity at 0
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
+Tensor sin(const Tensor& x);    ///< to 2 ulp
+Tensor cos(const Tensor& x);    ///< to 2 ulp
+/// To 2 ulp.  The derivatives of tanh, sigmoid and all that is made of them are computed from x, so
+/// they keep their relative accuracy where the value is rounded to 1.
 Tensor tanh(const Tensor& x);
-Tensor erf(const Tensor& x);
-Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
-Tensor relu(const Tensor& x);     ///< derivative 0 at 0
+Tensor erf(const Tensor& x);      ///< to 3 ulp in float32, 2 in float64
+Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x)) to 3 ulp
+Tensor relu(const Tensor& x);     ///< derivative 0 at 0; at NaN the gradient passes
 enum class Gelu { erf, tanh };
 /// x * Phi(x), with the normal distribution's Phi exact (erf) or approximated as
-/// (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (tanh).  Hendrycks and Gimpel, 2016.
+/// (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (tanh).  Hendrycks and Gimpel, 2016.  Phi is
+/// right to 2e-7 in float32 from -3 on; elsewhere x * Phi(x) is right to 8 + x^2 / 2 ulp.
 Tensor gelu(const Tensor& x, Gelu approximate = Gelu::erf);
-Tensor silu(const Tensor& x);  ///< x * sigmoid(x)
-/// log(1 + exp(beta * x)) / beta (F.softplus); x itself where beta * x > threshold.
+/// x * sigmoid(x), to 4 ulp where sigmoid(x) is not subnormal.
+Tensor silu(const Tensor& x);
+/// log(1 + exp(beta * x)) / beta (F.softplus), for beta 1 to 3 ulp; x itself where beta * x >
+/// threshold.
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
-Tensor mish(const Tensor& x);        ///< x * tanh(log(1 + exp(x))) (F.mish).  Misra, 2019.
-Tensor logsigmoid(const Tensor& x);  ///< log(sigmoid(x)) = -log(1 + exp(-x)) (F.logsigmoid)
-/// x where x > 0, else alpha * (exp(x) - 1) (F.elu); derivative alpha at 0.  Clevert et al., 2015.
+/// x * tanh(log(1 + exp(x))) (F.mish), to 6 ulp where exp(x) is not subnormal.  Misra, 2019.
+Tensor mish(const Tensor& x);
+/// log(sigmoid(x)) = -log(1 + exp(-x)) (F.logsigmoid), to 3 ulp.
+Tensor logsigmoid(const Tensor& x);
+/// x where x > 0, else alpha * (exp(x) - 1) (F.elu); derivative alpha at 0; at NaN the gradient
+/// passes.  Clevert et al., 2015.
 Tensor elu(const Tensor& x, double alpha = 1);
 /// x where x > 0, else negative_slope * x (F.leaky_relu); derivative negative_slope at 0.
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
-/// x limited to [min, max] (F.hardtanh): clamp, but for the derivative 0 at min and at max.
-/// ValueError if min > max.
+/// x limited to [min, max] (F.hardtanh): clamp, but at NaN the gradient passes.  ValueError if
+/// min > max.
 Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
 /// NaN if either is.  At a tie half of the gradient goes to each, with a NaN all of it to both.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
-/// x limited to [min, max]; either may be absent.  The gradient passes where min <= x <= max.
+/// x limited to [min, max]; either may be absent.  The gradient passes where min < x < max, as in
+/// PyTorch 2.14 and newer; before, it passed at the bounds, too.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
 /// The same elementwise: min(max(x, min), max), where either bound may be undefined.  The gradient
-/// goes to x where min <= x <= max, to max where x > max or min > max, to min where x < min < max,
-/// and where x < min = max to none of them.
+/// goes to x where min < x < max or all are equal, to min where x < min <= max, to max where x > max
+/// or min > max; where x is one of two different bounds, half to x and half to that.  That, too, is
+/// PyTorch 2.14's; before, x got all of it at the bounds.  With one bound it is maximum or minimum.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
 /// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
 Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);

@@ -105,7 +105,7 @@ T exponentials(T* x, std::size_t keys) {
   Batch sum(T(0));
   const Batch most(m);
   for (std::size_t j = 0; j < keys; j += lanes<T>) {
-    const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
+    const Batch e = exp(Batch::load_aligned(x + j) - most);
     e.store_aligned(x + j);
     sum += e;
   }
@@ -176,7 +176,7 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::s
   Batch sum(T(0)), inner(T(0));
   const Batch most(m);
   for (std::size_t j = 0; j < keys; j += lanes<T>) {
-    const Batch e = xsimd::exp(Batch::load_aligned(x + j) - most);
+    const Batch e = exp(Batch::load_aligned(x + j) - most);
     e.store_aligned(x + j);
     sum += e;
     inner += e * Batch::load_aligned(dw + j);

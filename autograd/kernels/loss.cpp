@@ -86,8 +86,11 @@ void cross_entropy_backward(const Logits<T>& in, const std::int64_t* target, std
       const T gradient = g(first + k);
       const T at_target = (1 - in.smoothing) * (in.weight == nullptr ? 1 : in.weight[id]);
       const Lanes scale((at_target + smooth_sum) * gradient / sum[k]), all(smooth * gradient);
-      update_row(n, out,
-                 [&](std::size_t i, const Lanes& e) { return e * scale - weight[i] * all; });
+      if (in.smoothing == 0)  // 0 times an infinite gradient would be NaN
+        update_row(n, out, [&](std::size_t, const Lanes& e) { return e * scale; });
+      else
+        update_row(n, out,
+                   [&](std::size_t i, const Lanes& e) { return e * scale - weight[i] * all; });
       out[id] -= at_target * gradient;
     }
   });

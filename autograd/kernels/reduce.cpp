@@ -107,7 +107,7 @@ struct NonZero : Mapping<false> {
 struct ExpAbout : Mapping<true> {
   template <Lanes B>
   B operator()(const B& x, const B& centre) const {
-    return xsimd::exp(x - centre);
+    return exp(x - centre);
   }
 };
 

@@ -229,7 +229,7 @@ double row_exponentials(std::size_t n, const T* x, T shift, T* out) {
   const RowIn<T> in(x, n);
   RowOut<T> to(out, n);
   return row_sum<T>(n, [&](std::size_t i) {
-    const simd::Batch<T> e = xsimd::exp(in[i] - simd::Batch<T>(shift));
+    const simd::Batch<T> e = exp(in[i] - simd::Batch<T>(shift));
     to.set(i, e);
     return e;
   });
@@ -243,10 +243,10 @@ struct LogSums {
   LogSums(std::size_t count, std::size_t n, const T* x) : max(row_maxima(count, n, x)) {
     for (std::size_t k = 0; k < count; ++k) {
       const RowIn<T> row(x + k * n, n);
-      log_sum[k] = static_cast<T>(row_sum<T>(
-          n, [&](std::size_t i) { return xsimd::exp(row[i] - simd::Batch<T>(max[k])); }));
+      log_sum[k] = static_cast<T>(
+          row_sum<T>(n, [&](std::size_t i) { return exp(row[i] - simd::Batch<T>(max[k])); }));
     }
-    map_group(log_sum, [](const simd::Batch<T>& sum) { return xsimd::log(sum); });
+    map_group(log_sum, [](const simd::Batch<T>& sum) { return log(sum); });
   }
 };
 

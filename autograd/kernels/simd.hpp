@@ -7,7 +7,10 @@
 // formula may use is therefore what both have: arithmetic, the functions below, comparisons inside
 // where(), and c(x, number) for constants of x's type.
 
+#include <array>
 #include <concepts>
+#include <cstddef>
+#include <numbers>
 #include <type_traits>
 
 // GCC 12 takes the deliberately uninitialised registers in its own AVX-512 intrinsics for mistakes.
@@ -59,14 +62,127 @@ template <Lanes B>
 B minimum(const B& a, const B& b) {
   return xsimd::select(xsimd::isnan(a), a, xsimd::select(xsimd::isnan(b), b, xsimd::min(a, b)));
 }
-// xsimd squares the argument, which overflows; beyond 10, erf is 1 to the last digit.
+
+namespace simd {
+
 template <Lanes B>
-B error_function(const B& x) {
-  return xsimd::erf(minimum(maximum(x, B(-10)), B(10)));
+inline constexpr bool is_float = std::same_as<typename B::value_type, float>;
+
+/// The polynomial with these coefficients, that of the lowest power first.
+template <Lanes B, std::size_t N>
+B polynomial(const B& x, const std::array<double, N>& coefficients) {
+  B sum = c(x, coefficients[N - 1]);
+  for (std::size_t i = N - 1; i > 0; --i)
+    sum = xsimd::fma(sum, x, c(x, coefficients[i - 1]));
+  return sum;
+}
+
+/// x 2^k for whole k of any size; what is subnormal is rounded once.
+template <Lanes B>
+B scale(const B& x, const B& k) {
+#ifdef __AVX512F__
+  if constexpr (is_float<B>)
+    return _mm512_scalef_ps(x, k);
+  else
+    return _mm512_scalef_pd(x, k);
+#else
+  const B normal = is_float<B> ? min(max(k, B(-126)), B(127)) : min(max(k, B(-1022)), B(1023));
+  const B y = xsimd::ldexp(x, xsimd::to_int(normal)), rest = k - normal;
+  if (xsimd::all(rest == B(0))) [[likely]]
+    return y;
+  return xsimd::ldexp(y, xsimd::to_int(rest));
+#endif
+}
+
+// exp(x) = 2^k (1 + m), for x that is not far beyond what has such an exponential.  xsimd's exp is
+// infinite from 88.38 and 709.44 on, right would be 88.72 and 709.78, and 0 where it is subnormal.
+template <Lanes B>
+struct Exponential {
+  B k, m;
+  explicit Exponential(const B& x) {
+    // log 2 in two parts, of which the first times k is exact
+    constexpr double high = is_float<B> ? 0.693359375 : 0x1.62e42feep-1;
+    constexpr double low = is_float<B> ? -0.000212194440055 : 1.9082149292705878161e-10;
+    k = xsimd::nearbyint(x * c(x, std::numbers::log2e));
+    const B r = xsimd::fnma(k, c(x, low), xsimd::fnma(k, c(x, high), x));
+    m = xsimd::fma(r * r, rest(r), r);
+  }
+  // (exp(r) - 1 - r) / r^2 where |r| <= log(2) / 2, fitted in Chebyshev nodes
+  static B rest(const B& r) {
+    if constexpr (is_float<B>)
+      return polynomial(r,
+                        std::array{0.5, 0.166665763, 0.0416665561, 0.00836320315, 0.00139262131});
+    else
+      return polynomial(
+          r, std::array{0.5000000000000001, 0.16666666666666669, 0.04166666666662399,
+                        0.008333333333330051, 0.0013888888917281794, 0.00019841269863105968,
+                        2.480152119021773e-05, 2.7557268378684192e-06, 2.7620138719733994e-07,
+                        2.5100424157005067e-08});
+  }
+};
+
+template <Lanes B>
+B exp(const B& x) {  // NaN stays: max and min of NaN and a number are their second operand
+  const B most = is_float<B> ? B(89) : B(710), least = is_float<B> ? B(-104) : B(-746);
+  const Exponential<B> e(xsimd::max(least, xsimd::min(most, x)));
+  return scale(B(1) + e.m, e.k);
 }
 template <Lanes B>
+B expm1(const B& x) {  // in halves, for 2^1024 is no double
+  const B most = is_float<B> ? B(89) : B(710), least = is_float<B> ? B(-20) : B(-40);
+  const Exponential<B> e(xsimd::max(least, xsimd::min(most, x)));
+  const B half = scale(c(x, 0.5), e.k), y = xsimd::fma(half, e.m, half - c(x, 0.5));
+  return xsimd::copysign(xsimd::select(e.k == B(0), e.m, y + y), x);
+}
+// xsimd's log1p makes 0 of -0.
+template <Lanes B>
+B log1p(const B& x) {
+  return xsimd::select(x == B(0), x, xsimd::log1p(x));
+}
+// xsimd's log takes the exponent of a subnormal double before it has made it normal.
+template <Lanes B>
+B log(const B& x) {
+  B y = xsimd::log(x);
+  if constexpr (!is_float<B>) {
+    const auto subnormal = (x > B(0)) & (x < B(0x1p-1022));
+    if (xsimd::any(subnormal)) [[unlikely]]
+      y = xsimd::select(subnormal, xsimd::log(x * B(0x1p54)) - B(54 * std::numbers::ln2), y);
+  }
+  return y;
+}
+
+}  // namespace simd
+
+// (No templates, for these are preferred to xsimd's.)
+inline simd::Batch<float> exp(const simd::Batch<float>& x) { return simd::exp(x); }
+inline simd::Batch<double> exp(const simd::Batch<double>& x) { return simd::exp(x); }
+inline simd::Batch<float> expm1(const simd::Batch<float>& x) { return simd::expm1(x); }
+inline simd::Batch<double> expm1(const simd::Batch<double>& x) { return simd::expm1(x); }
+inline simd::Batch<float> log(const simd::Batch<float>& x) { return simd::log(x); }
+inline simd::Batch<double> log(const simd::Batch<double>& x) { return simd::log(x); }
+inline simd::Batch<float> log1p(const simd::Batch<float>& x) { return simd::log1p(x); }
+inline simd::Batch<double> log1p(const simd::Batch<double>& x) { return simd::log1p(x); }
+
+/// sigmoid and its derivative.  From sigmoid's value the derivative could not be had where that is
+/// rounded to 1.
+template <class T>
+struct Logistic {
+  T value, slope;
+};
+/// 1 / (1 + exp(-x)); with exp(-|x|) alone, so it underflows gradually.
+template <Lanes B>
 B sigmoid(const B& x) {
-  return B(1) / (B(1) + xsimd::exp(-x));
+  const B e = exp(-xsimd::abs(x));
+  return xsimd::select(x < B(0), e, B(1)) / (B(1) + e);
+}
+template <Lanes B>
+Logistic<B> logistic(const B& x) {
+  const B e = exp(-xsimd::abs(x)), r = B(1) / (B(1) + e), er = e * r;
+  return {xsimd::select(x < B(0), er, r), er * r};
+}
+template <Lanes B>
+B sigmoid_slope(const B& x) {
+  return logistic(x).slope;
 }
 
 }  // namespace xgrad

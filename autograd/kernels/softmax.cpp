@@ -68,7 +68,7 @@ struct Softmax {
     const Lanes max = column_max(n, x);
     const Lanes shift = where(max == Lanes(-std::numeric_limits<T>::infinity()), Lanes(0), max);
     const Lanes sum = column_sum<T>(n, [&](std::size_t i) {
-      const Lanes e = xsimd::exp(x[i] - shift);
+      const Lanes e = exp(x[i] - shift);
       y.set(i, e);
       return e;
     });
@@ -96,7 +96,7 @@ struct LogSoftmax {
     using Lanes = simd::Batch<T>;
     const Lanes max = column_max(n, x);
     const Lanes log_sum =
-        xsimd::log(column_sum<T>(n, [&](std::size_t i) { return xsimd::exp(x[i] - max); }));
+        log(column_sum<T>(n, [&](std::size_t i) { return exp(x[i] - max); }));
     for (std::size_t i = 0; i < n; ++i)
       y.set(i, x[i] - max - log_sum);
   }
@@ -115,7 +115,7 @@ struct Backward {
   template <class B>
   static B result(const B& y, const B& g, const B& sum) {
     if constexpr (log)
-      return g - xsimd::exp(y) * sum;
+      return g - exp(y) * sum;
     else
       return y * (g - sum);
   }

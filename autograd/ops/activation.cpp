@@ -42,8 +42,8 @@ Tensor mish(const Tensor& x) {
   return elementwise(
       "mish", x, [](const auto& a) { return a * tanh(log_one_plus_exp(a)); },
       partial<A>([](const auto& g, const auto& a) {
-        const auto t = tanh(log_one_plus_exp(a));
-        return g * (t + a * (sigmoid(a) * (c(a, 1) - t * t)));
+        const auto s = log_one_plus_exp(a);
+        return g * (tanh(s) + a * (sigmoid(a) * (c(a, 4) * sigmoid_slope(c(a, 2) * s))));
       }));
 }
 
@@ -63,7 +63,7 @@ Tensor elu(const Tensor& x, double alpha) {
         return where(a > c(a, 0), a, c(a, alpha) * expm1(where(a > c(a, 0), c(a, 0), a)));
       },
       partial<A>([alpha](const auto& g, const auto& a) {
-        return where(a > c(a, 0), g, g * (c(a, alpha) * exp(where(a > c(a, 0), c(a, 0), a))));
+        return where(a <= c(a, 0), g * (c(a, alpha) * exp(where(a <= c(a, 0), a, c(a, 0)))), g);
       }));
 }
 
@@ -82,7 +82,7 @@ Tensor hardtanh(const Tensor& x, double min, double max) {
       "hardtanh", x,
       [min, max](const auto& a) { return minimum(maximum(a, c(a, min)), c(a, max)); },
       partial<A>([min, max](const auto& g, const auto& a) {
-        return where((a > c(a, min)) & (a < c(a, max)), g, c(g, 0));
+        return where((a <= c(a, min)) | (a >= c(a, max)), c(g, 0), g);
       }));
 }
 

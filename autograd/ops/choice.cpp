@@ -20,55 +20,63 @@ T share(const Condition& other, const Condition& tie, const T& g) {
   return where(other, c(g, 0), where(tie, g * c(g, 0.5), g));
 }
 
-}  // namespace
-
-Tensor maximum(const Tensor& a, const Tensor& b) {
+Tensor larger(const char* op, const Tensor& a, const Tensor& b) {
   return elementwise(
-      "maximum", a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
+      op, a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
       partial<A, B>(
           [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
       partial<A, B>(
           [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
 }
 
-Tensor minimum(const Tensor& a, const Tensor& b) {
+Tensor smaller(const char* op, const Tensor& a, const Tensor& b) {
   return elementwise(
-      "minimum", a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
+      op, a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
       partial<A, B>(
           [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
       partial<A, B>(
           [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
 }
 
-static constexpr double unbounded = std::numeric_limits<double>::infinity();
+}  // namespace
+
+Tensor maximum(const Tensor& a, const Tensor& b) { return larger("maximum", a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return smaller("minimum", a, b); }
 
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
   check<ValueError>(min || max, "clamp: at least one of min and max must be given");
+  constexpr double unbounded = std::numeric_limits<double>::infinity();
   const double low = min.value_or(-unbounded), high = max.value_or(unbounded);
   return elementwise(
       "clamp", x, [low, high](const auto& a) { return minimum(maximum(a, c(a, low)), c(a, high)); },
-      partial<A>([low, high](const auto& g, const auto& a) {
-        return where((a >= c(a, low)) & (a <= c(a, high)), g, c(g, 0));
+      partial<A>([min, max](const auto& g, const auto& a) {
+        if (!min)
+          return where(a < c(a, *max), g, c(g, 0));
+        if (!max)
+          return where(a > c(a, *min), g, c(g, 0));
+        return where((a > c(a, *min)) & (a < c(a, *max)), g, c(g, 0));
       }));
 }
 
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
   check<ValueError>(min.defined() || max.defined(),
                     "clamp: at least one of min and max must be defined");
-  const Tensor& bound = min.defined() ? min : max;
-  const Tensor low = min.defined() ? min : scalar(-unbounded, bound.dtype());
-  const Tensor high = max.defined() ? max : scalar(unbounded, bound.dtype());
+  if (!max.defined())
+    return larger("clamp", x, min);
+  if (!min.defined())
+    return smaller("clamp", x, max);
   return elementwise<3>(
-      "clamp", {x, low, high},
+      "clamp", {x, min, max},
       [](const auto& a, const auto& l, const auto& h) { return minimum(maximum(a, l), h); },
       partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
-        return where((a >= l) & (a <= h), g, c(g, 0));
+        return share((l > h) | (a < l) | (a > h), (l < h) & ((a == l) | (a == h)), g);
       }),
       partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
-        return where((a < l) & (l < h), g, c(g, 0));
+        return where((l <= h) & (a < l), g, where((l < h) & (a == l), g * c(g, 0.5), c(g, 0)));
       }),
       partial<A, B, C>([](const auto& g, const auto& a, const auto& l, const auto& h) {
-        return where((a > h) | (h < l), g, c(g, 0));
+        return where((l > h) | ((l <= h) & (a > h)), g,
+                     where((l < h) & (a == h), g * c(g, 0.5), c(g, 0)));
       }));
 }
 

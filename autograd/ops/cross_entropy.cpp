@@ -79,8 +79,11 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
           const Tensor q =
               targets::wanted(x.shape(), g.dtype(), last, target, options.weight.tensor(),
                               options.ignore_index, options.label_smoothing);
-          return sink.add(0, (softmax(x, -1) * sum(q, -1, true) - q) *
-                                 targets::expanded_gradient(g, last, reduction, factor));
+          const Tensor all = sum(q, -1, true),
+                       row_g = targets::expanded_gradient(g, last, reduction, factor);
+          return sink.add(
+              0, where(all != 0.0, softmax(x, -1) * (all * row_g) - targets::of_wanted(q, row_g),
+                       0.0));
         }
         dispatch(g.dtype(), [&]<class T>() {
           auto dx = empty_array<T>(x.shape());

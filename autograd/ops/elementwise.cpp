@@ -2,9 +2,11 @@
 
 #include <xgrad/autograd/ops/elementwise.hpp>
 
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/erf.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
@@ -93,7 +95,8 @@ Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
 
 Tensor neg(const Tensor& x) {
   return elementwise(
-      "neg", x, [](const auto& a) { return -a; }, partial<>([](const auto& g) { return -g; }));
+      "neg", x, [](const auto& a) { return a * c(a, -1); },  // xsimd's -a is 0 - a, which is not -0
+      partial<>([](const auto& g) { return -g; }));
 }
 
 // ---- powers ----
@@ -163,7 +166,7 @@ Tensor exp(const Tensor& x) {
 Tensor expm1(const Tensor& x) {
   return elementwise(
       "expm1", x, [](const auto& a) { return expm1(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g * (y + c(y, 1)); }));
+      partial<A>([](const auto& g, const auto& a) { return g * exp(a); }));
 }
 
 Tensor log(const Tensor& x) {
@@ -209,13 +212,13 @@ Tensor cos(const Tensor& x) {
       partial<A>([](const auto& g, const auto& a) { return -(g * sin(a)); }));
 }
 
+// The derivative of tanh is 4 sigmoid'(2 a), and not 1 - y^2, which is 0 where y is rounded to 1.
 Tensor tanh(const Tensor& x) {
   return elementwise(
       "tanh", x, [](const auto& a) { return tanh(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g * (c(y, 1) - y * y); }));
+      partial<A>(
+          [](const auto& g, const auto& a) { return g * (c(a, 4) * sigmoid_slope(c(a, 2) * a)); }));
 }
-
-static Tensor error_function(const Tensor& x) { return erf(x); }
 
 Tensor erf(const Tensor& x) {
   return elementwise(
@@ -230,69 +233,69 @@ Tensor erf(const Tensor& x) {
 Tensor sigmoid(const Tensor& x) {
   return elementwise(
       "sigmoid", x, [](const auto& a) { return sigmoid(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g * ((c(y, 1) - y) * y); }));
+      partial<A>([](const auto& g, const auto& a) { return g * sigmoid_slope(a); }));
+}
+
+// An op, for products of sigmoid and 1 - sigmoid would lose their difference where both are 1/2:
+// it is tanh(a / 2).
+Tensor sigmoid_slope(const Tensor& x) {
+  return elementwise(
+      "sigmoid_slope", x, [](const auto& a) { return sigmoid_slope(a); },
+      partial<A>([](const auto& g, const auto& a) {
+        return -(g * (tanh(c(a, 0.5) * a) * sigmoid_slope(a)));
+      }));
 }
 
 Tensor relu(const Tensor& x) {
   return elementwise(
       "relu", x, [](const auto& a) { return where(a <= c(a, 0), c(a, 0), a); },  // NaN stays NaN
-      partial<Y>([](const auto& g, const auto& y) { return where(y > c(y, 0), g, c(g, 0)); }));
+      partial<Y>([](const auto& g, const auto& y) { return where(y <= c(y, 0), c(g, 0), g); }));
 }
 
 constexpr double inv_sqrt_2pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double sqrt_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double gelu_cubic = 0.044715;
 
-// The normal distribution's cumulative function.  Of float32 it is 1/2 + x P(x^2) / Q(x^2) with
-// polynomials that were fitted to it, right to 2e-7: erf is right to 3 units in the last place and
-// takes four times as long, which the sum with 1/2 makes nothing of.
 template <class X>
-static X normal_cdf(const X& x) {
-  if constexpr (std::is_same_v<X, simd::Batch<float>>) {
-    constexpr double p[] = {0.398942271,    0.0342141998,  0.00469356715,
-                            0.000171619826, 6.28800454e-6, 2.19507296e-8};
-    constexpr double q[] = {
-        1, 0.252428559, 0.0288374549, 0.00190089933, 7.40974141e-5, 1.16936544e-6};
-    const X z = x * x;
-    X above = c(x, p[5]), below = c(x, q[5]);
-    for (int i = 4; i >= 0; --i) {
-      above = xsimd::fma(above, z, c(x, p[i]));
-      below = xsimd::fma(below, z, c(x, q[i]));
-    }
-    const X y = xsimd::fma(x, above / below, c(x, 0.5));
-    return where(x > c(x, 5.5), c(x, 1), where(x < c(x, -5.5), c(x, 0), y));
-  } else {
-    return c(x, 0.5) * (c(x, 1) + error_function(x * c(x, std::numbers::sqrt2 / 2)));
-  }
+static X normal_density(const X& x) {
+  return c(x, inv_sqrt_2pi) * exp(c(x, -0.5) * x * x);
+}
+static Normal<Tensor> normal(const Tensor& x) {
+  return {normal_density(x),
+          elementwise(
+              "normal_cdf", x, [](const auto& a) { return normal_cdf(a); },
+              partial<A>([](const auto& g, const auto& a) { return g * normal_density(a); }))};
 }
 
 static Tensor gelu_erf(const Tensor& x) {
-  const auto formula = [](const auto& a) { return a * normal_cdf(a); };
   if (Mode::current().decompose) {
     const Scope scope("gelu");
-    return formula(x);
-  }
-  return elementwise("gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
-                       const auto pdf = c(a, inv_sqrt_2pi) * exp(c(a, -0.5) * a * a);
-                       return g * (normal_cdf(a) + a * pdf);
-                     }));
-}
-
-// y = a (1 + tanh u) / 2 with u = sqrt(2 / pi) (a + 0.044715 a^3)
-static Tensor gelu_tanh(const Tensor& x) {
-  const auto formula = [](const auto& a) {
-    const auto u = c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
-    return c(a, 0.5) * a * (c(a, 1) + tanh(u));
-  };
-  if (Mode::current().decompose) {
-    const Scope scope("gelu");
-    return formula(x);
+    return x * (c(x, 0.5) * (c(x, 1) + erf(x * c(x, std::numbers::sqrt2 / 2))));
   }
   return elementwise(
-      "gelu", x, formula, partial<A>([](const auto& g, const auto& a) {
-        const auto t = tanh(c(a, sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a));
-        const auto du = c(a, sqrt_2_over_pi) * (c(a, 1) + c(a, 3 * gelu_cubic) * a * a);
-        return g * (c(a, 0.5) * (c(a, 1) + t + a * (c(a, 1) - t * t) * du));
+      "gelu", x, [](const auto& a) { return a * normal_cdf(a); },
+      partial<A>([](const auto& g, const auto& a) {
+        const auto n = normal(a);
+        return g * (n.cdf + a * n.density);
+      }));
+}
+
+// y = a (1 + tanh u) / 2 = a sigmoid(2 u) with u = sqrt(2 / pi) (a + 0.044715 a^3)
+static Tensor gelu_tanh(const Tensor& x) {
+  if (Mode::current().decompose) {
+    const Scope scope("gelu");
+    const Tensor u = c(x, sqrt_2_over_pi) * (x + c(x, gelu_cubic) * x * x * x);
+    return c(x, 0.5) * x * (c(x, 1) + tanh(u));
+  }
+  constexpr auto twice_u = [](const auto& a) {
+    return c(a, 2 * sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
+  };
+  return elementwise(
+      "gelu", x, [=](const auto& a) { return a * sigmoid(twice_u(a)); },
+      partial<A>([=](const auto& g, const auto& a) {
+        const auto s = logistic(twice_u(a));
+        const auto du = c(a, 2 * sqrt_2_over_pi) * (c(a, 1) + c(a, 3 * gelu_cubic) * a * a);
+        return g * (s.value + a * s.slope * du);
       }));
 }
 
@@ -303,10 +306,8 @@ Tensor gelu(const Tensor& x, Gelu approximate) {
 Tensor silu(const Tensor& x) {
   return elementwise(
       "silu", x, [](const auto& a) { return a * sigmoid(a); },
-      partial<A>([](const auto& g, const auto& a) {
-        const auto s = sigmoid(a);
-        return g * (s * (c(a, 1) + a * (c(a, 1) - s)));
-      }));
+      partial<A>(
+          [](const auto& g, const auto& a) { return g * (sigmoid(a) + a * sigmoid_slope(a)); }));
 }
 
 // ---- copies ----

@@ -15,6 +15,10 @@ namespace xgrad {
 /// The constant v in the dtype of x, as a 0-d Tensor: the Tensor reading of a formula's constants.
 Tensor c(const Tensor& x, double v);
 
+/// The derivative of sigmoid, and both: see simd.hpp.
+Tensor sigmoid_slope(const Tensor& x);
+inline Logistic<Tensor> logistic(const Tensor& x) { return {sigmoid(x), sigmoid_slope(x)}; }
+
 /// What a derivative formula is given besides the gradient g: operands A, B, C and the output Y.
 /// Only these are kept from forward to backward, and a formula that uses another does not compile.
 enum class Uses { A = 0, B = 1, C = 2, Y = 3 };

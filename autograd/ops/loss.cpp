@@ -40,8 +40,9 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
         const Tensor& g = sink.gradient();
         const Tensor q =
             targets::wanted(shape, g.dtype(), dim, target, weight.tensor(), ignored, 0);
-        sink.add(0,
-                 -(q * targets::expanded_gradient(g, dim, reduction, divisor.gradient_factor())));
+        const Tensor row_g =
+            targets::expanded_gradient(g, dim, reduction, divisor.gradient_factor());
+        sink.add(0, -targets::of_wanted(q, row_g));
       });
 }
 

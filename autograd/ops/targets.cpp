@@ -105,4 +105,6 @@ Tensor expanded_gradient(const Tensor& g, std::size_t class_dim, Reduction reduc
   return reduction == Reduction::mean ? g * mean_factor : g;
 }
 
+Tensor of_wanted(const Tensor& q, const Tensor& g) { return where(q != 0.0, q * g, 0.0); }
+
 }  // namespace xgrad::targets

@@ -39,4 +39,7 @@ Tensor wanted(const Shape& shape, DType dtype, std::size_t class_dim, const Indi
 Tensor expanded_gradient(const Tensor& g, std::size_t class_dim, Reduction reduction,
                          double mean_factor);
 
+/// q g, and 0 wherever q is 0, also where g is NaN or infinite: what is not wanted has no gradient.
+Tensor of_wanted(const Tensor& q, const Tensor& g);
+
 }  // namespace xgrad::targets

@@ -152,6 +152,20 @@ def add_unary(cases):
     cases.add("to/zero-size", lambda x: x.to(torch.float32), randn(0, 2))
 
 
+# torch.clamp with the gradients of PyTorch 2.14 and newer at its bounds, whichever PyTorch this is:
+# none at bounds that are numbers, and half to each of those that are equal at bounds that are Tensors.
+
+
+def clamp(x, low, high):
+    inside = (x > (-torch.inf if low is None else low)) & (x < (torch.inf if high is None else high))
+    return torch.where(inside, x, torch.clamp(x.detach(), low, high))
+
+
+def clamp_tensors(x, low, high):
+    at_equal_bounds = torch.where(x < low, low, torch.where(x > high, high, x))
+    return torch.where(low == high, at_equal_bounds, torch.minimum(torch.maximum(x, low), high))
+
+
 def add_choices(cases):
     for sample, low, high in (
         ("both", -0.5, 0.75),
@@ -159,25 +173,25 @@ def add_choices(cases):
         ("max", None, 0.75),
         ("min above max", 0.75, -0.5),
     ):
-        cases.add(f"clamp/{sample}", lambda x: torch.clamp(x, low, high), randn(3, 4))
+        cases.add(f"clamp/{sample}", lambda x: clamp(x, low, high), randn(3, 4))
         cases.add(
             f"clamp/{sample}, at the bounds",
-            lambda x: torch.clamp(x, low, high),
+            lambda x: clamp(x, low, high),
             values([-2, -0.5, 0, 0.75, 3]),
         )
     between = [1, 1, 2, 3, 5, 2.5]
     low, high = [2, 2, 2, 0, 6, 3], [2, 4, 4, 3, 4, 2]
-    cases.add("clamp/Tensors, ties", torch.clamp, values(between), values(low), values(high))
-    cases.add("clamp/Tensors", torch.clamp, randn(3, 4), uniform(-1, 0.5, 3, 4), uniform(-0.5, 1, 3, 4))
-    cases.add("clamp/Tensors, row and column", torch.clamp, randn(3, 4), randn(4), randn(3, 1))
-    cases.add("clamp/Tensors, 0-d", torch.clamp, randn(), randn(), randn())
-    cases.add("clamp/Tensors, zero-size", torch.clamp, randn(0, 2), randn(2), randn())
-    cases.add("clamp/min, a Tensor", torch.clamp_min, randn(3, 4), randn(4))
-    cases.add("clamp/min, a Tensor, ties", torch.clamp_min, values(between), values(low))
-    cases.add("clamp/max, a Tensor", torch.clamp_max, randn(3, 4), randn(4))
-    cases.add("clamp/max, a Tensor, ties", torch.clamp_max, values(between), values(high))
-    cases.add("clamp/0-d", lambda x: torch.clamp(x, -0.5, 0.75), values(0.25))
-    cases.add("clamp/zero-size", lambda x: torch.clamp(x, -0.5, 0.75), randn(0, 2))
+    cases.add("clamp/Tensors, ties", clamp_tensors, values(between), values(low), values(high))
+    cases.add("clamp/Tensors", clamp_tensors, randn(3, 4), uniform(-1, 0.5, 3, 4), uniform(-0.5, 1, 3, 4))
+    cases.add("clamp/Tensors, row and column", clamp_tensors, randn(3, 4), randn(4), randn(3, 1))
+    cases.add("clamp/Tensors, 0-d", clamp_tensors, randn(), randn(), randn())
+    cases.add("clamp/Tensors, zero-size", clamp_tensors, randn(0, 2), randn(2), randn())
+    cases.add("clamp/min, a Tensor", torch.maximum, randn(3, 4), randn(4))
+    cases.add("clamp/min, a Tensor, ties", torch.maximum, values(between), values(low))
+    cases.add("clamp/max, a Tensor", torch.minimum, randn(3, 4), randn(4))
+    cases.add("clamp/max, a Tensor, ties", torch.minimum, values(between), values(high))
+    cases.add("clamp/0-d", lambda x: clamp(x, -0.5, 0.75), values(0.25))
+    cases.add("clamp/zero-size", lambda x: clamp(x, -0.5, 0.75), randn(0, 2))
 
     row, column = mask([True, False, False, True]), mask([[True], [False], [True]])
     cases.add("where/condition row", torch.where, row, randn(3, 4), randn(3, 4))

@@ -139,7 +139,7 @@ Row clamp_row() {
              {"undefined x",
               [] { clamp(Tensor(), zeros({2}), Tensor()); },
               Bad::value,
-              {"clamp:", "operand 1 of 3", "undefined"}},
+              {"clamp:", "operand 1 of 2", "undefined"}},
              {"dtype of a bound",
               [] { clamp(zeros({2}), zeros({2}), zeros({2}, DType::float64)); },
               Bad::dtype,
