@@ -1,11 +1,25 @@
 #!/usr/bin/env python3
-"""The model of docs/scaling.md: how long a step takes on many hosts.
+"""How long a step takes on many hosts; extras/mpi/README.md has the results.
 
   extras/benchmarks/scaling.py                                    the predictions
   extras/benchmarks/scaling.py --data TEXT [--rounds N]           beside measurements on this machine (needs XGRAD_MPI, XGRAD_EXTRAS)
 
 Measures `nano` on 2 ranks of 1 thread beside 1 process of 2 threads, on more ranks than there are processors, and over a
-network that extras/benchmarks/slow_network.cpp slows down.  The formulas and the symbols are explained in docs/scaling.md.
+network that extras/benchmarks/slow_network.cpp slows down.
+
+  T = C s / S + u P + X                    a step
+  D = (1 + m) (R - 1) / R G                bytes that a rank sends, and receives
+  N = D / W + (1 + m) (R - 1) M o          what the network needs
+  X = max(N_last, N - B) + 6 (L + (R - 1) o)
+
+C         forward and backward of the whole batch on one host
+S, R, s   shards, ranks, and the most shards that a rank has
+P, u, G   parameters, what a rank does for each of them (sum, norm, clipping, AdamW), and bytes of the gradient: 4 P
+m         1 where a rank's shards are one subtree of the sum's tree, else the number of subtrees that they fall into
+M, o      buckets, and what a message costs its rank
+W, L      bandwidth of a rank, latency; six latencies are exchanges and agreements that nothing hides
+B         from a rank's first complete bucket to its last: 2/3 of its last shard's time, without the first bucket's part
+N_last    the part of N of the last bucket, that of the embedding, which nothing hides
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-// A slower network between the ranks of one machine, for docs/scaling.md: a library that is loaded
+// A slower network between the ranks of one machine, for extras/mpi/README.md: a library that is loaded
 // before MPI (LD_PRELOAD) and takes the place of its MPI_Isend, MPI_Irecv and MPI_Testall.
 //
 //   SLOW_NETWORK_LATENCY_US=50 SLOW_NETWORK_GBIT_S=1 LD_PRELOAD=libxgrad_slow_network.so mpirun ...
