@@ -84,7 +84,7 @@ Wide wide_softplus(Wide x) { return std::max(x, Wide(0)) + std::log1p(std::exp(-
 Wide wide_phi(Wide x) { return std::exp(-x * x / 2) / std::sqrt(2 * pi); }
 Wide wide_cdf(Wide x) { return std::erfc(-x / std::sqrt(Wide(2))) / 2; }
 
-struct Function {
+struct Measured {
   const char* name;
   Unary ours;
   Wide (*exact)(Wide);
@@ -94,7 +94,7 @@ struct Function {
 };
 
 template <class T>
-Largest largest_error(const Function& function, std::uint32_t stride) {
+Largest largest_error(const Measured& function, std::uint32_t stride) {
   static std::map<std::uint32_t, std::vector<T>> sweeps;
   std::vector<T>& xs = sweeps[stride];
   if (xs.empty())
@@ -118,8 +118,8 @@ Largest largest_error(const Function& function, std::uint32_t stride) {
   return worst;
 }
 
-const std::vector<Function>& functions() {
-  static const std::vector<Function> all = {
+const std::vector<Measured>& functions() {
+  static const std::vector<Measured> all = {
       {"exp", [](const Tensor& x) { return exp(x); }, std::exp, 1.1, 1.1, 0.56, 0.52},
       {"expm1", [](const Tensor& x) { return expm1(x); }, std::expm1, 2, 2, 1, 1},
       {"log", [](const Tensor& x) { return log(x); }, std::log, 1, 1, 0.85, 0.68},
@@ -160,7 +160,7 @@ void print(double u) {
 }  // namespace
 
 TEST_CASE("functions are as accurate as ops.hpp says over their whole range", "[accuracy]") {
-  for (const Function& f : functions()) {
+  for (const Measured& f : functions()) {
     const Largest e32 = largest_error<float>(f, 50'021);
     INFO(f.name << " in float32: " << e32.ulp << " ulp at " << e32.at);
     CHECK(e32.ulp <= f.bound32);
@@ -173,7 +173,7 @@ TEST_CASE("functions are as accurate as ops.hpp says over their whole range", "[
 TEST_CASE("functions over their whole range: largest errors in ulp, ours and PyTorch 2.15's",
           "[.accuracy-summary]") {
   std::cout << "function     float32: ours     PyTorch  float64: ours     PyTorch\n";
-  for (const Function& f : functions()) {
+  for (const Measured& f : functions()) {
     std::cout << std::left << std::setw(12) << f.name << std::right << "     ";
     print(largest_error<float>(f, 257).ulp);
     print(f.pytorch32);
