@@ -283,7 +283,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
   CHECK(allclose(model.last_logits(columns(ids, 11, 12), caches), expected.select(1, -1), close,
                  close));
 
-  CHECK_THROWS_WITH(model(ids, std::span(caches).first(1)), ContainsSubstring("1 caches for 2"));
+  CHECK_THROWS_WITH(model(ids, std::span(caches).first(1)), ContainsSubstring("1 cache for 2"));
   caches[0].truncate(3);
   CHECK_THROWS_WITH(model(ids, caches), ContainsSubstring("one cache holds 3 positions"));
 }
