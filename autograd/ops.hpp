@@ -49,14 +49,14 @@ Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
 Tensor exp(const Tensor& x);    ///< to 1.1 ulp
-Tensor expm1(const Tensor& x);  ///< exp(x) - 1 to 2 ulp
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1 to 2.5 ulp
 Tensor log(const Tensor& x);    ///< natural, to 1 ulp; derivative infinite at 0
 Tensor log1p(const Tensor& x);  ///< log(1 + x) to 1 ulp; derivative infinite at -1
 Tensor sqrt(const Tensor& x);   ///< to 0.5 ulp; derivative infinite at 0
 Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x) to 1.5 ulp; derivative -infinity at 0
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
-Tensor sin(const Tensor& x);    ///< to 2 ulp
-Tensor cos(const Tensor& x);    ///< to 2 ulp
+Tensor sin(const Tensor& x);    ///< to 2.5 ulp
+Tensor cos(const Tensor& x);    ///< to 2.5 ulp
 /// To 2 ulp.  The derivatives of tanh, sigmoid and all that is made of them are computed from x, so
 /// they keep their relative accuracy where the value is rounded to 1.
 Tensor tanh(const Tensor& x);
