@@ -220,8 +220,12 @@ class Replay {
       if (!y.defined() || y.dtype() != DType::float64 || y.shape() != op.event->output.shape())
         return false;
       const Numbers mine = elements(y), recorded = elements(op.event->output);
-      const double near = 1e-3 * (1e-6 + xgrad::detail::scale_of(recorded));
-      // (It may be another one by more than rounding: a leaf that was updated meanwhile.)
+      // Another result by more than rounding, which is as large as the inputs are: a leaf that was
+      // updated meanwhile.
+      double near = 1e-3 * (1e-6 + xgrad::detail::scale_of(recorded));
+      for (const Tensor& x : op.event->inputs)
+        if (x.defined())
+          near = std::max(near, 1e-6 * xgrad::detail::scale_of(elements(x)));
       consistent_ = consistent_ && xgrad::detail::close(mine, recorded, near);
       // The backward saw the recorded values, so differences are taken where those are.
       Numbers rounded(mine.size());

@@ -52,8 +52,13 @@ double loss_over(const std::string& checkpoint, const std::string& text, std::si
 /// Multiplies a checkpoint's embeddings, so that no number is infinite, and every loss is.
 void spoil(const std::string& checkpoint) {
   xgrad::io::TensorFile file = xgrad::io::load_safetensors(checkpoint);
-  for (const char* const name : {"transformer.wte.weight", "transformer.ln_f.weight"})
-    file.tensors[name] = xgrad::full(file.tensors.at(name).shape(), 1e38F);
+  for (const char* const name : {"transformer.wte.weight", "transformer.ln_f.weight"}) {
+    const xgrad::Shape shape = file.tensors.at(name).shape();
+    std::vector<float> values(static_cast<std::size_t>(xgrad::numel(shape)), 1e38F);
+    for (std::size_t i = 0; i < values.size(); i += 2)  // equal numbers would be normalised to 0
+      values[i] = -1e38F;
+    file.tensors[name] = xgrad::Tensor(values).reshape(shape);
+  }
   xgrad::io::save_safetensors(checkpoint, file);
 }
 

@@ -116,7 +116,19 @@ TEST_CASE("graph: differences agree with right gradients, also of float32", "[pa
     const Graph graph = pages::run_graph(samples[i].f, samples[i].options);
     INFO(samples[i].name << "\n" << to_string(graph));
     CHECK(graph.wrong().empty());
-    CHECK(checks_with(graph, Verdict::unchecked) == 0);
+    // Of a mean's correction, layer_norm's ops have a gradient that is 0 but for rounding.
+    std::size_t unchecked = 0, too_small = 0;
+    for (const pages::GraphNode& node : graph.nodes) {
+      std::vector<const pages::GraphCheck*> checks{&node.whole};
+      for (const auto& part : node.contributions)
+        if (part.consumer)
+          checks.push_back(&part.own);
+      for (const pages::GraphCheck* const check : checks)
+        if (node.step && check->verdict == Verdict::unchecked)
+          ++(check->message.starts_with("too small for differences") ? too_small : unchecked);
+    }
+    CHECK(unchecked == 0);
+    CHECK(too_small < 20);
     CHECK(checks_with(graph, Verdict::right) > 10);
   }
 }
