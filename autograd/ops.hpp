@@ -143,9 +143,11 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  true and false are corrections,
 /// too: 1 and 0, what PyTorch calls unbiased and not.  Gradients are infinite or NaN unless
 /// correction < n; in PyTorch they are finite beyond n.  Right to 1 ulp in float32 and 8 epsilons
-/// in float64, whatever the mean is, and so are its gradients, to 8 epsilons of the largest.
+/// in float64, whatever the mean is, and so are its gradients, to 8 epsilons of the largest, as
+/// long as no x - mean leaves the range.
 Tensor var(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
-/// sqrt(var); gradient 0 where it is 0.  As accurate as var, also where var leaves the range. Write
+/// sqrt(var); gradient 0 where it is 0.  As accurate as var, also where var leaves the
+/// range, as long as it is a normal number.  Write
 /// xgrad::std(x) or x.std(dims): after `using namespace xgrad`, std is a namespace too.
 Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
 /// Gradients are right to n epsilons also where factors are zero, infinite or so small or large
@@ -169,8 +171,9 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
 /// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
 /// norm); for ord infinity or minus infinity shared evenly among equals, for ord 0 it is 0
-/// everywhere.  Norms that are normal numbers are right to 8 epsilons, also where powers leave the
-/// range, and gradients to 8 epsilons of the largest.
+/// everywhere.  For orders of 1/2 to 8 in size, norms that are normal numbers are right to 8
+/// epsilons, also where powers leave the range, and gradients to 8 epsilons of the largest, as long
+/// as no |x| / norm is subnormal; errors grow with ord and 1 / ord.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
 enum class MatrixNorm { fro, nuc };

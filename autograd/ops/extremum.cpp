@@ -185,7 +185,7 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double o
   const Tensor safe = masked_fill(y, flat, 1);
   if (ord == 2)
     return x * masked_fill(g / safe, flat, 0);
-  const Tensor ratio = abs(masked_fill(x, x == 0.0, 1)) / safe;  // its powers stay in the range
+  const Tensor ratio = masked_fill(abs(x) / safe, x == 0.0, 1);  // its powers stay in the range
   return sign(x) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
 }
 

@@ -49,7 +49,7 @@ struct Svd {
   }
   // What is no larger is 0, but for rounding.
   T negligible() const {
-    return s[0] * static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon();
+    return s[0] * (static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon());
   }
 };
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -73,10 +74,26 @@ void FolderLock::take() {
                        folder_, std::strerror(error)));
     break;
   }
+  check_is_lock();
   const std::string pid = fmt::format("{}\n", ::getpid());
   // Only the message of another process needs it.
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, pid.data(), pid.size(), 0) < 0)
     return;
+}
+
+/// Throws if what lies there is not what a lock writes, but somebody's file.
+void FolderLock::check_is_lock() const {
+  struct stat status {};
+  std::array<char, 32> text{};
+  const ssize_t n = ::pread(descriptor_, text.data(), text.size(), 0);
+  const bool is_number = n >= 0 && std::all_of(text.begin(), text.begin() + n, [](char c) {
+                           return (c >= '0' && c <= '9') || c == '\n';
+                         });
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+      !is_number || n == static_cast<ssize_t>(text.size()))
+    throw xgrad::FileError(fmt::format(
+        "{}: is not a run's lock, and training would write over it: move it, or name another folder",
+        path()));
 }
 
 std::string FolderLock::inside() const {

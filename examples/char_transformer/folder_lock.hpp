@@ -27,6 +27,7 @@ class FolderLock {
 
  private:
   void take();
+  void check_is_lock() const;
   void close() const;
   std::string path() const { return folder_ + "/lock"; }
 

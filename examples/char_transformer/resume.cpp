@@ -114,8 +114,12 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
     if (auto path = checkpoint_in(given))
       return path;
     throw FileError(fmt::format(
-        "{}: the folder has no {} to go on from; --resume auto --out {} begins a run there", given,
-        checkpoint_name, quoted(given)));
+        "{0}: the folder has no {1} to go on from; {2}--out {3} --resume begins a run there", given,
+        checkpoint_name,
+        fs::exists(fs::path(given) / "config.json")
+            ? fmt::format("train --config {} ", quoted(given + "/config.json"))
+            : "",
+        quoted(given)));
   }
   if (options.out.empty())
     return latest_unfinished();

@@ -139,6 +139,10 @@ void RunDir::check() const {
     if (entry.is_symlink(none))  // somebody else may have made it
       throw FileError(fmt::format("{}: is a link, and a run writes into its own folder only",
                                   entry.path().string()));
+    if (name.ends_with(".jsonl") && entry.hard_link_count(none) > 1)  // rows are added in place
+      throw FileError(
+          fmt::format("{}: has another name as well (a hard link), whose rows would change: copy it",
+                      entry.path().string()));
     if (holds_ == Holds::run)
       continue;
     if (saved)
@@ -157,6 +161,14 @@ void RunDir::check() const {
                       "anything; --resume begins it again, or name another",
                       path_, name));
   }
+}
+
+void RunDir::check_input(const std::string& path) const {
+  std::error_code none;
+  for (const std::string_view name : runs_files)
+    if (!path.empty() && fs::equivalent(path, fs::path(path_) / name, none))
+      throw FileError(fmt::format(
+          "{}: is read, and a run in {} would write over it: name another folder", path, path_));
 }
 
 RunDir RunDir::fresh(const std::string& out, bool again) {

@@ -40,6 +40,8 @@ class RunDir {
   /// A run that goes on from what the folder holds.
   static RunDir resumed(const std::string& folder);
 
+  /// FileError if a file that the run reads is one that it writes.
+  void check_input(const std::string& path) const;
   /// Makes the folder if there is none, and locks it.  Throws FileError as above.
   void lock();
   void unlock() { lock_.reset(); }

@@ -45,6 +45,8 @@ Start begin(TrainOptions options, bool writes) {
   std::unique_ptr<RunDir> run_dir(
       writes ? new RunDir(RunDir::fresh(options.out, options.resume.has_value()))
              : new RunDir(RunDir::resumed(options.out)));
+  run_dir->check_input(options.data);
+  run_dir->check_input(options.val_data);
   std::optional<xgrad::io::Checkpoint> from;
   std::optional<xgrad::text::Characters> characters;
   if (!options.init_from.empty()) {
@@ -88,6 +90,8 @@ bool has_ended(const ResumePoint& point, const RunDir& run_dir) {
 std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& given, bool writes) {
   ResumePoint point = read_resume_point(checkpoint, given);
   std::unique_ptr<RunDir> run_dir(new RunDir(RunDir::resumed(point.folder)));
+  run_dir->check_input(point.options.data);
+  run_dir->check_input(point.options.val_data);
   if (has_ended(point, *run_dir))
     return std::nullopt;
   if (writes && !given.dry_run) {

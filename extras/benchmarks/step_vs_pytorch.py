@@ -3,8 +3,8 @@
 
   extras/benchmarks/step_vs_pytorch.py --data TEXT [--preset P] [--batch-size B] [--steps N] [--rounds R] [--python PYTHON]... [--compile]
 
-Each --python is an interpreter that has torch (the default is /usr/bin/python3); it runs scripts/pytorch/train.py once with
-one thread and once with two, of which the faster counts.  Prints, for each round, milliseconds a step (median after the
+Each --python is an interpreter that has torch (the default is /usr/bin/python3); it runs scripts/pytorch/train.py with
+one and with two threads of its own, each with one and with two of OpenBLAS's, of which the fastest counts.  Prints, for each round, milliseconds a step (median after the
 first fifth), peak memory, and ours as a ratio of theirs, and seconds from the start of the process to the line of its
 first step; then the medians of the ratios.  --busy keeps the second core
 busy with another program meanwhile; --compile sends their model through torch.compile; --shards is our flag.
@@ -65,7 +65,8 @@ def main():
     a = parser.parse_args()
     a.data = os.path.abspath(a.data)
     env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}  # it may name slower kernels
-    theirs = {**env, "OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    theirs = [(omp, {**env, "OMP_NUM_THREADS": str(omp), "OPENBLAS_NUM_THREADS": str(blas), "PYTHONUNBUFFERED": "1"})
+              for omp in (1, 2) for blas in (1, 2)]
     pythons = a.python or ["/usr/bin/python3"]
     versions = {p: subprocess.run([p, "-c", "import torch; print(torch.__version__)"], stdout=subprocess.PIPE, text=True,
                                   check=True).stdout.strip() for p in pythons}
@@ -77,7 +78,7 @@ def main():
             print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB, first step after {first:.2f} s", end="", flush=True)
             for p in pythons:
                 script = [p, str(ROOT / "scripts/pytorch/train.py"), *(["--compile"] if a.compile else [])]
-                best, memory, first = min(train(a, script, threads, theirs) for threads in (1, 2))
+                best, memory, first = min(train(a, script, omp, e) for omp, e in theirs)
                 ratios[p].append((ms / best, mb / memory))
                 print(f"   PyTorch {versions[p]} {best:.2f} ms {memory:.0f} MiB {first:.2f} s, ratio {ms / best:.2f}", end="", flush=True)
             print()

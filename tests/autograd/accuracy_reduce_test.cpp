@@ -239,3 +239,31 @@ TEST_CASE("accuracy of reductions: table", "[.accuracy-summary]") {
         [](const WideRow& x) { return wide_norm_of(x, 3); });
   }
 }
+
+TEST_CASE("gradients of norms whose powers or bounds leave the range", "[accuracy][reduce]") {
+  const auto gradient = [](Tensor x, const auto& f) {
+    x.requires_grad_();
+    f(x).backward();
+    return x.grad();
+  };
+  // An element that is 0 has gradient 0, whatever the others' powers are.
+  for (const DType dtype : {DType::float32, DType::float64})
+    for (const double ord : {3.0, 4.0, 10.0, 20.0})
+      for (const double small : {1.0, 3e-7, 1e-13, 1e-20, 1e-30}) {
+        CAPTURE(to_string(dtype), ord, small);
+        const Tensor x = tensor({0, small, small}, dtype);
+        const Tensor g = gradient(x, [&](const Tensor& v) { return vector_norm(v, ord); });
+        CHECK(g[0].item() == 0);
+        CHECK(std::abs(g[1].item() - std::pow(2, 1 / ord - 1)) < 1e-5);
+      }
+  // Singular values next to the end of the range.
+  for (const double large : {1.0, 2e38}) {
+    CAPTURE(large);
+    const Tensor x = tensor({{large, 0}, {0, large / 20}}, DType::float32);
+    const Tensor g =
+        gradient(x, [](const Tensor& v) { return matrix_norm(v, MatrixNorm::nuc); });
+    CHECK(std::abs(g[0][0].item() - 1) < 1e-5);
+    CHECK(std::abs(g[1][1].item() - 1) < 1e-5);
+    CHECK(std::abs(g[0][1].item()) < 1e-5);
+  }
+}

@@ -124,3 +124,35 @@ TEST_CASE("char_transformer: a run writes into its own folder only", "[files]") 
     fs::remove_all(folder / "other");
   }
 }
+
+TEST_CASE("char_transformer: what only has the name of a run's file is not written over",
+          "[files]") {
+  const TinyFolder folder;
+  const std::string text = read_bytes(folder / "text");
+  const auto refused_and_kept = [&](const std::string& file, const Arguments& arguments,
+                                    const std::string& says) {
+    CAPTURE(file);
+    check_refused(folder, arguments, 1, {says});
+    CHECK((read_bytes(folder / file) == text));
+  };
+  fs::create_directory(folder / "own");
+  write_bytes(folder / "own/lock", text);
+  refused_and_kept("own/lock", tiny_train({"--out", "own"}), "own/lock: is not a run's lock");
+  fs::create_directory(folder / "linked");
+  fs::create_hard_link(folder / "text", folder / "linked/lock");
+  refused_and_kept("text", tiny_train({"--out", "linked"}), "linked/lock: is not a run's lock");
+  // What a run reads.
+  fs::create_directory(folder / "read");
+  write_bytes(folder / "read/samples.jsonl", text);
+  for (const char* const flag : {"--data", "--val-data"})
+    refused_and_kept("read/samples.jsonl",
+                     tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),
+                     "read/samples.jsonl: is read, and a run in read would write over it");
+  // Rows are added in place.
+  run_well(folder, tiny_train({"--out", "run"}));
+  fs::remove(folder / "run/samples.jsonl");
+  write_bytes(folder / "other", text);
+  fs::create_hard_link(folder / "other", folder / "run/samples.jsonl");
+  refused_and_kept("other", {"train", "--resume", "run", "--max-iters", "50"},
+                   "run/samples.jsonl: has another name as well (a hard link)");
+}
