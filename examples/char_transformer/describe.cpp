@@ -188,9 +188,8 @@ double steps_of_validation(const Start& start, const Training& training) {
 void describe_model(const Start& start, Training& training, const Tell& tell) {
   const Recipe& recipe = start.options.recipe;
   const Source& source = start.source;
-  tell("Build",
-       fmt::format("{}; {}, float32; matrix products by its own kernels, LAPACK for svd alone.",
-                   describe_build(), xgrad::simd_name()));
+  tell("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
+                            xgrad::simd_name(), xgrad::blas_name()));
   const bool apart = source.ids.train.size() == source.all.size();
   tell("Text", fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
                            source.name, format_count(source.all.size()), source.characters.size(),

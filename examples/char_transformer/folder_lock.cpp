@@ -91,9 +91,10 @@ void FolderLock::check_is_lock() const {
                          });
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
       !is_number || n == static_cast<ssize_t>(text.size()))
-    throw xgrad::FileError(fmt::format(
-        "{}: is not a run's lock, and training would write over it: move it, or name another folder",
-        path()));
+    throw xgrad::FileError(
+        fmt::format("{}: is not a run's lock, and training would write over it: move it, or name "
+                    "another folder",
+                    path()));
 }
 
 std::string FolderLock::inside() const {

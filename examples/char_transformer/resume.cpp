@@ -114,11 +114,11 @@ std::optional<std::string> checkpoint_to_resume(const TrainOptions& options) {
     if (auto path = checkpoint_in(given))
       return path;
     throw FileError(fmt::format(
-        "{0}: the folder has no {1} to go on from; {2}--out {3} --resume begins a run there", given,
+        "{}: the folder has no {} to go on from; {} --out {} begins a run there", given,
         checkpoint_name,
-        fs::exists(fs::path(given) / "config.json")
-            ? fmt::format("train --config {} ", quoted(given + "/config.json"))
-            : "",
+        fs::exists(fs::path(given) / "config.json")  // which has its flags
+            ? fmt::format("train --config {} --resume auto", quoted(given + "/config.json"))
+            : "--resume auto",
         quoted(given)));
   }
   if (options.out.empty())

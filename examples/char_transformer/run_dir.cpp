@@ -139,10 +139,11 @@ void RunDir::check() const {
     if (entry.is_symlink(none))  // somebody else may have made it
       throw FileError(fmt::format("{}: is a link, and a run writes into its own folder only",
                                   entry.path().string()));
-    if (name.ends_with(".jsonl") && entry.hard_link_count(none) > 1)  // rows are added in place
-      throw FileError(
-          fmt::format("{}: has another name as well (a hard link), whose rows would change: copy it",
-                      entry.path().string()));
+    if (name.ends_with(".jsonl") && entry.is_regular_file(none) &&
+        entry.hard_link_count(none) > 1)  // rows are added in place
+      throw FileError(fmt::format(
+          "{}: has another name as well (a hard link), whose rows would change: copy it",
+          entry.path().string()));
     if (holds_ == Holds::run)
       continue;
     if (saved)
