@@ -96,7 +96,7 @@ TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
                 "1", "--out", "run"}) == 0);
   CHECK_THAT(training.bytes(), ContainsSubstring("\rstep 1/1 100 %") &&
                                    ContainsSubstring("validation over all 1,") &&
-                                   ContainsSubstring("validation 5") && ContainsSubstring(" %"));
+                                   Catch::Matchers::Matches("[^]*validation [1-9][0-9]* %[^]*"));
   CHECK(run_on(evaluating, folder, {"eval", "--checkpoint", "run", "--split", "val"}) == 0);
   CHECK_THAT(evaluating.bytes(), ContainsSubstring(" left\x1b[K"));
 }
