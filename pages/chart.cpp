@@ -1,19 +1,246 @@
 #include "chart.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
-#include <utility>
-#include <xgrad/pages/axis.hpp>
-#include <xgrad/pages/svg.hpp>
+#include <xgrad/autograd/fail.hpp>
 
 #include "assets.hpp"
 
 namespace xgrad::pages {
+
 namespace {
+
+// Told apart by people who see colours differently, too.  Okabe and Ito, 2008.
+constexpr std::array<std::string_view, 7> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                  "#e69f00", "#56b4e9", "#000000"};
+// What tells apart more series than there are colours.
+constexpr std::array<std::string_view, 3> dashes{"", "8 5", "2 5"};
+constexpr double far = 1e5;                  // in pixels: beyond all edges
+constexpr std::size_t most_values = 30'000;  // of a chart on a page
+
+bool finite_at(const Series& s, std::size_t k) {
+  return std::isfinite(s.xs[k]) && std::isfinite(s.ys[k]);
+}
+
+/// From numbers to places.
+struct Axis {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  double first = 0, last = 1;  ///< the places of the ends, in pixels or characters
+  bool log = false;
+
+  void include(double v) {
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  double scaled(double v) const { return log ? std::log10(v) : v; }
+  double place(double v) const {
+    return first + (scaled(v) - scaled(low)) / (scaled(high) - scaled(low)) * (last - first);
+  }
+  /// Some room at both ends, and a length where there is none.
+  void widen(double share) {
+    const double factor = high > low ? std::pow(high / low, share) : 2;
+    const double room = high > low ? (high - low) * share : std::max(std::abs(low) * 0.1, 0.5);
+    low = log ? low / factor : low - room;
+    high = log ? high * factor : high + room;
+  }
+  /// Places are computed from the length, which must be a number that can be divided by.
+  void check_length(const char* name) const {
+    check<ValueError>(std::isnormal(scaled(high) - scaled(low)),
+                      "line_chart: no {} axis can be drawn from {} to {}", name, low, high);
+  }
+  /// Round numbers that far from each other, or further.
+  std::vector<Tick> marks(double apart) const {
+    const auto about = static_cast<std::size_t>(std::abs(last - first) / apart);
+    return log ? log_ticks(low, high, about) : ticks(low, high, about);
+  }
+};
+
+/// Axes for all points, from (0, height) at their lowest to (width, 0).
+struct Axes {
+  Axis x, y;
+  std::vector<std::size_t> missing = {};  ///< how many points of each series are not finite
+
+  Axes(const std::vector<Series>& series, const LineChartOptions& options, double width,
+       double height)
+      : x{.last = width}, y{.first = height, .last = 0, .log = options.log_y} {
+    for (const Series& s : series) {
+      check<ValueError>(s.xs.size() == s.ys.size(), "line_chart: '{}' has {} xs and {} ys", s.name,
+                        s.xs.size(), s.ys.size());
+      missing.push_back(0);
+      for (std::size_t i = 0; i < s.xs.size(); ++i) {
+        if (std::isfinite(s.xs[i]))
+          x.include(s.xs[i]);
+        if (!finite_at(s, i)) {
+          ++missing.back();
+          continue;
+        }
+        if (y.log && s.ys[i] <= 0)
+          fail<ValueError>("line_chart: '{}' at x = {} is {}, which has no logarithm", s.name,
+                           s.xs[i], s.ys[i]);
+        y.include(s.ys[i]);
+      }
+    }
+    check<ValueError>(y.low <= y.high, "line_chart: there is no finite point");
+    if (x.low == x.high)
+      x.widen(0);
+    const auto set_ends = [&] {
+      y.low = options.y_low.value_or(y.low);
+      y.high = options.y_high.value_or(y.high);
+    };
+    set_ends();
+    const bool both = options.y_low && options.y_high;
+    const bool good = (both ? y.low < y.high : y.low <= y.high) && (!y.log || y.low > 0);
+    if (!good || !std::isfinite(y.low) || !std::isfinite(y.high))
+      fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
+    y.widen(0.05);
+    set_ends();
+    x.check_length("horizontal");
+    y.check_length("vertical");
+  }
+};
+
+struct Chart {
+  const std::vector<Series>& series;
+  const LineChartOptions& options;
+  Axes axes{series, options, static_cast<double>(options.width),
+            static_cast<double>(options.height)};
+  const Axis &x = axes.x, &y = axes.y;
+  Svg svg{x.last, y.first};
+
+  void draw_axes() {
+    svg.left = -static_cast<double>(options.left);
+    for (const Tick& mark : y.marks(50)) {
+      svg.add("<path stroke='#e4e4e4' class='grid' d='M0 {:.1f}h{:g}'/>\n", y.place(mark.value),
+              x.last);
+      svg.text(-8, y.place(mark.value), mark.text, "end");
+    }
+    for (const Tick& mark : x.marks(90)) {
+      svg.add("<path stroke='#e4e4e4' class='grid' d='M{:.1f} 0v{:g}'/>\n", x.place(mark.value),
+              y.first);
+      svg.text(x.place(mark.value), y.first + 16, mark.text, "middle");
+    }
+    svg.add("<path stroke='#222' class='axis' fill='none' d='M0 0v{:g}h{:g}'/>\n", y.first, x.last);
+    svg.text(x.last / 2, svg.bottom + 18, options.x_label, "middle");
+    if (!options.y_label.empty())
+      svg.text_upwards(svg.left - 18, y.first / 2, options.y_label, "middle");
+  }
+
+  /// The attributes that say which series it is.
+  std::string look(std::size_t i) const {
+    const std::size_t color = series[i].color.value_or(i), c = color % palette.size();
+    return fmt::format(
+        "stroke='{}' stroke-dasharray='{}' class='series-{}'{}", palette[c],
+        dashes[color / palette.size() % dashes.size()], c,
+        series[i].opacity < 1 ? fmt::format(" stroke-opacity='{:g}'", series[i].opacity) : "");
+  }
+
+  /// Strokes, and dots: these are strokes almost without length between round ends.
+  void draw(std::size_t i, const std::string& strokes, const std::string& dots,
+            const std::string& more = "", double least = 0) {
+    const double thickness = std::max(series[i].thickness, least);
+    svg.add("<path {} stroke-width='{:g}' d='{}'{}/>\n", look(i), thickness, strokes, more);
+    if (!dots.empty())
+      svg.add("<path {} stroke-width='{:g}' d='{}'/>\n", look(i), 3 * thickness, dots);
+  }
+
+  void line(std::size_t i) {
+    const Series s = thinned(series[i], options.width, x.low, x.high);
+    std::string strokes, dots, crosses;
+    double last_cross = -far;
+    bool in_line = false;  // whether the point before is where this one's stroke begins
+    for (std::size_t k = 0; k < s.xs.size(); ++k) {
+      const double at = x.place(s.xs[k]);
+      if (finite_at(s, k)) {
+        const double height = std::clamp(y.place(s.ys[k]), -far, far);
+        strokes += fmt::format("{}{:.1f} {:.1f}", in_line ? " " : "M", at, height);
+        if (s.dots || (!in_line && (k + 1 == s.xs.size() || !finite_at(s, k + 1))))
+          dots += fmt::format("M{:.1f} {:.1f}h.1", at, height);
+        in_line = true;
+        continue;
+      }
+      in_line = false;
+      if (std::isfinite(at) && std::abs(at - last_cross) > 10) {
+        crosses += fmt::format("M{:.1f} 3l8 8m-8 0l8-8", at - 4);
+        last_cross = at;
+      }
+    }
+    draw(i, strokes, dots, fmt::format(" data-line='{}'", i));
+    if (!crosses.empty())
+      svg.add("<path {} stroke-width='2' d='{}'/>\n", look(i), crosses);
+  }
+
+  /// In rows above the plot.
+  void legend() {
+    constexpr double swatch = 24, row = 22;
+    std::vector<std::string> names;
+    std::vector<std::pair<double, double>> places;
+    double at = 0, line = 0;
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      names.push_back(series[i].name);
+      if (!names[i].empty() && axes.missing[i] > 0)
+        names[i] += fmt::format(" ({} not finite)", axes.missing[i]);
+      const double wide = names[i].empty() ? 0 : swatch + 8 + text_width(names[i]) + 16;
+      if (at > 0 && at + wide > x.last) {
+        at = 0;
+        line += row;
+      }
+      places.emplace_back(at, line);
+      at += wide;
+    }
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (names[i].empty())
+        continue;
+      const double left = places[i].first, middle = places[i].second - line - row;
+      const std::string dot =
+          series[i].dots ? fmt::format("M{:g} {:g}h.1", left + swatch / 2, middle) : "";
+      // A faint line is hardly seen where it is as short.
+      draw(i, fmt::format("M{:g} {:g}h{:g}", left, middle, swatch), dot, "",
+           series[i].opacity < 1 ? 4 : 0);
+      svg.text(left + swatch + 8, middle, names[i], "start", "fill='#222' class='ink'");
+    }
+  }
+};
+
+/// A plot of characters.
+struct TextPlot {
+  std::size_t columns, rows;
+  const Axis &x, &y;
+  std::vector<std::string> lines = std::vector<std::string>(rows, std::string(columns, ' '));
+
+  /// The row or column of a place, if there is one.
+  static std::optional<std::size_t> nearest(double place, std::size_t count) {
+    const double at = std::round(place);
+    return at >= 0 && at < static_cast<double>(count) ? std::optional(static_cast<std::size_t>(at))
+                                                      : std::nullopt;
+  }
+  void mark(double column, double value, char c) {
+    const auto j = nearest(column, columns), i = nearest(y.place(value), rows);
+    if (i && j)
+      lines[*i][*j] = c;
+  }
+  /// A mark in each column from one point to the next, on the straight line between them.
+  void draw(const Series& s, char c) {
+    double from = 0, before = 0;
+    bool joined = false;
+    for (std::size_t k = 0; k < s.xs.size(); ++k) {
+      const bool finite = finite_at(s, k);
+      if (finite) {
+        const double to = x.place(s.xs[k]);
+        if (joined && to > from)
+          for (double column = std::ceil(from); column < to; ++column)
+            mark(column, before + (s.ys[k] - before) * (column - from) / (to - from), c);
+        mark(to, s.ys[k], c);
+        from = to;
+        before = s.ys[k];
+      }
+      joined = finite;
+    }
+  }
+};
 
 std::string numbers(const std::vector<double>& values) {
   std::string text;
@@ -24,29 +251,76 @@ std::string numbers(const std::vector<double>& values) {
   return "[" + text + "]";
 }
 
-constexpr std::size_t most_values = 30'000;
-
-Series points_at(const Series& series, const std::set<double>& places) {
-  Series result = series;
-  result.xs.clear();
-  result.ys.clear();
-  for (std::size_t i = 0; i < series.xs.size(); ++i)
-    if (std::isfinite(series.xs[i]) && places.contains(series.xs[i])) {
-      result.xs.push_back(series.xs[i]);
-      result.ys.push_back(series.ys[i]);
-    }
-  return result;
-}
-
-std::string quoted(const std::string& text) {
-  return io::format_json(io::Json(text), io::InvalidUtf8::replaced);
-}
-
 }  // namespace
+
+std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options) {
+  Chart chart{series, options};
+  Svg& svg = chart.svg;
+  chart.draw_axes();
+  svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
+  chart.legend();
+  // What is in here is cut off at the plot's edges.  Scripts find the ends of the axes.
+  svg.add(
+      "<svg width='{0:g}' height='{1:g}' viewBox='0 0 {0:g} {1:g}' class='plot' "
+      "data-x='{2} {3}' data-y='{4} {5}' data-log='{6}'>\n",
+      chart.x.last, chart.y.first, chart.x.low, chart.x.high, chart.y.low, chart.y.high,
+      chart.y.log ? "y" : "");
+  for (std::size_t i = 0; i < series.size(); ++i)
+    chart.line(i);
+  svg.add("</svg>\n</g>\n");
+  svg.title(options.title);
+  return svg.str();
+}
+
+char letter(std::size_t series) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return series < letters.size() ? letters[series] : '#';
+}
+
+std::string line_chart_text(const std::vector<Series>& series, const LineChartOptions& options,
+                            std::size_t columns, std::size_t rows) {
+  check<ValueError>(columns >= 2 && rows >= 2 && columns <= 1000 && rows <= 1000,
+                    "line_chart_text: {} columns and {} rows; 2 to 1000 can be drawn", columns,
+                    rows);
+  const Axes axes(series, options, static_cast<double>(columns - 1), static_cast<double>(rows - 1));
+  TextPlot plot{columns, rows, axes.x, axes.y};
+  for (std::size_t i = 0; i < series.size(); ++i)
+    plot.draw(thinned(series[i], columns, axes.x.low, axes.x.high), letter(i));
+
+  std::vector<std::string> labels(rows);
+  std::size_t widest = 0;
+  for (const Tick& tick : axes.y.marks(2))
+    if (const auto i = TextPlot::nearest(axes.y.place(tick.value), rows)) {
+      labels[*i] = tick.text;
+      widest = std::max(widest, tick.text.size());
+    }
+  std::string text = options.title.empty() ? "" : options.title + "\n";
+  const auto line = [&](const std::string& label, const std::string& content) {
+    text += fmt::format("{:>{}} {}", label, widest, content);
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  };
+  for (std::size_t i = 0; i < rows; ++i)
+    line(labels[i], (labels[i].empty() ? "|" : "+") + plot.lines[i]);
+  std::string ruler(columns, '-'), below(columns + 12, ' ');
+  std::size_t used = 0;
+  for (const Tick& tick : axes.x.marks(12))
+    if (const auto j = TextPlot::nearest(axes.x.place(tick.value), columns)) {
+      const std::size_t begin = *j > tick.text.size() / 2 ? *j - tick.text.size() / 2 : 0;
+      ruler[*j] = '+';
+      if (begin >= used && begin + tick.text.size() <= below.size()) {
+        below.replace(begin, tick.text.size(), tick.text);
+        used = begin + tick.text.size() + 1;
+      }
+    }
+  line("", "+" + ruler);
+  line("", " " + below);
+  return text;
+}
 
 std::string chart_figure(const std::vector<Series>& series, const LineChartOptions& options) {
   const std::string svg = line_chart(series, options);
-  const Axes axes = axes_of(series, options, 1, 1);
+  const Axes axes(series, options, 1, 1);
   // The points that the picture shows, and where that is not too much, all values there.
   std::vector<Series> shown;
   std::set<double> places;
@@ -55,9 +329,18 @@ std::string chart_figure(const std::vector<Series>& series, const LineChartOptio
     std::ranges::copy_if(shown.back().xs, std::inserter(places, places.end()),
                          [](double x) { return std::isfinite(x); });
   }
-  if (places.size() * series.size() <= most_values)
-    for (std::size_t i = 0; i < series.size(); ++i)
-      shown[i] = points_at(series[i], places);
+  for (std::size_t i = 0; i < series.size() && places.size() * series.size() <= most_values; ++i) {
+    shown[i].xs.clear();
+    shown[i].ys.clear();
+    for (std::size_t k = 0; k < series[i].xs.size(); ++k)
+      if (std::isfinite(series[i].xs[k]) && places.contains(series[i].xs[k])) {
+        shown[i].xs.push_back(series[i].xs[k]);
+        shown[i].ys.push_back(series[i].ys[k]);
+      }
+  }
+  const auto quoted = [](const std::string& text) {
+    return io::format_json(io::Json(text), io::InvalidUtf8::replaced);
+  };
   std::string data;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Series& s = shown[i];

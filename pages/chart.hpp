@@ -1,21 +1,97 @@
 #pragma once
-// Line charts on a page: line_chart's pictures, in the page's colours, that say their values
-// where the pointer is.
+// Charts: lines and heat maps, as SVG (pages/svg.hpp), as plain text, and on a page.
+//
+//     save_svg("map.svg", heat_map(weights, {.title = "head 0"}));
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/autograd/tensor.hpp>
 #include <xgrad/pages/page.hpp>
+#include <xgrad/pages/svg.hpp>
 
 namespace xgrad::pages {
 
-/// The chart as HTML, of which a page may have several, `<div class="charts">` around them; the
-/// page goes through with_charts().  It is as large as its column is wide.  Without scripts it is a
-/// picture.  ValueError as of line_chart.
-std::string chart_figure(const std::vector<Series>& series,
-                       const LineChartOptions& options = {});
+/// A line of a chart.
+struct Series {
+  std::string name;
+  std::vector<double> xs, ys;             ///< equally many
+  double thickness = 2;                   ///< in pixels
+  bool dots = false;                      ///< a dot at each point
+  std::optional<std::size_t> color = {};  ///< in the palette; the series' own place unless given
+  double opacity = 1;
+};
 
+/// An exponential moving average of the ys, as TensorBoard's: m = weight m + (1 - weight) y from
+/// m = 0, divided by 1 - weightⁿ after n points, so that the first are not drawn to 0.  A y that is
+/// not finite stays as it is and does not count.  ValueError unless weight is in [0, 1).
+Series smoothed(const Series& series, double weight);
+
+/// At most four points of those that follow one another within one of `columns` equal parts of
+/// [low, high]: the first, the last, the highest and the lowest.  A line through them looks as one
+/// through all where a column is a pixel wide, and no extreme is lost.  Of ys that are not finite
+/// in one column the first and the last are kept, of points whose x is not finite one in a row.
+Series thinned(const Series& series, std::size_t columns, double low, double high);
+
+/// A round number along an axis.
+struct Tick {
+  double value;
+  std::string text;
+};
+/// About `about` multiples of 1, 2 or 5 times a power of ten within [low, high]; one for equal
+/// ends.
+std::vector<Tick> ticks(double low, double high, std::size_t about);
+/// Powers of ten within [low, high], at most about `about`, or where there are fewer than two, what
+/// ticks() gives.  Both ends are positive.
+std::vector<Tick> log_ticks(double low, double high, std::size_t about);
+
+struct LineChartOptions {
+  std::string title = {}, x_label = {}, y_label = {};
+  std::optional<double> y_low = {}, y_high = {};  ///< ends of the axis; what is outside is cut off
+  bool log_y = false;  ///< the vertical axis is logarithmic; values must be positive
+  std::size_t width = 720, height = 360;  ///< of the plot, in pixels
+  std::size_t left = 0;                   ///< pixels, at least, left of it: so charts line up
+};
+
+/// A line per series, axes and a legend, in which series without a name are left out.  Of many
+/// points thinned() keeps those that show.  A y that is not finite interrupts its line; a cross at
+/// the top shows where, and the legend how many.  ValueError if there is no finite point, xs and ys
+/// of a series are not equally many, or a value has no logarithm.
+std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options = {});
+/// The same for a terminal, in so many characters without the labels of the axes: a line is the
+/// letter of its series, and where several meet, that of the last.  `width`, `height` and `x_label`
+/// of the options do not count.
+std::string line_chart_text(const std::vector<Series>& series, const LineChartOptions& options = {},
+                            std::size_t columns = 60, std::size_t rows = 12);
+/// The letter of a series there: a to z, A to Z, and # for all others.
+char letter(std::size_t series);
+/// The same as HTML, which says the values where the pointer is; without scripts it is a picture.
+/// A page may have several, `<div class="charts">` around them; it goes through with_charts().
+std::string chart_figure(const std::vector<Series>& series, const LineChartOptions& options = {});
 /// The page with what charts need.
 Page with_charts(Page page);
+
+/// From dark violet (0) over green to yellow (1), equally bright steps for equal steps of t, as
+/// "#440154"; t is limited to [0, 1].  The colours are those known as viridis, van der Walt and
+/// Smith, 2015.
+std::string viridis(double t);
+
+struct HeatMapOptions {
+  std::string title = {}, x_label = {}, y_label = {};
+  std::vector<std::string> rows = {}, columns = {};  ///< labels; positions from 0 if empty
+  std::optional<double> low = {}, high = {};  ///< ends of the scale; the extremes unless given
+  std::size_t cell = 0;                       ///< a cell's side in pixels; 0: what suits the size
+  bool numbers = true;  ///< written in the cells, where these are large enough
+};
+
+/// Values (rows, columns) as colours, with a scale.  What is not finite is grey, crossed and
+/// counted beside the map.  ShapeError for another rank or no elements, ValueError for labels of
+/// another number or too many cells.
+std::string heat_map(const Tensor& values, const HeatMapOptions& options = {});
+/// The same for a terminal: two characters a cell, one of " .:-=+*#%@" doubled, or "??" for what is
+/// not finite; the last line explains the scale.
+std::string heat_map_text(const Tensor& values, const HeatMapOptions& options = {});
 
 }  // namespace xgrad::pages

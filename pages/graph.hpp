@@ -117,7 +117,7 @@ struct GraphRule {
   std::vector<std::string_view> add;  ///< by input; the last stands for all that follow
   std::string_view words;             ///< one sentence
 };
-/// The rule of an op of the catalogue (autograd/ops.hpp); null for others.
+/// The rule of an op that a GPT or the course is made of; null for others.
 const GraphRule* graph_rule(std::string_view op);
 
 }  // namespace xgrad::pages

@@ -144,7 +144,10 @@ function terms_text(mine, part) {
 }
 function rule_of(part) {
   const rule = data.rules[part.op];
-  if (!rule) return make("p", {}, "Rule: its own backward, which is not one of the catalogue's: the numbers are what it gave.");
+  if (!rule) {
+    const consumer = nodes[part.node], inputs = consumer.inputs.map((input, k) => `${"abc"[k] || `input ${k}`}${input < 0 ? "" : ` ${shape_text(nodes[input >> 1])}`}`);
+    return make("p", {}, "Rule: the backward of ", make("code", {}, `${visible(part.op)}(${inputs.join(", ")}) → ${shape_text(consumer)}`), ", whose numbers these are.");
+  }
   const letters = part.inputs.map((i) => rule.add[Math.min(i, rule.add.length - 1)]);
   return make("p", {}, "Rule: ", make("code", {}, [...new Set(letters)].join("  +  ")), ", as its value is ", make("code", {}, rule.value), ". ", make("span", { class: "soft" }, rule.words));
 }

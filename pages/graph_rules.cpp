@@ -1,5 +1,6 @@
-// The rules of the catalogue of ops, as data.  ⊙ multiplies element by element; where an operand
-// was broadcast, what it gets is summed over the dimensions along which it was.
+// What the backward of the ops that a GPT and the course are made of does, as data.  Of others the
+// page shows name, inputs and shapes.  ⊙ multiplies element by element; where an operand was
+// broadcast, what it gets is summed over the dimensions along which it was.
 
 #include <algorithm>
 #include <xgrad/pages/graph.hpp>
@@ -7,18 +8,14 @@
 namespace xgrad::pages {
 namespace {
 
-constexpr std::string_view slope_times =
-    "The upstream gradient times the slope of the curve there.";
+constexpr std::string_view product =
+    "Each factor gets the upstream gradient times the other, transposed so that the shapes fit.";
 constexpr std::string_view to_its_place =
     "Elements only moved: each gradient goes back to where its element came from.";
 constexpr std::string_view back_in_zeros =
     "The part gets the upstream gradient; what was not taken gets 0.";
-constexpr std::string_view to_chosen = "The gradient goes to the one that was chosen.";
-constexpr std::string_view product =
-    "Each factor gets the upstream gradient times the other, transposed so that the shapes fit.";
 
-// Elementwise, sorted as ops.hpp is.
-const std::vector<GraphRule> elementwise = {
+const std::vector<GraphRule> rules = {
     {"add", "a + b (or a + alpha b)", {"g", "g (times alpha)"}, "A sum hands its gradient on."},
     {"sub",
      "a - b (or a - alpha b)",
@@ -36,184 +33,50 @@ const std::vector<GraphRule> elementwise = {
      {"g ⊙ b a^(b - 1)", "g ⊙ y log a"},
      "The power rule for the base; y log a for an exponent that is a Tensor."},
     {"exp", "exp(a)", {"g ⊙ y"}, "exp is its own slope."},
-    {"expm1", "exp(a) - 1", {"g ⊙ (y + 1)"}, "The slope is exp(a)."},
     {"log", "log(a)", {"g / a"}, "The slope of log is 1 / a."},
-    {"log1p", "log(1 + a)", {"g / (1 + a)"}, slope_times},
-    {"sqrt", "√a", {"g / (2 y)"}, slope_times},
-    {"rsqrt", "1 / √a", {"-g ⊙ y³ / 2"}, slope_times},
-    {"abs", "|a|", {"g ⊙ sign(a)"}, "The sign of a, and 0 at 0."},
-    {"sin", "sin(a)", {"g ⊙ cos(a)"}, slope_times},
-    {"cos", "cos(a)", {"-g ⊙ sin(a)"}, slope_times},
-    {"tanh", "tanh(a)", {"g ⊙ (1 - y²)"}, "The slope is 1 in the middle and 0 where it saturates."},
-    {"erf", "erf(a)", {"g ⊙ 2 exp(-a²) / √π"}, slope_times},
+    {"sqrt", "√a", {"g / (2 y)"}, "The upstream gradient times the slope of the curve there."},
+    {"tanh",
+     "tanh(a)",
+     {"g / cosh²(a)"},
+     "The slope is 1 in the middle and nears 0 where it saturates."},
     {"sigmoid",
-     "1 / (1 + exp(-a))",
-     {"g ⊙ y (1 - y)"},
-     "The slope is at most 1/4, and 0 where it saturates."},
+     "σ(a) = 1 / (1 + exp(-a))",
+     {"g ⊙ σ(a) σ(-a)"},
+     "The slope is at most 1/4, and nears 0 where it saturates."},
     {"relu",
      "max(a, 0)",
      {"g where a > 0, else 0"},
      "What was positive passes; the rest is cut off."},
     {"gelu", "a Φ(a)", {"g ⊙ (Φ(a) + a φ(a))"}, "The product rule, with the normal density φ."},
-    {"silu", "a σ(a)", {"g ⊙ σ(a) (1 + a (1 - σ(a)))"}, "The product rule."},
-    {"softplus", "log(1 + exp(beta a)) / beta", {"g ⊙ σ(beta a)"}, slope_times},
-    {"mish",
-     "a tanh(softplus(a))",
-     {"g ⊙ (t + a (1 - t²) σ(a)), t = tanh(softplus(a))"},
-     "The product rule."},
-    {"logsigmoid", "log σ(a)", {"g ⊙ σ(-a)"}, slope_times},
-    {"elu",
-     "a where a > 0, else alpha (exp(a) - 1)",
-     {"g where a > 0, else g ⊙ (y + alpha)"},
-     slope_times},
-    {"leaky_relu", "a where a > 0, else slope a", {"g where a > 0, else slope g"}, slope_times},
-    {"hardtanh",
-     "a within [min, max]",
-     {"g inside of (min, max), else 0"},
-     "What was cut off gets 0."},
-    {"maximum",
-     "max(a, b)",
-     {"g where a > b, g / 2 at a tie", "g where b > a, g / 2 at a tie"},
-     to_chosen},
-    {"minimum",
-     "min(a, b)",
-     {"g where a < b, g / 2 at a tie", "g where b < a, g / 2 at a tie"},
-     to_chosen},
-    {"clamp",
-     "a within [min, max]",
-     {"g where min ≤ a ≤ max, else 0", "g where this bound was taken"},
-     "What was cut off gets 0; a bound that is a Tensor gets its gradient instead."},
-    {"where", "condition ? a : b", {"g where it was chosen, else 0"}, to_chosen},
     {"masked_fill",
      "value where masked, else a",
      {"g where it was chosen, else 0"},
      "What was masked gets 0."},
-    {"to", "a in another dtype", {"g, converted back"}, "Only the number of digits changed."},
-    {"clone", "a", {"g"}, "A copy hands its gradient on."},
-};
-
-const std::vector<GraphRule> reductions = {
     {"sum",
      "Σ a",
      {"g, for each element that was added"},
      "Each element counts once in the sum, so each gets the whole gradient."},
     {"mean", "Σ a / n", {"g / n, for each element"}, "Each of the n elements counts 1/n."},
-    {"var",
-     "Σ (a - mean)² / (n - correction)",
-     {"g ⊙ 2 (a - mean) / (n - correction)"},
-     "What lies far from the mean counts most; the mean's own gradient cancels."},
-    {"std", "√var(a)", {"g ⊙ (a - mean) / ((n - correction) y)"}, "That of var, divided by 2 y."},
-    {"prod", "Π a", {"g ⊙ (product of the others)"}, "Each factor gets the product of the others."},
-    {"max", "max a", {"g at the largest, shared by equals, else 0"}, to_chosen},
-    {"min", "min a", {"g at the smallest, shared by equals, else 0"}, to_chosen},
-    {"amax", "max a", {"g at the largest, shared by equals, else 0"}, to_chosen},
-    {"amin", "min a", {"g at the smallest, shared by equals, else 0"}, to_chosen},
-    {"logsumexp", "log Σ exp(a)", {"g ⊙ softmax(a)"}, "The softmax is the slope of logsumexp."},
-    {"vector_norm",
-     "(Σ |a|^p)^(1/p)",
-     {"g ⊙ sign(a) (|a| / y)^(p - 1); for p = 2: g ⊙ a / y"},
-     "Along the vector itself, of length g for p = 2."},
-    {"matrix_norm",
-     "√Σ a², or the sum of the singular values",
-     {"g ⊙ a / y, or g U Vᵀ"},
-     "fro: along the matrix; nuc: its rotation without the scales."},
-    {"sum_to",
-     "Σ a over broadcast dimensions",
-     {"g, broadcast again"},
-     "Each element counts once."},
-};
-
-const std::vector<GraphRule> products = {
     {"matmul", "a b", {"g bᵀ", "aᵀ g"}, product},
-    {"mm", "a b", {"g bᵀ", "aᵀ g"}, product},
-    {"bmm", "a b, for each item of the batch", {"g bᵀ", "aᵀ g"}, product},
-    {"baddbmm", "beta x + alpha a b", {"beta g", "alpha g bᵀ", "alpha aᵀ g"}, product},
-    {"dot", "Σ a ⊙ b", {"g b", "g a"}, product},
-    {"outer", "a bᵀ", {"g b", "gᵀ a"}, product},
     {"linear",
      "a bᵀ + c (x Wᵀ + bias)",
      {"g b", "gᵀ a", "Σ g over rows"},
      "x gets g W; the weight gᵀ x, summed over all rows; the bias the sum of the rows of g."},
-    {"einsum",
-     "Σ a b, by its equation",
-     {"Σ g ⊙ (the other operand), by the same letters"},
-     product},
-};
-
-const std::vector<GraphRule> shapes = {
     {"reshape", "a in another shape", {"g in the shape of a"}, to_its_place},
-    {"view", "a in another shape", {"g in the shape of a"}, to_its_place},
-    {"flatten", "a in another shape", {"g in the shape of a"}, to_its_place},
     {"permute", "a with its dimensions in another order", {"g permuted back"}, to_its_place},
     {"transpose", "aᵀ", {"gᵀ"}, to_its_place},
-    {"squeeze", "a without dimensions of size 1", {"g in the shape of a"}, to_its_place},
-    {"unsqueeze", "a with one more dimension", {"g in the shape of a"}, to_its_place},
     {"expand",
      "a, repeated without a copy",
      {"Σ g over the copies"},
      "An element that stands in several places gets the sum of their gradients."},
-    {"repeat",
-     "a, several times",
-     {"Σ g over the copies"},
-     "An element that stands in several places gets the sum of their gradients."},
-    {"repeat_interleave",
-     "each element several times",
-     {"Σ g over the copies"},
-     "An element that stands in several places gets the sum of their gradients."},
     {"cat", "the inputs, joined", {"its own part of g"}, to_its_place},
-    {"stack", "the inputs, along a new dimension", {"its own part of g"}, to_its_place},
     {"split", "a part of a", {"g where the part was, else 0"}, back_in_zeros},
-    {"chunk", "a part of a", {"g where the part was, else 0"}, back_in_zeros},
     {"slice", "a[start:end:step]", {"g where the part was, else 0"}, back_in_zeros},
-    {"narrow", "a part of a", {"g where the part was, else 0"}, back_in_zeros},
     {"select", "a[index]", {"g where the part was, else 0"}, back_in_zeros},
-    {"index", "a[...]", {"g where the part was, else 0"}, back_in_zeros},
-    {"pick", "a part of a", {"g where the part was, else 0"}, back_in_zeros},
-    {"place", "a among zeros", {"the part of g at that place"}, to_its_place},
-    {"select_scatter", "a with b at one index", {"g, but 0 there", "g there"}, to_chosen},
-    {"slice_scatter", "a with b in a slice", {"g, but 0 there", "g there"}, to_chosen},
-    {"flip", "a in reverse order", {"g in reverse order"}, to_its_place},
-    {"tril", "a, 0 above the diagonal", {"g, 0 above the diagonal"}, "What was cut off gets 0."},
-    {"triu", "a, 0 below the diagonal", {"g, 0 below the diagonal"}, "What was cut off gets 0."},
-};
-
-const std::vector<GraphRule> indexing = {
-    {"index_select",
-     "rows of a",
-     {"Σ g over the places that a row was taken to"},
-     "A row that was taken several times gets the sum; one that was not taken gets 0."},
-    {"gather",
-     "elements of a, by index",
-     {"Σ g over the places an element was taken to"},
-     "An element that was taken several times gets the sum; others get 0."},
-    {"scatter_add",
-     "a, with b added at the index",
-     {"g", "g at the index"},
-     "A sum hands its gradient on, to each addend from its place."},
-    {"scatter",
-     "a, with b in place of what was there",
-     {"g, but 0 there", "g there, for the last"},
-     to_chosen},
-    {"index_put",
-     "a, with b in place of what was there",
-     {"g, but 0 there", "g there, for the last"},
-     to_chosen},
-    {"index_add",
-     "a, with b added to its rows",
-     {"g", "g at the index"},
-     "A sum hands its gradient on, to each addend from its place."},
-    {"cumsum",
-     "running sums",
-     {"running sums of g, from the end"},
-     "An element is in all sums from its place on, and gets their gradients' sum."},
-    {"topk", "the k largest, or smallest", {"g at those, else 0"}, to_chosen},
     {"embedding",
      "rows of a, one for each id",
      {"Σ g over the positions of each id"},
      "A row gets the sum over the positions where its id stands; ids that do not occur get 0."},
-};
-
-const std::vector<GraphRule> softmax_and_losses = {
     {"softmax",
      "exp(a) / Σ exp(a)",
      {"y ⊙ (g - Σ (g ⊙ y))"},
@@ -223,10 +86,6 @@ const std::vector<GraphRule> softmax_and_losses = {
      "n ⊙ b + c, n = (a - mean) / std",
      {"(h - mean(h) - n mean(h ⊙ n)) / std, h = g ⊙ b", "Σ g ⊙ n", "Σ g"},
      "Shifting or scaling a row changes nothing, so those two directions are taken out of h."},
-    {"rms_norm",
-     "n ⊙ b, n = a / rms",
-     {"(h - n mean(h ⊙ n)) / rms, h = g ⊙ b", "Σ g ⊙ n"},
-     "Scaling a row changes nothing, so that direction is taken out of h."},
     {"dropout",
      "a ⊙ kept / (1 - p)",
      {"g ⊙ kept / (1 - p)"},
@@ -235,10 +94,6 @@ const std::vector<GraphRule> softmax_and_losses = {
      "-log softmax(a)[target], the mean",
      {"g (softmax(a) - one-hot(target)) / N", "-g log softmax(a) / N"},
      "Probability minus truth, for each of the N targets (times weights, where they are given)."},
-    {"nll_loss",
-     "-a[target], the mean",
-     {"-g / N at the target, else 0"},
-     "Only the target's log probability is read."},
     {"mse_loss",
      "mean (a - b)²",
      {"2 g (a - b) / N", "-2 g (a - b) / N"},
@@ -252,24 +107,13 @@ const std::vector<GraphRule> softmax_and_losses = {
      "q, k, v from a; softmax(q kᵀ / √D, causal) v",
      {"[dS k / √D, dSᵀ q / √D, Aᵀ g], side by side"},
      "As scaled_dot_product_attention, for each head; position t gets nothing from keys after it."},
-    {"polar",
-     "U Vᵀ of a = U S Vᵀ",
-     {"by the singular values of a"},
-     "How the rotation turns with the matrix: part of matrix_norm's gradient."},
-    {"solve_lyapunov",
-     "X with a X + X a = b",
-     {"-(Z Xᵀ + Xᵀ Z)", "Z, with a Z + Z a = g"},
-     "The same equation with g on the right: part of matrix_norm's gradient."},
 };
 
 }  // namespace
 
 const GraphRule* graph_rule(std::string_view op) {
-  for (const auto* group :
-       {&elementwise, &reductions, &products, &shapes, &indexing, &softmax_and_losses})
-    if (const auto at = std::ranges::find(*group, op, &GraphRule::op); at != group->end())
-      return &*at;
-  return nullptr;
+  const auto at = std::ranges::find(rules, op, &GraphRule::op);
+  return at == rules.end() ? nullptr : &*at;
 }
 
 }  // namespace xgrad::pages

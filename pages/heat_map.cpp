@@ -5,23 +5,15 @@
 #include <string_view>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/pages/picture.hpp>
-#include <xgrad/pages/svg.hpp>
-#include <xgrad/pages/ticks.hpp>
+#include <xgrad/pages/chart.hpp>
 
 namespace xgrad::pages {
 namespace {
 
 using Rgb = std::array<double, 3>;
-constexpr std::array<Rgb, 9> anchors{{{68, 1, 84},
-                                      {71, 44, 122},
-                                      {59, 81, 139},
-                                      {44, 113, 142},
-                                      {33, 144, 141},
-                                      {39, 173, 129},
-                                      {92, 200, 99},
-                                      {170, 220, 50},
-                                      {253, 231, 37}}};
+constexpr std::array anchors{Rgb{68, 1, 84},    Rgb{71, 44, 122},  Rgb{59, 81, 139},
+                             Rgb{44, 113, 142}, Rgb{33, 144, 141}, Rgb{39, 173, 129},
+                             Rgb{92, 200, 99},  Rgb{170, 220, 50}, Rgb{253, 231, 37}};
 
 std::vector<std::string> labels_of(const char* what, const std::vector<std::string>& given,
                                    std::size_t n) {
@@ -212,9 +204,9 @@ std::string heat_map(const Tensor& values, const HeatMapOptions& options) {
   if (options.numbers)
     drawing.numbers();
   drawing.labels(!options.columns.empty());
-  svg.text(drawing.width / 2, svg.bottom() + 1.2 * font_size, options.x_label, "middle");
+  svg.text(drawing.width / 2, svg.bottom + 1.2 * font_size, options.x_label, "middle");
   if (!options.y_label.empty())
-    svg.text_upwards(svg.left() - 1.2 * font_size, drawing.height / 2, options.y_label, "middle");
+    svg.text_upwards(svg.left - 1.2 * font_size, drawing.height / 2, options.y_label, "middle");
   drawing.scale();
   svg.title(options.title);
   return svg.str();

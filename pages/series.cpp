@@ -1,8 +1,10 @@
+// What is drawn of many points, and round numbers along an axis.
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/pages/series.hpp>
+#include <xgrad/pages/chart.hpp>
 
 namespace xgrad::pages {
 
@@ -59,6 +61,41 @@ Series thinned(const Series& series, std::size_t columns, double low, double hig
         keep(kept[k]);
   }
   return result;
+}
+
+std::vector<Tick> ticks(double low, double high, std::size_t about) {
+  const double rough = (high - low) / static_cast<double>(std::max<std::size_t>(about, 1));
+  // Between ends that are nearly the same, doubles are too far apart to count along.
+  if (!(rough > std::max({1e-12 * std::abs(low), 1e-12 * std::abs(high), 1e-300})))
+    return {{low, fmt::format("{:.4g}", low)}};
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  const double parts = rough / power;  // 1 to 10
+  const double step = power * (parts < 1.5 ? 1 : parts < 3.5 ? 2 : parts < 7.5 ? 5 : 10);
+  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
+  const bool plain = std::max(std::abs(low), std::abs(high)) < 1e7 && decimals <= 5;
+  std::vector<Tick> all;
+  // An end that is a multiple counts although rounding may have put it just outside.
+  const double last = std::floor(high / step + 1e-9);
+  for (double k = std::ceil(low / step - 1e-9); k <= last; ++k) {
+    const double value = k == 0 ? 0 : k * step;
+    all.push_back(
+        {value, plain ? fmt::format("{:.{}f}", value, decimals) : fmt::format("{:.6g}", value)});
+  }
+  return all;
+}
+
+std::vector<Tick> log_ticks(double low, double high, std::size_t about) {
+  const int first = static_cast<int>(std::ceil(std::log10(low) - 1e-9));
+  const int last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
+  if (last - first < 1)
+    return ticks(low, high, about);
+  const int stride = (last - first) / static_cast<int>(std::max<std::size_t>(about, 1)) + 1;
+  std::vector<Tick> all;
+  for (int k = first; k <= last; k += stride) {
+    const double value = std::pow(10, k);
+    all.push_back({value, k >= -3 && k <= 5 ? fmt::format("{:g}", value) : fmt::format("1e{}", k)});
+  }
+  return all;
 }
 
 }  // namespace xgrad::pages

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/pages/picture.hpp>
 #include <xgrad/pages/svg.hpp>
 
 namespace xgrad::pages {
@@ -45,52 +44,51 @@ double text_width(std::string_view text) {
   return width * font_size;
 }
 
-void Svg::include(double left, double top, double right, double bottom) {
-  left_ = std::min(left_, left);
-  top_ = std::min(top_, top);
-  right_ = std::max(right_, right);
-  bottom_ = std::max(bottom_, bottom);
-}
-
 void Svg::text(double x, double y, std::string_view text, std::string_view anchor,
                std::string_view attributes) {
   if (text.empty())
     return;
   const double width = text_width(text), begin = x + offset(anchor, width), half = font_size / 2;
-  include(begin, y - half, begin + width, y + half);
+  left = std::min(left, begin);
+  right = std::max(right, begin + width);
+  top = std::min(top, y - half);
+  bottom = std::max(bottom, y + half);
   add("<text x='{:g}' y='{:g}' dy='.35em' text-anchor='{}' {}>{}</text>\n", x, y, anchor,
       attributes, escaped(text));
 }
 
 void Svg::text_upwards(double x, double y, std::string_view text, std::string_view anchor) {
-  const double width = text_width(text), begin = y - offset(anchor, width), half = font_size / 2;
-  include(x - half, begin - width, x + half, begin);
-  if (!text.empty())
-    add("<text transform='translate({:g} {:g}) rotate(-90)' dy='.35em' "
-        "text-anchor='{}'>{}</text>\n",
-        x, y, anchor, escaped(text));
+  if (text.empty())
+    return;
+  const double width = text_width(text), end = y - offset(anchor, width), half = font_size / 2;
+  left = std::min(left, x - half);
+  right = std::max(right, x + half);
+  top = std::min(top, end - width);
+  bottom = std::max(bottom, end);
+  add("<text transform='translate({:g} {:g}) rotate(-90)' dy='.35em' text-anchor='{}'>{}</text>\n",
+      x, y, anchor, escaped(text));
 }
 
 void Svg::title(std::string_view words) {
   constexpr double larger = 1.25, bold = 1.1;
   if (words.empty())
     return;
-  include(0, 0, larger * bold * text_width(words), 0);
-  text(0, top_ - 18, words, "start",
+  right = std::max(right, larger * bold * text_width(words));
+  text(0, top - 18, words, "start",
        fmt::format("font-size='{:g}' font-weight='600'", larger * font_size));
 }
 
 std::string Svg::str() const {
   constexpr double margin = 14;
-  const double width = std::ceil(right_ - left_ + 2 * margin);
-  const double height = std::ceil(bottom_ - top_ + 2 * margin);
+  const double width = std::ceil(right - left + 2 * margin);
+  const double height = std::ceil(bottom - top + 2 * margin);
   return fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' width='{2:g}' height='{3:g}' "
       "viewBox='{0:g} {1:g} {2:g} {3:g}' style='max-width:100%;height:auto' "
       "font-family='system-ui,sans-serif' font-size='{4:g}' fill='#222' class='picture'>\n"
       "<rect class='paper' x='{0:g}' y='{1:g}' width='{2:g}' height='{3:g}' "
       "fill='#fff'/>\n{5}</svg>\n",
-      left_ - margin, top_ - margin, width, height, font_size, body_);
+      left - margin, top - margin, width, height, font_size, body);
 }
 
 void save_svg(const std::string& path, std::string_view svg) {

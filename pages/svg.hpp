@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -23,23 +22,15 @@ std::string escaped(std::string_view text);
 /// How wide a text is, about: fonts differ.
 double text_width(std::string_view text);
 
-/// A picture that is drawn around its plot, which goes from (0, 0), at the top left, to (width,
-/// height), in pixels; it becomes as large as what is added asks for.
-class Svg {
- public:
-  Svg(double width, double height) : right_(width), bottom_(height) {}
+/// A picture around a plot from (0, 0), at the top left, to (width, height), in pixels; it becomes
+/// as large as what is added asks for.
+struct Svg {
+  Svg(double width, double height) : right(width), bottom(height) {}
 
-  double left() const { return left_; }
-  double top() const { return top_; }
-  double right() const { return right_; }
-  double bottom() const { return bottom_; }
-
-  /// Leaves room on the left side.
-  void include_left(double left) { left_ = std::min(left_, left); }
   /// Adds markup as it stands; attributes are in single quotes.
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
+    fmt::format_to(std::back_inserter(body), format, std::forward<Args>(args)...);
   }
   /// Text with its middle line at y, and its start, middle or end (`anchor`) at x.
   void text(double x, double y, std::string_view text, std::string_view anchor = "start",
@@ -48,15 +39,15 @@ class Svg {
   void text_upwards(double x, double y, std::string_view text, std::string_view anchor);
   /// A title, above all that is there.
   void title(std::string_view text);
-
   /// The whole, to stand in a page or to be a file.
   std::string str() const;
 
- private:
-  void include(double left, double top, double right, double bottom);
-
-  double left_ = 0, top_ = 0, right_, bottom_;
-  std::string body_;
+  double left = 0, top = 0, right, bottom;
+  std::string body;
 };
+
+/// Writes a picture; the file appears complete or not at all.  ValueError unless the path ends in
+/// .svg, FileError if it cannot be written.
+void save_svg(const std::string& path, std::string_view svg);
 
 }  // namespace xgrad::pages

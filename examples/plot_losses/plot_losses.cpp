@@ -12,7 +12,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/chart.hpp>
 
 #include "command_line/command_line.hpp"
 #include "command_line/output.hpp"

@@ -10,9 +10,8 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
-#include <xgrad/pages/svg.hpp>
 #include <xgrad/pages/chart.hpp>
+#include <xgrad/pages/svg.hpp>
 
 #include "curves.hpp"
 #include "format.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/chart.hpp>
 
 #include "run.hpp"
 

@@ -3,7 +3,7 @@
 // may have written it.
 
 #include <string>
-#include <xgrad/pages/series.hpp>
+#include <xgrad/pages/chart.hpp>
 
 namespace runs {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/chart.hpp>
 #include <xgrad/pages/page.hpp>
 
 #include "files.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/chart.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/pages/page.hpp>
 

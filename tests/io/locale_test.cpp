@@ -5,7 +5,7 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/pages/picture.hpp>
+#include <xgrad/pages/chart.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>

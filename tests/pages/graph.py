@@ -119,7 +119,7 @@ def wrong(folder):
         node = page.js("return nodes.findIndex((n) => n.op === 'mul')")
         click(page, f"[data-node='{node}']")
         text = page.find("#detail").text
-        assert "its own backward" in text and "✗ 12 by differences, but 6 by the backward" in text, text
+        assert "the backward of wrong_square(a ()) → ()" in text and "✗ 12 by differences, but 6 by the backward" in text, text
         picture(page, "wrong")
 
 

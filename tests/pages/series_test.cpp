@@ -1,12 +1,11 @@
 // Series: smoothed, thinned, and drawn in characters.
 
-#include <xgrad/pages/series.hpp>
+#include <xgrad/pages/chart.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/picture.hpp>
 
 #include "helpers/catch.hpp"
 
