@@ -57,8 +57,17 @@ std::string page_of(const runs::Run& run) {
   return (fs::path(run.folder) / "report.html").string();
 }
 
+/// The page is the folder's own: a link may lead anywhere, and nothing there is replaced.
+void refuse_link(const std::string& page) {
+  std::error_code none;
+  if (fs::is_symlink(page, none))
+    throw xgrad::FileError(fmt::format(
+        "{}: is a symbolic link, and a report is written into its folder: remove the link", page));
+}
+
 void write_page(const runs::Run& run, const TrainOptions& options) {
   warn_of_lines(run);
+  refuse_link(page_of(run));
   xgrad::pages::save(page_of(run), runs::report_page(run, hints(run.folder, options)));
 }
 
@@ -68,8 +77,10 @@ void report(const ReportOptions& options) {
   std::vector<runs::Run> all;
   for (const std::string& path : options.runs)
     all.push_back(runs::read_run(path));
-  for (const runs::Run& run : all)
+  for (const runs::Run& run : all) {
     xgrad::io::check_output(page_of(run), options.overwrite, runs::files_of(all));
+    refuse_link(page_of(run));
+  }
   for (const runs::Run& run : all) {
     write_page(run, {});
     say(page_of(run) + "\n");

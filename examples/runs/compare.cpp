@@ -217,6 +217,9 @@ std::string compare_text(const std::vector<Run>& runs, std::size_t width) {
       line(shortened(row.name, widest_name),
            [&](std::size_t i) { return shortened(row.values[i], widest_value); });
   }
+  for (const Run& run : runs)
+    for (const std::string& change : run.metrics.changes)
+      text += fmt::format("\n{} changed {}\n", run.name, change);
   if (on_other_texts(runs))
     text += fmt::format("\n{}\n", other_texts);
   if (const std::string chart = chart_text(runs, width); !chart.empty())
@@ -237,6 +240,9 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
     body += "</tr>\n";
   }
   body += "</table>\n</div>\n";
+  for (const Run& run : runs)
+    for (const std::string& change : run.metrics.changes)
+      body += fmt::format("<p>{}</p>\n", xgrad::pages::escaped(run.name + " changed " + change));
   if (on_other_texts(runs))
     body += fmt::format("<p class=\"bad\">{}</p>\n", other_texts);
   const Curves speed = speed_curves(runs, weight, Raw::hidden);

@@ -51,6 +51,9 @@ Metrics read_metrics(const std::string& path) {
     add(metrics.validation, "val_loss");
     add(metrics.final_validation, "final_val_loss");
     note(metrics.validation_over, "val_loss_over");
+    if (const auto* const changes = row.find<std::string>("changes"))
+      metrics.changes.push_back(
+          fmt::format("from step {:.0f} on: {}", *step, xgrad::printable_name(*changes)));
     note(metrics.final_validation_over, "final_val_loss_over");
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");

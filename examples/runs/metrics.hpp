@@ -3,6 +3,7 @@
 // may have written it.
 
 #include <string>
+#include <vector>
 #include <xgrad/pages/chart.hpp>
 
 namespace runs {
@@ -13,6 +14,7 @@ struct Metrics {
   xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
   /// What the last of them are over, as "20 random batches"; empty if the file does not say.
   std::string validation_over, final_validation_over;
+  std::vector<std::string> changes = {};  ///< of flags on the way: "from step 20 on: --lr 0.1 -> 0.2"
   std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
 };
 

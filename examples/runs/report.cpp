@@ -72,6 +72,8 @@ std::string facts(const Run& run, const Summary& s) {
     html +=
         fmt::format("<p class=\"bad\">{} not finite.</p>\n",
                     s.not_finite == 1 ? "1 loss is" : fmt::format("{} losses are", s.not_finite));
+  for (const std::string& change : m.changes)
+    html += fmt::format("<p>Changed {}</p>\n", escaped(change));
   if (!run.metrics.left_out.empty())
     html += fmt::format("<p class=\"bad\">metrics.jsonl: {}.</p>\n", run.metrics.left_out);
   return html;

@@ -55,6 +55,13 @@ TEST_CASE("char_transformer: a report that cannot be written costs nothing else"
         read_bytes(folder / "good/checkpoint.safetensors"));
   check_refused(folder, {"report", "run", "--overwrite"}, 1,
                 {"run/report.html: cannot be written: not a regular file"});
+  // A link out of the folder is not followed.
+  fs::remove(folder / "good/report.html");
+  write_bytes(folder / "mine.html", "mine");
+  fs::create_symlink("../mine.html", folder / "good/report.html");
+  check_refused(folder, {"report", "good", "--overwrite"}, 1,
+                {"good/report.html: is a symbolic link"});
+  CHECK(read_bytes(folder / "mine.html") == "mine");
 }
 
 TEST_CASE("char_transformer: runs are compared", "[report]") {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/chart.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/pages/chart.hpp>
 #include <xgrad/pages/page.hpp>
 
 #include "helpers/catch.hpp"
@@ -272,6 +272,15 @@ TEST_CASE("runs: compared in a table", "[runs]") {
   CHECK(values_in(table, "losses not finite").empty());
   const auto alike = runs::comparison({three[0], three[1]});
   CHECK(values_in(alike, "lr").empty());
+
+  // What --allow-changes changed on the way is said; the configuration has the last flags alone.
+  const std::vector<runs::Run> changed{runs::read_run(folder.run(
+      "d", rows(3, 4, 2) + R"({"step": 3, "loss": 2, "changes": "--lr 0.1 -> <0.2>"})" + "\n"))};
+  CHECK_THAT(runs::compare_text(changed),
+             ContainsSubstring("\nd changed from step 3 on: --lr 0.1 -> <0.2>\n"));
+  for (const auto& page : {runs::compare_page(changed), runs::report_page(changed[0], {})})
+    CHECK_THAT(page.body,
+               ContainsSubstring("hanged from step 3 on: --lr 0.1 -&#62; &#60;0.2&#62;"));
 
   const std::string text = runs::compare_text(three);
   CHECK_THAT(text, StartsWith("a  a\nb  b\nc  c\n") && ContainsSubstring("best validation loss") &&
