@@ -19,8 +19,7 @@
 #include "output.hpp"
 #include "resume.hpp"
 #include "run_dir.hpp"
-#include "runs/compare.hpp"
-#include "runs/report.hpp"
+#include "runs/runs.hpp"
 #include "terminal.hpp"
 
 namespace char_transformer {

@@ -16,8 +16,7 @@
 
 #include "command_line/command_line.hpp"
 #include "command_line/output.hpp"
-#include "runs/curves.hpp"
-#include "runs/run.hpp"
+#include "runs/runs.hpp"
 
 namespace {
 

@@ -1,5 +1,3 @@
-#include "compare.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +8,9 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/chart.hpp>
-#include <xgrad/pages/svg.hpp>
 
-#include "curves.hpp"
 #include "format.hpp"
-#include "report.hpp"
+#include "runs.hpp"
 
 namespace runs {
 namespace {
@@ -30,8 +25,7 @@ constexpr std::string_view table_style =
 
 constexpr std::string_view other_texts =
     "They were trained on different texts, as far as their checkpoints and configurations say; "
-    "then "
-    "their losses do not compare.";
+    "then their losses do not compare.";
 
 /// The keys of all configurations, in the order in which they come.
 std::vector<std::string> config_keys(const std::vector<Run>& runs) {
@@ -69,11 +63,9 @@ bool on_other_texts(const Run& a, const Run& b) {
 }
 
 bool on_other_texts(const std::vector<Run>& runs) {
-  for (const Run& a : runs)
-    for (const Run& b : runs)
-      if (on_other_texts(a, b))
-        return true;
-  return false;
+  return std::ranges::any_of(runs, [&](const Run& a) {
+    return std::ranges::any_of(runs, [&](const Run& b) { return on_other_texts(a, b); });
+  });
 }
 
 std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
@@ -245,15 +237,7 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
       body += fmt::format("<p>{}</p>\n", xgrad::pages::escaped(run.name + " changed " + change));
   if (on_other_texts(runs))
     body += fmt::format("<p class=\"bad\">{}</p>\n", other_texts);
-  const Curves speed = speed_curves(runs, weight, Raw::hidden);
-  body += "<h2>Curves</h2>\n<div class=\"charts\">\n" +
-          chart_html(weight > 0 ? "Loss, smoothed, and validation" : "Loss",
-                     loss_curves(runs, weight, Raw::hidden)) +
-          chart_html("Learning rate", lr_curves(runs)) +
-          chart_html("Gradient norm", grad_norm_curves(runs, weight, Raw::hidden)) +
-          chart_html(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
-                     speed) +
-          "</div>\n";
+  body += charts_html(runs, weight, Raw::hidden);
   if (weight > 0)
     body += fmt::format(
         "<p class=\"soft\">Smoothed: an exponential moving average with weight {:.6g}. The "

@@ -1,5 +1,3 @@
-#include "curves.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,21 +6,18 @@
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <xgrad/autograd/error.hpp>
+
+#include "runs.hpp"
 
 namespace runs {
 namespace {
 
 using xgrad::pages::Series;
 
+// Of a chart.  Two stand beside each other on a screen, and on a telephone its text can be read.
+constexpr std::size_t chart_width = 380, chart_height = 200;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-double highest(const Series& series) {
-  double most = -infinity;
-  for (const double y : series.ys)
-    if (std::isfinite(y))
-      most = std::max(most, y);
-  return most;
-}
 
 /// A series of each run that has it, and as `weight` says its smoothed form before it.
 Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
@@ -53,7 +48,9 @@ Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
 void cut_off(Curves& curves, const std::vector<Run>& runs, double limit) {
   std::vector<double> most(runs.size(), -infinity);
   for (const Series& line : curves.lines)
-    most[*line.color] = std::max(most[*line.color], highest(line));
+    for (const double y : line.ys)
+      if (std::isfinite(y))
+        most[*line.color] = std::max(most[*line.color], y);
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (most[i] > limit && limit > 0) {
       curves.options.y_high = limit;
@@ -95,6 +92,58 @@ double highest_sane(const std::vector<Run>& runs) {
   return limit;
 }
 
+Curves speed_curves(const std::vector<Run>& runs, double weight, Raw raw) {
+  const bool known =
+      std::ranges::all_of(runs, [](const Run& run) { return tokens_per_step(run).has_value(); });
+  Curves curves = curves_of(runs, weight, raw, [&](const Run& run) {
+    Series speed = run.metrics.ms;
+    const double in_step = known ? *tokens_per_step(run) : 1;
+    for (double& y : speed.ys)
+      y = y > 0 ? 1000 * in_step / y : std::numeric_limits<double>::quiet_NaN();
+    return speed;
+  });
+  curves.options.y_label = known ? "tokens/s" : "steps/s";
+  cut_off(curves, runs, usual_limit(curves));
+  return curves;
+}
+
+/// Of one run, under names that say what they are.
+void rename(Curves& curves, const Run& run, bool smooth) {
+  if (curves.cut.starts_with(run.name))
+    curves.cut.erase(0, run.name.size() + 1);
+  const std::string each = curves.options.y_label == "loss" ? "training" : curves.options.y_label;
+  for (Series& line : curves.lines) {
+    line.name = line.name.ends_with(", final validation") ? "final validation"
+                : line.dots                               ? "validation"
+                : line.opacity < 1                        ? "each step"
+                : smooth                                  ? "smoothed"
+                                                          : each;
+    line.color = line.dots ? 1 : 0;
+  }
+}
+
+std::string chart_html(const char* title, Curves curves) {
+  if (curves.empty())
+    return "";
+  auto& options = curves.options;
+  options.title = title;
+  options.y_label = "";
+  options.width = chart_width;
+  options.height = chart_height;
+  options.left = 50;
+  std::string html;
+  try {
+    html = xgrad::pages::chart_figure(curves.lines, options);
+  } catch (const xgrad::ValueError&) {
+    return fmt::format("<p class=\"soft\">{}: no axis has room for its numbers.</p>\n", title);
+  }
+  if (!curves.cut.empty()) {
+    const std::size_t end = html.rfind("</figcaption>");
+    html.insert(end, "Beyond the picture: " + xgrad::pages::escaped(curves.cut));
+  }
+  return html;
+}
+
 }  // namespace
 
 bool Curves::empty() const {
@@ -123,12 +172,6 @@ Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw) {
   return curves;
 }
 
-Curves lr_curves(const std::vector<Run>& runs) {
-  Curves curves = curves_of(runs, 0, Raw::hidden, [](const Run& run) { return run.metrics.lr; });
-  curves.options.y_label = "learning rate";
-  return curves;
-}
-
 Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw) {
   Curves curves =
       curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.grad_norm; });
@@ -137,26 +180,23 @@ Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw) {
   return curves;
 }
 
-Curves speed_curves(const std::vector<Run>& runs, double weight, Raw raw) {
-  const bool known =
-      std::ranges::all_of(runs, [](const Run& run) { return tokens_per_step(run).has_value(); });
-  Curves curves = curves_of(runs, weight, raw, [&](const Run& run) {
-    Series speed = run.metrics.ms;
-    const double in_step = known ? *tokens_per_step(run) : 1;
-    for (double& y : speed.ys)
-      y = y > 0 ? 1000 * in_step / y : std::numeric_limits<double>::quiet_NaN();
-    return speed;
-  });
-  curves.options.y_label = known ? "tokens/s" : "steps/s";
-  cut_off(curves, runs, usual_limit(curves));
-  return curves;
-}
-
-double usual_weight(const std::vector<Run>& runs) {
-  std::size_t longest = 0;
-  for (const Run& run : runs)
-    longest = std::max(longest, run.metrics.loss.ys.size());
-  return longest <= 100 ? 0 : 1 - 50.0 / static_cast<double>(longest);
+std::string charts_html(const std::vector<Run>& runs, double weight, Raw raw) {
+  Curves lr = curves_of(runs, 0, Raw::hidden, [](const Run& run) { return run.metrics.lr; });
+  lr.options.y_label = "learning rate";
+  const auto chart = [&](const char* title, Curves curves, double smooth) {
+    if (raw == Raw::faint && runs.size() == 1)
+      rename(curves, runs[0], smooth > 0);
+    return chart_html(title, std::move(curves));
+  };
+  Curves speed = speed_curves(runs, weight, raw);
+  const bool tokens = speed.options.y_label == "tokens/s";
+  return "<h2>Curves</h2>\n<div class=\"charts\">\n" +
+         chart(raw == Raw::hidden && weight > 0 ? "Loss, smoothed, and validation" : "Loss",
+               loss_curves(runs, weight, raw), weight) +
+         chart("Learning rate", std::move(lr), 0) +
+         chart("Gradient norm", grad_norm_curves(runs, weight, raw), weight) +
+         chart(tokens ? "Tokens per second" : "Steps per second", std::move(speed), weight) +
+         "</div>\n";
 }
 
 }  // namespace runs

@@ -1,5 +1,3 @@
-#include "report.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +5,9 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/chart.hpp>
-#include <xgrad/pages/svg.hpp>
 
 #include "format.hpp"
+#include "runs.hpp"
 
 namespace runs {
 namespace {
@@ -18,9 +15,6 @@ namespace {
 using xgrad::pages::escaped;
 
 constexpr std::size_t most_samples = 40, most_characters = 4000;
-// Of a chart.  Two stand beside each other on a screen, and on a telephone its text can be read.
-constexpr std::size_t chart_width = 380, chart_height = 200;
-
 constexpr std::string_view style =
     R"~~~(.facts { display: flex; flex-wrap: wrap; gap: .75rem; margin: 0; }
 .facts div { background: var(--panel); border-radius: 8px; padding: .5rem .9rem; min-width: 8.5rem; }
@@ -79,37 +73,12 @@ std::string facts(const Run& run, const Summary& s) {
   return html;
 }
 
-/// Of one run, under names that say what they are.
-Curves named(Curves curves, const Run& run, bool smooth) {
-  if (curves.cut.starts_with(run.name))
-    curves.cut.erase(0, run.name.size() + 1);
-  for (auto& line : curves.lines)
-    line.name = line.name.ends_with(", final validation") ? "final validation"
-                : line.dots                               ? "validation"
-                : line.opacity < 1                        ? "each step"
-                : smooth                                  ? "smoothed"
-                                                          : "";
-  for (auto& line : curves.lines)
-    if (line.name.empty())
-      line.name = curves.options.y_label == "loss" ? "training" : curves.options.y_label;
-  for (auto& line : curves.lines)
-    line.color = line.dots ? 1 : 0;
-  return curves;
-}
-
 std::string charts(const Run& run) {
   const std::vector<Run> one{run};
   const double weight = usual_weight(one);
-  std::string html = "<h2>Curves</h2>\n<div class=\"charts\">\n";
-  html += chart_html("Loss", named(loss_curves(one, weight, Raw::faint), run, weight > 0));
-  html += chart_html("Learning rate", named(lr_curves(one), run, false));
-  html += chart_html("Gradient norm",
-                     named(grad_norm_curves(one, weight, Raw::faint), run, weight > 0));
-  const Curves speed = speed_curves(one, weight, Raw::faint);
-  html += chart_html(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
-                     named(speed, run, weight > 0));
+  std::string html = charts_html(one, weight, Raw::faint);
   html +=
-      "</div>\n<p class=\"soft\">Point at a curve, or go along it with the arrow keys, to read its "
+      "<p class=\"soft\">Point at a curve, or go along it with the arrow keys, to read its "
       "values. The gradient's norm is that before clipping.</p>\n";
   if (weight > 0)
     html += fmt::format(
@@ -165,28 +134,6 @@ std::string table_of(std::string_view heading, const xgrad::io::Json& object) {
 }
 
 }  // namespace
-
-std::string chart_html(const std::string& title, Curves curves) {
-  if (curves.empty())
-    return "";
-  auto& options = curves.options;
-  options.title = title;
-  options.y_label = "";
-  options.width = chart_width;
-  options.height = chart_height;
-  options.left = 50;
-  std::string html;
-  try {
-    html = xgrad::pages::chart_figure(curves.lines, options);
-  } catch (const xgrad::ValueError&) {
-    return fmt::format("<p class=\"soft\">{}: no axis has room for its numbers.</p>\n", title);
-  }
-  if (!curves.cut.empty()) {
-    const std::size_t end = html.rfind("</figcaption>");
-    html.insert(end, "Beyond the picture: " + escaped(curves.cut));
-  }
-  return html;
-}
 
 xgrad::pages::Page report_page(const Run& run, const std::vector<Hint>& hints) {
   std::string body = facts(run, summarise(run)) + charts(run) + samples(run);

@@ -7,9 +7,7 @@
 #include <xgrad/pages/page.hpp>
 
 #include "files.hpp"
-#include "runs/compare.hpp"
-#include "runs/curves.hpp"
-#include "runs/report.hpp"
+#include "runs/runs.hpp"
 #include "target.hpp"
 
 namespace fuzz {

@@ -12,11 +12,8 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
-#include "runs/compare.hpp"
-#include "runs/curves.hpp"
+#include "runs/runs.hpp"
 #include "runs/format.hpp"
-#include "runs/report.hpp"
-#include "runs/run.hpp"
 
 namespace {
 

@@ -1,0 +1,129 @@
+#pragma once
+// What runs have left in their folders: read, summed up, drawn, and laid beside each other.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+#include <xgrad/io/json.hpp>
+#include <xgrad/pages/chart.hpp>
+
+namespace runs {
+
+/// metrics.jsonl: a JSON object for each step, with "step", "loss" and maybe others, which count
+/// from 0.  Any program may have written it.  What rows do not have is left out; null is NaN.
+struct Metrics {
+  xgrad::pages::Series loss, validation, lr, grad_norm, ms;
+  xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
+  /// What the last of them are over, as "20 random batches"; empty if the file does not say.
+  std::string validation_over, final_validation_over;
+  std::vector<std::string> changes =
+      {};                     ///< of flags on the way: "from step 20 on: --lr 0.1 -> 0.2"
+  std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
+};
+
+/// Throws FileError for what is not a metrics file: no line of it is a row.
+Metrics read_metrics(const std::string& path);
+
+/// What the model wrote after so many steps.
+struct Sample {
+  double steps;
+  std::string text;
+};
+
+struct Run {
+  std::string path;    ///< of its metrics file
+  std::string folder;  ///< that holds it
+  std::string name;    ///< for people, printable: the folder's name
+  Metrics metrics = {};
+  xgrad::io::Json config = {};            ///< config.json: an object, or null
+  xgrad::io::Json environment = {};       ///< environment.json: an object, or null
+  std::vector<Sample> samples = {};       ///< of samples.jsonl
+  std::size_t unread_samples = 0;         ///< lines of it that are none
+  std::optional<double> parameters = {};  ///< numbers in the model of its checkpoint
+  std::string text = {};  ///< what its checkpoint says of the text: a checksum and the characters
+};
+
+/// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;
+/// all else may be missing.
+Run read_run(const std::string& path);
+
+/// Several, under names that differ: where two have one name, as much of their paths as tells them
+/// apart, and of one that is there twice "NAME (2)".
+std::vector<Run> read_runs(const std::vector<std::string>& paths);
+
+/// The files that were read of runs, there or not.
+std::vector<std::string> files_of(const std::vector<Run>& runs);
+
+/// What its numbers come to.
+struct Summary {
+  double steps = 0;                    ///< made
+  std::optional<double> planned = {};  ///< --max-iters
+  double loss = 0;  ///< mean of the last `loss_of` steps that are finite; NaN: none
+  std::size_t loss_of = 0;
+  std::size_t not_finite = 0;  ///< losses
+  std::optional<double> best = {},
+                        best_after = {};  ///< lowest validation loss, and steps made then
+  std::optional<double> validation = {};  ///< the last
+  std::optional<double> final_validation = {};
+  std::optional<double> ms = {};  ///< of a step, the median
+  std::optional<double> tokens_per_second = {};
+  std::optional<double> seconds = {};  ///< of all steps
+};
+Summary summarise(const Run& run);
+
+/// Characters in a step, as its configuration says.
+std::optional<double> tokens_per_step(const Run& run);
+
+/// Lines, and where their chart is cut off.
+struct Curves {
+  std::vector<xgrad::pages::Series> lines;
+  xgrad::pages::LineChartOptions options;
+  std::string cut = {};  ///< "b up to 1e+09", if something is beyond the chart; printable
+  /// Whether there is anything to draw.
+  bool empty() const;
+};
+
+enum class Raw { hidden, faint };
+/// Training losses, smoothed (xgrad::pages::smoothed) if `weight` is above 0, and beside them as
+/// they are, if those are not hidden; validation losses, with dots.  A run's lines have one colour.
+/// A run that diverged does not flatten the others: the chart ends at 1.5 times the highest loss
+/// that a run began with, of those within ten times the lowest of these.
+Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw);
+/// The norm of the gradient, smoothed as above; what is far above nearly all is cut off.
+Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw);
+/// Charts on a page (pages/chart.hpp): losses, learning rate, gradient norm, characters per second
+/// (or steps, where nobody knows how many characters a step has).  A sentence for what cannot be
+/// drawn, nothing where there is nothing to draw.  Of a single run the names of lines say what they
+/// are.
+std::string charts_html(const std::vector<Run>& runs, double weight, Raw raw);
+
+/// A weight that suits the longest of the runs: an average over about a fiftieth of its steps; 0
+/// for a hundred steps or fewer.
+double usual_weight(const std::vector<Run>& runs);
+
+/// A command line for a shell, and what it is for.
+struct Hint {
+  std::string purpose, line;
+};
+
+/// What a run has left: its losses in numbers, curves, samples, configuration, environment, and how
+/// to go on.  Its size depends on neither the number of steps (pages::thinned) nor that of samples,
+/// of which at most 40 are shown.
+xgrad::pages::Page report_page(const Run& run, const std::vector<Hint>& hints);
+
+/// A line of the table: a value for each run.
+struct Row {
+  std::string name;
+  std::vector<std::string> values;
+};
+/// What the runs came to, and below it where their configurations differ.  The lowest validation
+/// loss has a star.
+std::vector<Row> comparison(const std::vector<Run>& runs);
+
+/// The names of runs with a letter each, the table, as many columns at a time as fit into `width`
+/// characters, and a chart of the smoothed training losses.
+std::string compare_text(const std::vector<Run>& runs, std::size_t width = 80);
+xgrad::pages::Page compare_page(const std::vector<Run>& runs);
+
+}  // namespace runs
