@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,10 +22,6 @@ constexpr std::string_view table_style =
     R"~~~(.scroll table { overflow-wrap: normal; }
 .scroll th[scope=row], .scroll tr:first-child th:first-child { position: sticky; left: 0; background: var(--paper); }
 )~~~";
-
-constexpr std::string_view other_texts =
-    "They were trained on different texts, as far as their checkpoints and configurations say; "
-    "then their losses do not compare.";
 
 /// The keys of all configurations, in the order in which they come.
 std::vector<std::string> config_keys(const std::vector<Run>& runs) {
@@ -52,20 +48,33 @@ bool differ(const std::vector<std::string>& values) {
   return std::ranges::adjacent_find(values, std::ranges::not_equal_to()) != values.end();
 }
 
-/// By what the checkpoints say of both texts; where one says nothing, by the configurations.
-bool on_other_texts(const Run& a, const Run& b) {
-  if (!a.text.empty() && !b.text.empty())
-    return a.text != b.text;
-  return std::ranges::any_of(std::array{"data", "vocab_size"}, [&](const char* key) {
+bool one_differs(const Run& a, const Run& b, std::initializer_list<const char*> keys) {
+  return std::ranges::any_of(keys, [&](const char* key) {
     const xgrad::io::Json *const of_a = a.config.find(key), *const of_b = b.config.find(key);
     return of_a != nullptr && of_b != nullptr && format_value(*of_a) != format_value(*of_b);
   });
 }
 
-bool on_other_texts(const std::vector<Run>& runs) {
-  return std::ranges::any_of(runs, [&](const Run& a) {
-    return std::ranges::any_of(runs, [&](const Run& b) { return on_other_texts(a, b); });
-  });
+/// Which losses do not compare, in a sentence: by what the checkpoints say of texts; where one says
+/// nothing, by the configurations.
+std::string other_texts(const std::vector<Run>& runs) {
+  bool trained = false, validated = false;
+  for (const Run& a : runs)
+    for (const Run& b : runs) {
+      trained =
+          trained || (a.text.empty() || b.text.empty() ? one_differs(a, b, {"data", "vocab_size"})
+                                                       : a.text != b.text);
+      validated =
+          validated || (a.val_text.empty() || b.val_text.empty() ? one_differs(a, b, {"val_data"})
+                                                                 : a.val_text != b.val_text);
+    }
+  if (trained)
+    return "They were trained on different texts (--data), as far as their checkpoints and "
+           "configurations say; then their losses do not compare.";
+  return validated ? "They were validated on different texts (--val-data), as far as their "
+                     "checkpoints and configurations say; then their validation losses do not "
+                     "compare."
+                   : "";
 }
 
 std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
@@ -212,8 +221,8 @@ std::string compare_text(const std::vector<Run>& runs, std::size_t width) {
   for (const Run& run : runs)
     for (const std::string& change : run.metrics.changes)
       text += fmt::format("\n{} changed {}\n", run.name, change);
-  if (on_other_texts(runs))
-    text += fmt::format("\n{}\n", other_texts);
+  if (const std::string others = other_texts(runs); !others.empty())
+    text += fmt::format("\n{}\n", others);
   if (const std::string chart = chart_text(runs, width); !chart.empty())
     text += '\n' + chart;
   return text;
@@ -235,8 +244,8 @@ xgrad::pages::Page compare_page(const std::vector<Run>& runs) {
   for (const Run& run : runs)
     for (const std::string& change : run.metrics.changes)
       body += fmt::format("<p>{}</p>\n", xgrad::pages::escaped(run.name + " changed " + change));
-  if (on_other_texts(runs))
-    body += fmt::format("<p class=\"bad\">{}</p>\n", other_texts);
+  if (const std::string others = other_texts(runs); !others.empty())
+    body += fmt::format("<p class=\"bad\">{}</p>\n", others);
   body += charts_html(runs, weight, Raw::hidden);
   if (weight > 0)
     body += fmt::format(

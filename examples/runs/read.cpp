@@ -134,7 +134,7 @@ void read_samples(const std::string& path, Run& run) {
 }
 
 /// What the header of a checkpoint says, if there is one.  Its tensors are the model's, but for
-/// those of the optimizer; of the text it has the checksum of the ids, and what these stand for.
+/// those of the optimizer; of the texts it has checksums of the ids, and what these stand for.
 void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);
@@ -144,14 +144,17 @@ void read_checkpoint(const std::string& path, Run& run) {
         count += static_cast<double>(xgrad::numel(stored.shape));
     run.parameters = run.parameters.value_or(count);
     const auto user = file.metadata().find("user");
-    if (user == file.metadata().end() || !run.text.empty())
+    if (user == file.metadata().end())
       return;
     const Json notes = xgrad::io::parse_json(user->second);
-    const auto *const checksum = notes.find<std::string>("text"), *const characters =
-                                                                      notes.find<std::string>(
-                                                                          "characters");
-    if (checksum != nullptr && !checksum->empty() && characters != nullptr)
-      run.text = *checksum + " " + *characters;
+    const auto note = [&](const char* key) {
+      const auto* const text = notes.find<std::string>(key);
+      return text == nullptr ? std::string() : *text;
+    };
+    if (run.text.empty() && !note("text").empty() && !note("characters").empty())
+      run.text = note("text") + " " + note("characters");
+    if (run.val_text.empty())
+      run.val_text = note("val_text");
   } catch (const xgrad::Error&) {
   }
 }
@@ -221,6 +224,8 @@ Run read_run(const std::string& given) {
   run.metrics = read_metrics(metrics.string());
   run.config = read_object(in_folder("config.json"));
   run.environment = read_object(in_folder("environment.json"));
+  if (const auto* const checksum = run.config.find<std::string>("val_text"))
+    run.val_text = *checksum;
   read_samples(in_folder("samples.jsonl"), run);
   for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
     read_checkpoint(in_folder(name), run);

@@ -42,6 +42,7 @@ struct Run {
   std::size_t unread_samples = 0;         ///< lines of it that are none
   std::optional<double> parameters = {};  ///< numbers in the model of its checkpoint
   std::string text = {};  ///< what its checkpoint says of the text: a checksum and the characters
+  std::string val_text = {};  ///< a checksum of that of --val-data; empty if nobody knows
 };
 
 /// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;

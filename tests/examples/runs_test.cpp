@@ -12,8 +12,8 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
-#include "runs/runs.hpp"
 #include "runs/format.hpp"
+#include "runs/runs.hpp"
 
 namespace {
 
@@ -310,6 +310,18 @@ TEST_CASE("runs: losses of other texts do not compare", "[runs]") {
   CHECK_THAT(text(R"({"vocab_size": 65, "data": null})"), ContainsSubstring(says));
   CHECK(text(R"({"vocab_size": 65, "data": "x"})").find(says) == std::string::npos);
   CHECK(text("{}").find(says) == std::string::npos);
+  // Those of --val-data: by path, or by checksum whatever the path.
+  const auto validated = [&](const std::string& a, const std::string& b) {
+    return runs::compare_text(
+        runs::read_runs({folder.run("a", rows(9, 4, 2), a), folder.run("b", rows(9, 4, 2), b)}));
+  };
+  const std::string flag = "validated on different texts (--val-data)";
+  CHECK_THAT(validated(R"({"val_data": "v"})", R"({"val_data": null})"), ContainsSubstring(flag));
+  CHECK_THAT(
+      validated(R"({"val_data": "v", "val_text": "1"})", R"({"val_data": "v", "val_text": "2"})"),
+      ContainsSubstring(flag));
+  CHECK(validated(R"({"val_data": "v", "val_text": "1"})", R"({"val_data": "w", "val_text": "1"})")
+            .find(flag) == std::string::npos);
 }
 
 TEST_CASE("runs: numbers for people", "[runs]") {
