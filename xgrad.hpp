@@ -46,5 +46,4 @@
 #include <xgrad/optim/optimizer.hpp>
 #include <xgrad/optim/schedule.hpp>
 #include <xgrad/optim/sgd.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
 #include <xgrad/parallel/shards.hpp>

@@ -25,13 +25,6 @@ foreach(library BLAS LAPACK)  # BLA_VENDOR asks for one of several, such as Inte
     list(APPEND xgrad_missing ${library})
   endif()
 endforeach()
-if(XGRAD_MPI)
-  enable_language(C)  # MPI's interface is C's
-  find_package(MPI COMPONENTS C)
-  if(NOT MPI_C_FOUND)
-    message(FATAL_ERROR "xgrad: XGRAD_MPI is ON, but no MPI was found. On Debian and Ubuntu, scripts/setup --mpi installs Open MPI.")
-  endif()
-endif()
 if(xgrad_missing)
   list(JOIN xgrad_missing ", " xgrad_missing)
   message(FATAL_ERROR "xgrad: not found: ${xgrad_missing}. On Debian and Ubuntu, scripts/setup installs all that is needed.")

@@ -1,13 +1,17 @@
 #pragma once
-// What shards give.  For parallel/'s own files.
+// What shards give.  For what computes some of a batch's shards: parallel/ and extras/.
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/parallel/communicator.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 namespace xgrad::parallel::detail {
+
+/// Shards [first, last).
+using ShardRange = std::pair<std::size_t, std::size_t>;
 
 /// What one shard gives.
 struct Part {

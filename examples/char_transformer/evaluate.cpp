@@ -33,8 +33,11 @@ GPT without_dropout(const GPT& model) {
 
 double mean_loss(const Ranks& ranks, const GPT& model, const xgrad::Indices& x,
                  const xgrad::Indices& y) {
-  return ranks.mean_loss(
-      [&](const auto& inputs, const auto& targets) { return model.loss(inputs, targets); }, x, y);
+  const auto loss = [&](const auto& inputs, const auto& targets) {
+    return model.loss(inputs, targets);
+  };
+  return ranks.mean_loss(static_cast<std::size_t>(x.size(0)),
+                         xgrad::parallel::detail::of_rows(loss, x, y));
 }
 
 }  // namespace
@@ -155,9 +158,7 @@ void evaluate(const EvalOptions& options) {
   const std::size_t blocks = xgrad::text::block_count(part.ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
   const auto* const shards = notes.config.find<std::uint64_t>("shards");
-  const Ranks one(
-      {}, xgrad::parallel::alone(),
-      {.shards = shards != nullptr && *shards > 0 ? *shards : xgrad::parallel::default_shards});
+  const Ranks one(shards != nullptr && *shards > 0 ? *shards : xgrad::parallel::default_shards);
   const auto measure = [&] { return shown_loss(one, trained.model, part.ids, blocks); };
   const double loss = measure();
   if (!std::isfinite(loss))

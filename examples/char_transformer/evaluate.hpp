@@ -7,9 +7,9 @@
 #include <string>
 #include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
 
 #include "options.hpp"
+#include "ranks.hpp"
 #include "source.hpp"
 
 namespace char_transformer {
@@ -19,8 +19,6 @@ using Stop = std::function<bool(double done)>;
 
 /// Few enough that evaluating takes little more memory than training.
 inline constexpr std::size_t blocks_at_once = 16;
-
-using Ranks = xgrad::parallel::DataParallel;
 
 /// The mean loss over the first `blocks` blocks that stand side by side; no value if stopped.
 std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,

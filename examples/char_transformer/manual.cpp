@@ -11,8 +11,7 @@ std::vector<command_line::Section> manual() {
        "as given: what disagrees with the run that --resume goes on with, or the model of "
        "--init-from, is refused. --print-config prints all values in effect, of a run that is "
        "resumed its own, as a file that --config reads. Paths in a file are seen from where the "
-       "program runs. Started by mpirun, each process reads the file, and all must read the "
-       "same.\n"},
+       "program runs.\n"},
       {"DRAWING",
        "The order is that of HuggingFace's transformers: logits are divided by --temperature; "
        "--top-k keeps the k likeliest characters; --top-p (Holtzman et al., 2020) keeps the "

@@ -20,6 +20,7 @@ inline constexpr std::size_t usual_val_blocks = 2048;
 
 struct TrainOptions {
   std::string program = "char_transformer";  ///< as it was called
+  std::string launcher = {};                 ///< the words before it, of several ranks
   std::string data;                          ///< empty: the embedded corpus
   std::string val_data;                      ///< empty: the last tenth of `data`
   std::string out;                           ///< empty: a new folder under runs/

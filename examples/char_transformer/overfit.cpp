@@ -84,11 +84,11 @@ double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) 
   return total / static_cast<double>(B * T);
 }
 
-int overfit_one_batch(Start& start, const World& world) {
+int overfit_one_batch(Start& start, Ranks& ranks) {
   start.options.recipe = recipe_for_one_batch(start.options);
   const Recipe& recipe = start.options.recipe;
   xgrad::manual_seed(start.options.seed);
-  Training training(recipe, start.source, world);
+  Training training(recipe, start.source, ranks);
   load_weights(start, training);
   const auto label = [](const std::string& name, const std::string& text) { tell(name, text); };
   describe_model(start, training, label);
@@ -107,7 +107,7 @@ int overfit_one_batch(Start& start, const World& world) {
   double first = 0, last = 0;
   std::uint64_t steps = 0;
   for (bool well = false; steps < recipe.max_iters && !well;) {
-    if (const int signal = signals.received(*world))
+    if (const int signal = ranks.any_signal(signals.received()))
       return 128 + signal;
     xgrad::default_generator() = generator;  // the same batch
     const StepRecord record = training.make_step(steps);

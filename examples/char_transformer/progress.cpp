@@ -10,7 +10,6 @@
 #include <fstream>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/parallel/communicator.hpp>
 
 #include "needs.hpp"
 #include "output.hpp"
@@ -93,8 +92,7 @@ Progress::Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_s
       tokens_per_step_(tokens_per_step),
       after_(after),
       every_(round_interval(steps)),
-      // mpirun gives its processes terminals of their own, wherever their output goes.
-      live_(can_redraw() && xgrad::parallel::launched().size == 1) {}
+      live_(can_redraw()) {}
 
 std::string Progress::how_far(std::uint64_t made) const {
   const auto percent = static_cast<std::uint64_t>(

@@ -68,7 +68,7 @@ const std::vector<FieldGroup>& recipe_fields() {
         Size{"--shards",
              &Recipe::shards,
              {1, 4096},
-             "parts of a batch that are computed on their own; at least one for each rank"},
+             "parts of a batch that are computed on their own, on a thread each"},
         Real{"--weight-decay", &Recipe::weight_decay, {0, 10}, "of matrices"},
         Real{"--beta1", &Recipe::beta1, {0, 1, false, true}, "AdamW's, for the gradient"},
         Real{"--beta2", &Recipe::beta2, {0, 1, false, true}, "AdamW's, for its square"},

@@ -12,7 +12,6 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/parallel/communicator.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -239,9 +238,7 @@ TrainOptions resolved(TrainOptions options) {
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";
-  const std::size_t ranks = xgrad::parallel::launched().size;
-  return fmt::format("{}{} train --resume {}{}",
-                     ranks > 1 ? fmt::format("mpirun -n {} ", ranks) : "", quoted(options.program),
+  return fmt::format("{}{} train --resume {}{}", options.launcher, quoted(options.program),
                      quoted(ambiguous ? "./" + folder : folder),
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }

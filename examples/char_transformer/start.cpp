@@ -20,26 +20,6 @@
 namespace char_transformer {
 namespace {
 
-using xgrad::parallel::Communicator;
-using xgrad::parallel::RankError;
-
-/// Empty for a file that cannot be read, as where the system does not show a program's own.
-std::string file_checksum(const std::string& path) {
-  xgrad::io::Checksum sum;
-  try {
-    const xgrad::io::ReadFile file(path);
-    std::vector<char> some(1 << 20);
-    for (std::uint64_t at = 0; at < file.size(); at += some.size()) {
-      const std::size_t n = std::min<std::uint64_t>(some.size(), file.size() - at);
-      file.read(some.data(), n, at);
-      sum.add(some.data(), n);
-    }
-  } catch (const xgrad::FileError&) {
-    return "";
-  }
-  return sum.digits();
-}
-
 Start begin(TrainOptions options, bool writes) {
   // Where nothing is written, the folder need not be there: other ranks may not see it.
   std::unique_ptr<RunDir> run_dir(
@@ -127,6 +107,22 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
 
 }  // namespace
 
+std::string file_checksum(const std::string& path) {
+  xgrad::io::Checksum sum;
+  try {
+    const xgrad::io::ReadFile file(path);
+    std::vector<char> some(1 << 20);
+    for (std::uint64_t at = 0; at < file.size(); at += some.size()) {
+      const std::size_t n = std::min<std::uint64_t>(some.size(), file.size() - at);
+      file.read(some.data(), n, at);
+      sum.add(some.data(), n);
+    }
+  } catch (const xgrad::FileError&) {
+    return "";
+  }
+  return sum.digits();
+}
+
 void load_weights(Start& start, Training& training) {
   if (!start.from)
     return;
@@ -141,31 +137,17 @@ bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
   return evaluations.best && step_of(run_dir.best()) < evaluations.best->step;
 }
 
-void check_same(const Communicator& world, const Properties& properties) {
-  for (const auto& property : properties) {  // Clang 14's lambdas capture no bindings
-    const std::string first = text_of(world, 0, property.second);
-    together(world, [&] {
-      if (property.second != first)
-        throw RankError(
-            fmt::format("the ranks do not begin with the same: {} here is {}, rank 0's is {}",
-                        property.first, property.second, first));
-    });
-  }
-}
-
-std::optional<Start> prepare(const TrainOptions& options, const Communicator& world) {
-  const bool several = world.size() > 1, writes = world.rank() == 0;
-  if (several)
-    check_same(world, {{"the program", file_checksum("/proc/self/exe")},
-                       {"what its processor computes with", xgrad::simd_name()}});
+std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks) {
+  const bool writes = ranks.rank() == 0;
+  ranks.check_same("the file of --config", xgrad::printable_name(options.configuration_file));
   std::string checkpoint;
-  together(world, [&] {
+  ranks.together([&] {
     if (options.resume && writes)
       checkpoint = checkpoint_to_resume(options).value_or("");
   });
-  checkpoint = text_of(world, 0, checkpoint);
+  checkpoint = ranks.text_of_first(checkpoint);
   std::optional<Start> start;
-  together(world, [&] {
+  ranks.together([&] {
     if (checkpoint.empty())
       start = begin(options, writes && !options.overfit_one_batch);
     else
@@ -173,21 +155,22 @@ std::optional<Start> prepare(const TrainOptions& options, const Communicator& wo
     if (!start)
       return;
     const Recipe& recipe = start->options.recipe;
-    if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < world.size())
+    if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
       throw command_line::UsageError(fmt::format(
           "char_transformer train: {} ranks, but a batch of {} is cut into {}: start "
           "fewer ranks, or give --shards {}{}",
-          world.size(), xgrad::counted(recipe.batch_size, "block", "blocks"),
-          xgrad::counted(parts, "shard", "shards"), world.size(),
-          recipe.batch_size < world.size() ? fmt::format(" and --batch-size {}", world.size())
+          ranks.size(), xgrad::counted(recipe.batch_size, "block", "blocks"),
+          xgrad::counted(parts, "shard", "shards"), ranks.size(),
+          recipe.batch_size < ranks.size() ? fmt::format(" and --batch-size {}", ranks.size())
                                            : ""));
   });
-  if (several)
-    check_same(
-        world,
-        {{"the number of steps", start ? std::to_string(start->resumed.value_or(0)) : "none"},
-         {"the checkpoint", start && start->from ? file_checksum(start->from->path) : ""},
-         {"the text", start ? checksum(start->source.ids) : ""}});
+  if (ranks.size() > 1) {
+    ranks.check_same("the number of steps",
+                     start ? std::to_string(start->resumed.value_or(0)) : "none");
+    ranks.check_same("the checkpoint",
+                     start && start->from ? file_checksum(start->from->path) : "");
+    ranks.check_same("the text", start ? checksum(start->source.ids) : "");
+  }
   return start;
 }
 

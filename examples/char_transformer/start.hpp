@@ -5,10 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 #include <xgrad/io/checkpoint.hpp>
-#include <xgrad/parallel/communicator.hpp>
 
 #include "notes.hpp"
 #include "options.hpp"
@@ -35,15 +32,12 @@ void load_weights(Start& start, Training& training);
 /// Whether best.safetensors is not of the lowest loss, as it could not be saved.
 bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations);
 
-/// Properties, and what they are on this rank.
-using Properties = std::vector<std::pair<const char*, std::string>>;
-/// RankError that names the first property that is not the same on all ranks.
-void check_same(const xgrad::parallel::Communicator& world, const Properties& properties);
+/// Empty for a file that cannot be read, as where the system does not show a program's own.
+std::string file_checksum(const std::string& path);
 
 /// Reads what `options` name; none if a run has ended and there is nothing left to do, which is
-/// said.  FileError and UsageError for what does not do.  RankError if the ranks of a world do not
-/// begin with the same: the program, the processor's instructions, the text, the steps.
-std::optional<Start> prepare(const TrainOptions& options,
-                             const xgrad::parallel::Communicator& world);
+/// said.  FileError and UsageError for what does not do.  Ranks that do
+/// not begin with the same checkpoint, text and flags are refused.
+std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks);
 
 }  // namespace char_transformer

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -93,13 +92,6 @@ int StopSignals::received() const {
   if (const int signal = first_signal)
     return signal;
   return nobody_reads() ? SIGPIPE : 0;
-}
-
-int StopSignals::received(const xgrad::parallel::Communicator& world) const {
-  const int here = received();
-  return world.size() == 1
-             ? here
-             : static_cast<int>(std::ranges::max(xgrad::parallel::gather(world, here)));
 }
 
 const char* signal_name(int signal) {

@@ -1,8 +1,6 @@
 #pragma once
 // Being asked to stop: Ctrl-C, a polite kill, a terminal that is closed, a reader who has gone.
 
-#include <xgrad/parallel/communicator.hpp>
-
 namespace char_transformer {
 
 /// While one lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is noted instead of ending the
@@ -18,8 +16,6 @@ class StopSignals {
 
   /// The signal that came; 0 if none did.
   int received() const;
-  /// One that came to any of several ranks, all of which call this.
-  int received(const xgrad::parallel::Communicator& world) const;
 };
 
 /// "SIGINT".

@@ -118,7 +118,7 @@ class Run {
 bool Run::stopped() {
   if (signals_ == nullptr)
     return false;
-  signal_ = signals_->received(ranks_.world());
+  signal_ = ranks_.any_signal(signals_->received());
   return signal_ != 0;
 }
 
@@ -136,7 +136,7 @@ void Run::write(const std::string& path) {
 void Run::open_folder() {
   if (std::exchange(folder_open_, true))
     return;
-  together(ranks_.world(), [this] {
+  ranks_.together([this] {
     if (writes_) {
       run_dir_.open(format_folder_notes(options_, source_.characters.size()),
                     format_environment(ranks_.size()), first_);
@@ -386,16 +386,16 @@ int Run::go() {
 
 }  // namespace
 
-int train(const TrainOptions& options, const World& world) {
-  std::optional<Start> start = prepare(options, *world);
+int train(const TrainOptions& options, Ranks& ranks) {
+  std::optional<Start> start = prepare(options, ranks);
   if (!start)
     return 0;
   if (start->options.overfit_one_batch && !start->options.dry_run)
-    return overfit_one_batch(*start, world);
+    return overfit_one_batch(*start, ranks);
   const Recipe& recipe = start->options.recipe;
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(start->options.seed);
-  Training training(recipe, start->source, world);
+  Training training(recipe, start->source, ranks);
   load_weights(*start, training);
   if (start->options.dry_run) {
     const Sampler refused_as_in_a_run(start->options, start->source.characters);
@@ -406,9 +406,7 @@ int train(const TrainOptions& options, const World& world) {
     const int signal = signals.received();
     return signal == 0 ? 0 : 128 + signal;
   }
-  const int code = Run(*start, training).go();
-  xgrad::parallel::end_together();
-  return code;
+  return Run(*start, training).go();
 }
 
 }  // namespace char_transformer

@@ -6,10 +6,10 @@
 
 namespace char_transformer {
 
-/// On each rank of a world, of which the first alone prints and writes.  Returns the exit code: 0;
+/// On each rank, of which the first alone prints and writes.  Returns the exit code: 0;
 /// 128 + the signal that ended it early; 1 if something could not be saved.  Throws xgrad::Error
 /// for files and texts, and NotFinite (training.hpp), which ends the program with code 3; the
 /// checkpoint is then the last that was good.
-int train(const TrainOptions& options, const World& world);
+int train(const TrainOptions& options, Ranks& ranks);
 
 }  // namespace char_transformer

@@ -39,19 +39,21 @@ std::string first_anomaly(const std::function<void()>& again) {
   return "run again with anomaly detection, every op's values and gradients are finite";
 }
 
-Training::Training(const Recipe& recipe, const Source& source, const World& world)
+Training::Training(const Recipe& recipe, const Source& source, Ranks& ranks)
     : recipe_(recipe),
       source_(source),
       model_(model_config(recipe, source.characters.size())),
       parameters_(xgrad::nn::parameters(model_)),
-      ranks_(xgrad::nn::named_parameters(model_), world, {.shards = recipe.shards}),
+      ranks_(ranks),
       optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe.learning_rate,
                                                             .betas = {recipe.beta1, recipe.beta2},
                                                             .weight_decay = recipe.weight_decay})),
       rate_(xgrad::optim::warmup_cosine({.learning_rate = recipe.learning_rate,
                                          .min_lr = recipe.min_lr,
                                          .warmup_iters = recipe.warmup_iters,
-                                         .lr_decay_iters = recipe.lr_decay_iters})) {}
+                                         .lr_decay_iters = recipe.lr_decay_iters})) {
+  ranks_.share(xgrad::nn::named_parameters(model_), recipe.shards);
+}
 
 std::optional<double> Training::measure(std::uint64_t seed,
                                         const std::function<bool()>& stop) const {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,16 +11,13 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/schedule.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
 
 #include "metrics.hpp"
+#include "ranks.hpp"
 #include "recipe.hpp"
 #include "source.hpp"
 
 namespace char_transformer {
-
-using World = std::shared_ptr<const xgrad::parallel::Communicator>;
-using Ranks = xgrad::parallel::DataParallel;
 
 /// A loss or a gradient that is no longer finite.  The message names the step and the op.
 struct NotFinite : std::runtime_error {
@@ -35,7 +31,7 @@ std::string first_anomaly(const std::function<void()>& again);
 class Training {
  public:
   /// Draws the weights.
-  Training(const Recipe& recipe, const Source& source, const World& world);
+  Training(const Recipe& recipe, const Source& source, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
@@ -64,7 +60,7 @@ class Training {
   const Source& source_;
   xgrad::nn::GPT model_;
   std::vector<xgrad::Tensor> parameters_;
-  Ranks ranks_;
+  Ranks& ranks_;
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
 };

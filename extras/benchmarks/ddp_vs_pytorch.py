@@ -5,7 +5,7 @@
 
 Each --python is an interpreter that has torch (the default is /usr/bin/python3).  Both train the same model from the same
 weights on the same batches; the norm of the first gradient is compared.  Prints, for each round, milliseconds a step (median
-after the first fifth) and ours as a ratio of theirs; then the medians of the ratios.  Needs XGRAD_MPI.
+after the first fifth) and ours as a ratio of theirs; then the medians of the ratios.  Needs extras with MPI.
 """
 import argparse
 import json
@@ -81,7 +81,7 @@ def theirs(a, python, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
-    parser.add_argument("--binary", default=str(ROOT / "build/release/examples/char_transformer"))
+    parser.add_argument("--binary", default=str(ROOT / "build/release/extras/mpi/char_transformer"))
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--python", action="append")
     parser.add_argument("--ranks", type=int, default=2)

@@ -2,7 +2,7 @@
 """How long a step takes on many hosts; extras/mpi/README.md has the results.
 
   extras/benchmarks/scaling.py                                    the predictions
-  extras/benchmarks/scaling.py --data TEXT [--rounds N]           beside measurements on this machine (needs XGRAD_MPI, XGRAD_EXTRAS)
+  extras/benchmarks/scaling.py --data TEXT [--rounds N]           beside measurements on this machine (needs extras with MPI)
 
 Measures `nano` on 2 ranks of 1 thread beside 1 process of 2 threads, on more ranks than there are processors, and over a
 network that extras/benchmarks/slow_network.cpp slows down.
@@ -123,7 +123,7 @@ def run(a, ranks, threads, flags=(), network=None):
                      f"LD_PRELOAD={a.build}/extras/benchmarks/libxgrad_slow_network.so"]
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
-        subprocess.run([*launcher, f"{a.build}/examples/char_transformer", "train", "-q", "--data", a.data, "--out", out, "--threads",
+        subprocess.run([*launcher, f"{a.build}/extras/mpi/char_transformer", "train", "-q", "--data", a.data, "--out", out, "--threads",
                         str(threads), "--max-iters", str(a.steps), "--eval-interval", str(10 * a.steps), "--eval-iters", "1",
                         *flags], env=env, stdout=subprocess.DEVNULL, check=True)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-#include <xgrad/parallel/communicator.hpp>
+#include "mpi/communicator.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 #include <xgrad/autograd/ops/optim.hpp>
 #include <xgrad/autograd/profile.hpp>
 
-#include <xgrad/parallel/mpi.hpp>
+#include "mpi/mpi.hpp"
 
 namespace xgrad::parallel {
 namespace {
@@ -126,10 +126,6 @@ std::shared_ptr<const Communicator> world() {
   if (n == 1)
     return alone();
   std::shared_ptr<const Communicator> all = mpi_world();
-  check<RankError>(all != nullptr,
-                   "parallel: this is one of {} processes, but xgrad was built without MPI: "
-                   "scripts/setup --mpi installs it, cmake -DXGRAD_MPI=ON builds with it",
-                   n);
   check<RankError>(all->size() == n,
                    "parallel: this is one of {} processes, but MPI knows of {}: the mpirun that "
                    "started it is of another MPI than xgrad was built with",

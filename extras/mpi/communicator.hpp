@@ -5,9 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/parallel/parts.hpp>
 
 namespace xgrad::parallel {
 
@@ -16,8 +15,7 @@ struct RankError : Error {
   using Error::Error;
 };
 
-/// Shards [first, last).
-using ShardRange = std::pair<std::size_t, std::size_t>;
+using detail::ShardRange;
 
 /// The shards that a rank computes.  RankError if there are fewer shards than ranks.
 ShardRange shards_of_rank(std::size_t shards, std::size_t ranks, std::size_t rank);
@@ -71,7 +69,7 @@ std::shared_ptr<const Communicator> alone();
 /// The world that mpirun started this process in; a world of one if it did not.  MPI ends with the
 /// process.  A rank that ends while others wait for it ends them too: they throw RankError.  (One
 /// that ends before it has called this is for mpirun to notice.)  RankError if xgrad was built
-/// without MPI (XGRAD_MPI) or for another MPI than mpirun's.
+/// for another MPI than mpirun's.
 std::shared_ptr<const Communicator> world();
 
 /// What mpirun has told this process, before and without world().

@@ -1,4 +1,4 @@
-#include <xgrad/parallel/data_parallel.hpp>
+#include "mpi/data_parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,8 @@
 #include <xgrad/autograd/ops/optim.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/parallel/parts.hpp>
-#include <xgrad/parallel/report.hpp>
+
+#include "mpi/report.hpp"
 
 namespace xgrad::parallel {
 namespace {

@@ -8,8 +8,9 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-#include <xgrad/parallel/communicator.hpp>
 #include <xgrad/parallel/shards.hpp>
+
+#include "mpi/communicator.hpp"
 
 namespace xgrad::parallel {
 namespace detail {

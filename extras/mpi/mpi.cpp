@@ -1,4 +1,4 @@
-#include <xgrad/parallel/mpi.hpp>
+#include "mpi/mpi.hpp"
 
 // Only the C interface: MPI-3 removed the C++ one.
 #define OMPI_SKIP_MPICXX 1

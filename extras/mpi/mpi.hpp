@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <xgrad/parallel/communicator.hpp>
+#include "mpi/communicator.hpp"
 
 namespace xgrad::parallel {
 
-/// MPI's world; null if xgrad was built without it.
+/// MPI's world.
 std::shared_ptr<const Communicator> mpi_world();
 
 }  // namespace xgrad::parallel

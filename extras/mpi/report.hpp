@@ -1,10 +1,11 @@
 #pragma once
-// For parallel/'s own files.
+// For this folder's own files.
 
 #include <memory>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/parallel/communicator.hpp>
+
+#include "mpi/communicator.hpp"
 
 namespace xgrad::parallel::detail {
 

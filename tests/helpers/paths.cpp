@@ -2,4 +2,3 @@
 
 const std::string source_dir = XGRAD_SOURCE_DIR;
 const std::string char_transformer = XGRAD_CHAR_TRANSFORMER;
-const std::string mpirun = XGRAD_MPIRUN;

@@ -5,4 +5,3 @@
 
 extern const std::string source_dir;        // the project
 extern const std::string char_transformer;  // the program; empty if it is not built
-extern const std::string mpirun;            // a command, in words; empty without MPI

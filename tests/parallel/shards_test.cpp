@@ -13,7 +13,7 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/threads.hpp"
-#include "parallel/ranks.hpp"
+#include "parallel/tiny_gpt.hpp"
 
 namespace {
 

@@ -1,26 +1,18 @@
 #pragma once
-// For tests of shards, and of those that mpirun starts (tests/CMakeLists.txt).
+// For tests of shards: a model and batches of it, and the bits of its gradients.
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"
 
 using namespace xgrad;
-using parallel::DataParallel;
-
-// MPI begins and ends once in a process.
-inline const std::shared_ptr<const parallel::Communicator>& all_ranks() {
-  static const auto world = parallel::world();
-  return world;
-}
 
 inline nn::GPT tiny_gpt(double dropout = 0) {
   manual_seed(5);
@@ -72,14 +64,4 @@ inline std::string take_gradients(const nn::StateDict& parameters) {
     p.zero_grad();
   }
   return bits_of(gradients);
-}
-
-template <class F>
-std::string said_by(const F& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }

@@ -11,12 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether there is MPI to test; says so if not.
-bool no_mpi() {
-  if (mpirun.empty())
-    WARN("skipped: built without MPI (XGRAD_MPI)");
-  return mpirun.empty();
-}
+const std::string mpirun = XGRAD_MPIRUN, program_of_ranks = XGRAD_CHAR_TRANSFORMER_MPI;
 
 Arguments before_program() {
   std::istringstream stream(mpirun);
@@ -25,7 +20,7 @@ Arguments before_program() {
 
 Arguments ranks(std::size_t n, const Arguments& arguments) {
   Arguments words = before_program();
-  words.insert(words.end(), {"-n", std::to_string(n), char_transformer});
+  words.insert(words.end(), {"-n", std::to_string(n), program_of_ranks});
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -77,8 +72,6 @@ std::string of_run(const std::string& folder) {
 }  // namespace
 
 TEST_CASE("char_transformer: any number of ranks writes the same bytes", "[ranks]") {
-  if (no_mpi())
-    return;
   const TinyFolder folder;
   for (const Arguments& kind : {Arguments{"--shards", "8"}, Arguments{"--dropout", "0.2"},
                                 Arguments{"--gradient-accumulation-steps", "2"}}) {
@@ -108,8 +101,6 @@ TEST_CASE("char_transformer: any number of ranks writes the same bytes", "[ranks
 }
 
 TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on", "[ranks]") {
-  if (no_mpi())
-    return;
   const TinyFolder folder;
   const auto arguments = [](const std::string& out) {
     return eight_blocks({"--shards", "8", "--max-iters", "800", "--eval-interval", "400",
@@ -152,8 +143,6 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
 }
 
 TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
-  if (no_mpi())
-    return;
   const TinyFolder folder;
   check_ranks_refused(
       folder, ranks(3, tiny_train({"--batch-size", "2"})),
@@ -181,10 +170,10 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
   check_ranks_refused(folder, together(ranks(1, train), elsewhere(train)),
                       "rank 1: the ranks do not begin with the same: the text here is");
   const std::string program = folder / "program";
-  fs::copy_file(char_transformer, program);
+  fs::copy_file(program_of_ranks, program);
   std::ofstream(program, std::ios::app) << "another version";
   Arguments changed = ranks(1, train);
-  std::ranges::replace(changed, char_transformer, program);
+  std::ranges::replace(changed, program_of_ranks, program);
   check_ranks_refused(folder, together(ranks(1, train), changed),
                       "rank 1: the ranks do not begin with the same: the program here is");
   CHECK_FALSE(fs::exists(folder / "run"));
@@ -200,26 +189,26 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
                       "rank 1: run/checkpoint.safetensors: ");
 }
 
-TEST_CASE("char_transformer: a launcher that it does not know, or was not built for", "[ranks]") {
+TEST_CASE("char_transformer: a launcher that MPI does not know", "[ranks]") {
   const TinyFolder folder;
   for (const char* const rank : {"0", "1"}) {
-    const Result result = Process(folder, tiny_train({"--out", "run"}), [&] {
-                            ::unsetenv("OMPI_COMM_WORLD_SIZE");
-                            ::setenv("PMI_SIZE", "2", 1);
-                            ::setenv("PMI_RANK", rank, 1);
-                          }).wait();
+    Arguments words = tiny_train({"--out", "run"});
+    words.insert(words.begin(), program_of_ranks);
+    const auto before = [&] {
+      ::unsetenv("OMPI_COMM_WORLD_SIZE");
+      ::setenv("PMI_SIZE", "2", 1);
+      ::setenv("PMI_RANK", rank, 1);
+    };
+    const Result result = Process(folder, before, words).wait();
     INFO(result.out << result.err);
     CHECK(result.code == 1);
-    // "xgrad was built without MPI" or "MPI knows of 1"
-    CHECK(count_of(result.err, "this is one of 2 processes, but ") ==
+    CHECK(count_of(result.err, "this is one of 2 processes, but MPI knows of 1") ==
           (rank == std::string("0") ? 1 : 0));
     CHECK_FALSE(fs::exists(folder / "run"));
   }
 }
 
 TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]") {
-  if (no_mpi())
-    return;
   const TinyFolder folder;
   Arguments flags = tiny_train({"--out", folder / "run", "--config", "c.json"});
   flags[2] = folder / "text";
@@ -233,7 +222,7 @@ TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]"
   write_bytes(folder / "a/c.json", R"({"beta1": 0.8})");
   write_bytes(folder / "b/c.json", R"({"beta1": 0.7})");
   check_ranks_refused(folder, together(in("a"), in("b")),
-                      R"(the file of --config is {"beta1": 0.7} here, rank 0's is {"beta1": 0.8})");
+                      R"(the file of --config here is {"beta1": 0.7}, rank 0's is {"beta1": 0.8})");
   check_ranks_refused(folder, together(in("a"), in("c")), "c.json: no such file");
   check_ranks_refused(folder, together(in("c"), in("a")), "c.json: no such file");
   CHECK_FALSE(fs::exists(folder / "run"));

@@ -1,4 +1,4 @@
-// Ranks that fail, differ or leave.  Hidden: mpirun starts them (tests/CMakeLists.txt).
+// Ranks that fail, differ or leave.  Hidden: mpirun starts them (../CMakeLists.txt).
 
 #include <fmt/format.h>
 
@@ -7,10 +7,9 @@
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/xtensor.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
 
 #include "helpers/threads.hpp"
-#include "parallel/ranks.hpp"
+#include "ranks.hpp"
 
 TEST_CASE("hooks that give what does not fit, or come too late, are errors of all ranks",
           "[.mpi]") {
@@ -38,7 +37,7 @@ TEST_CASE("hooks that give what does not fit, or come too late, are errors of al
   CHECK_FALSE(w.grad().defined());
 }
 
-// mpirun ends what is left of the others, and with an error (tests/CMakeLists.txt).
+// mpirun ends what is left of the others, and with an error (../CMakeLists.txt).
 TEST_CASE("a rank that leaves ends those that wait for it", "[.mpi-leaves]") {
   const Tensor w = ones({2}).requires_grad_();
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});

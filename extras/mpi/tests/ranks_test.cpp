@@ -1,4 +1,4 @@
-// Several processes that train one model.  Hidden: mpirun starts them (tests/CMakeLists.txt).
+// Several processes that train one model.  Hidden: mpirun starts them (../CMakeLists.txt).
 
 #include <fmt/format.h>
 
@@ -15,10 +15,9 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
-#include <xgrad/parallel/data_parallel.hpp>
 
 #include "helpers/threads.hpp"
-#include "parallel/ranks.hpp"
+#include "ranks.hpp"
 
 TEST_CASE("ranks give the bits of one process", "[.mpi]") {
   const nn::GPT model = tiny_gpt();
