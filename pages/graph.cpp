@@ -35,8 +35,6 @@ Json numbers_json(const std::vector<double>& values) {
   return list;
 }
 
-Json index_json(std::size_t i) { return Json(static_cast<std::uint64_t>(i)); }
-
 // A list of all elements, or an object that sums them up.
 Json tensor_json(const Tensor& x, std::size_t max_values) {
   if (!x.defined())
@@ -49,7 +47,7 @@ Json tensor_json(const Tensor& x, std::size_t max_values) {
                  {"sum", number_json(s.sum)},         {"size", number_json(s.size)}};
   for (const auto& [key, n] : {std::pair("nan", s.nan), {"inf", s.inf}, {"minus_inf", s.minus_inf}})
     if (n > 0)
-      all.emplace_back(key, index_json(n));
+      all.emplace_back(key, n);
   return all;
 }
 
@@ -71,7 +69,7 @@ class Texts {
     const auto [at, is_new] = places_.try_emplace(text, list_.size());
     if (is_new)
       list_.emplace_back(text);
-    return index_json(at->second);
+    return at->second;
   }
   JsonArray take() { return std::move(list_); }
 
@@ -83,11 +81,8 @@ class Texts {
 Json contribution_json(const GraphContribution& part, std::size_t max_values, Texts& texts) {
   JsonObject json{{"op", texts(part.op)}};
   if (part.consumer)
-    json.emplace_back("node", index_json(*part.consumer));
-  JsonArray inputs;
-  for (const std::size_t i : part.inputs)
-    inputs.push_back(index_json(i));
-  json.emplace_back("inputs", std::move(inputs));
+    json.emplace_back("node", *part.consumer);
+  json.emplace_back("inputs", JsonArray(part.inputs.begin(), part.inputs.end()));
   json.emplace_back("gradient", tensor_json(part.gradient, max_values));
   if (Json own = check_json(part.own); own.as<std::nullptr_t>() == nullptr)
     json.emplace_back("own", std::move(own));
@@ -104,10 +99,8 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
     json.emplace_back("kind", std::string(kinds[static_cast<std::size_t>(node.kind)]));
   if (!node.name.empty())
     json.emplace_back("name", node.name);
-  JsonArray shape;
-  for (const std::size_t n : node.value.shape())
-    shape.push_back(index_json(n));
-  json.emplace_back("shape", std::move(shape));
+  const Shape& shape = node.value.shape();
+  json.emplace_back("shape", JsonArray(shape.begin(), shape.end()));
   if (node.value.dtype() == DType::float64)
     json.emplace_back("float64", Json(true));
   json.emplace_back("value", tensor_json(node.value, graph.max_values));
@@ -120,7 +113,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   JsonArray nothing;
   for (std::size_t k = 0; k < node.inputs.size(); ++k)
     if (node.inputs[k].nothing)
-      nothing.emplace_back(JsonArray{index_json(k), check_json(*node.inputs[k].nothing)});
+      nothing.emplace_back(JsonArray{k, check_json(*node.inputs[k].nothing)});
   if (!nothing.empty())
     json.emplace_back("nothing", std::move(nothing));
   if (node.value.requires_grad())
@@ -128,7 +121,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
       json.emplace_back("whole", std::move(whole));
   if (!node.step)
     return json;
-  json.emplace_back("step", index_json(*node.step));
+  json.emplace_back("step", *node.step);
   json.emplace_back("gradient", tensor_json(node.gradient, graph.max_values));
   if (node.gathered.defined() && !same_elements(node.gathered, node.gradient))
     json.emplace_back("gathered", tensor_json(node.gathered, graph.max_values));
@@ -146,11 +139,9 @@ Json rules_json(const Graph& graph) {
   JsonObject rules;
   for (const std::string& op : ops)
     if (const GraphRule* const rule = graph_rule(op); rule != nullptr) {
-      JsonArray add;
-      for (const std::string_view text : rule->add)
-        add.emplace_back(std::string(text));
+      const std::vector<std::string> add(rule->add.begin(), rule->add.end());
       rules.emplace_back(op, JsonObject{{"value", std::string(rule->value)},
-                                        {"add", std::move(add)},
+                                        {"add", JsonArray(add.begin(), add.end())},
                                         {"words", std::string(rule->words)}});
     }
   return rules;
@@ -176,18 +167,14 @@ constexpr std::string_view graph_body = R"html(<p id="summary"></p>
 
 Page graph_page(const Graph& graph) {
   Texts texts;
-  JsonArray nodes, order;
+  JsonArray nodes;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     nodes.push_back(node_json(graph, i, texts));
-  for (const std::size_t i : graph.order)
-    order.push_back(index_json(i));
-  JsonArray wrong;
-  for (const std::size_t i : graph.wrong())
-    wrong.push_back(index_json(i));
+  const std::vector<std::size_t> wrong = graph.wrong();
   JsonObject data{{"nodes", std::move(nodes)},
-                  {"order", std::move(order)},
-                  {"root", index_json(graph.root)},
-                  {"wrong", std::move(wrong)},
+                  {"order", JsonArray(graph.order.begin(), graph.order.end())},
+                  {"root", graph.root},
+                  {"wrong", JsonArray(wrong.begin(), wrong.end())},
                   {"rules", rules_json(graph)}};
   data.emplace_back("texts", texts.take());
   return {.title = graph.title,
@@ -209,10 +196,8 @@ std::string graph_html(const Graph& graph) {
   if (html.size() > graph.max_bytes)
     fail<ValueError>(
         "graph: the page of {} nodes would have {:.1f} MB, more than {:.1f}: take a shorter input "
-        "or "
-        "fewer layers, or show fewer of each Tensor's elements than .max_values {}; .max_bytes "
-        "allows "
-        "more",
+        "or fewer layers, or show fewer of each Tensor's elements than .max_values {}; .max_bytes "
+        "allows more",
         graph.nodes.size(), static_cast<double>(html.size()) / 1e6,
         static_cast<double>(graph.max_bytes) / 1e6, graph.max_values);
   return html;
