@@ -43,7 +43,8 @@ struct Axis {
   /// Some room at both ends, and a length where there is none.
   void widen(double share) {
     const double factor = high > low ? std::pow(high / low, share) : 2;
-    const double room = high > low ? (high - low) * share : std::max(std::abs(low) * 0.1, 0.5);
+    const double alone = std::abs(low) > 1e-300 ? std::abs(low) * 0.1 : 0.5;
+    const double room = high > low ? (high - low) * share : alone;
     low = log ? low / factor : low - room;
     high = log ? high * factor : high + room;
   }

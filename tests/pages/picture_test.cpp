@@ -256,6 +256,8 @@ TEST_CASE("picture: a line chart") {
   CHECK(has(words(gap), "g (2 not finite)"));
 
   CHECK(well_formed(line_chart({{"one", {3}, {1}}}, {.log_y = true})));
+  // What stays the same is read off its axis, however small.
+  CHECK(has(words(line_chart({{"lr", {0, 1}, {1e-3, 1e-3}}})), "0.00100"));
   const std::string logs =
       line_chart({{"", {0, 1, 2}, {1, 10, 100}}},
                  {.y_low = 1, .y_high = 100, .log_y = true, .width = 200, .height = 100});
