@@ -18,7 +18,6 @@
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>

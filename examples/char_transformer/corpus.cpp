@@ -1,328 +1,272 @@
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <map>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/corpus/grammar.hpp>
+#include "corpus.hpp"
 
-namespace xgrad::text {
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <sstream>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
+
+// A text grows by weighted choices.  What a choice leads to begins with some literal, its opening;
+// no opening of a choice begins another, so the text tells what was chosen.  If m(k) is the
+// probability, summed over the openings, that the next k characters are those of the one taken,
+// character k has p = m(k + 1) / m(k).
+//
+//   rule: a | 3 b | ...   its alternatives; a leading number is a weight, 1 if absent; a line that
+//                         begins with two blanks continues the one above
+//   ~ and ^               a newline, and a blank that is kept
+//   <rule>, <s=rule>      what the rule writes; slot s, a letter, remembers it
+//   <s=rule !t>           the same, but not the alternative that slot t holds
+//   <s>, <s.rule>         what slot s wrote; that alternative of another rule
+//   <s=t>                 slot s holds what t does (not where an alternative of several begins)
+
+namespace corpus {
 namespace {
 
-struct Rule;
-
-/// A piece of a cell: a literal, or what stands between < and >.
-struct Item {
-  enum class Kind { literal, choice, again, column } kind = Kind::literal;
-  std::string text = {};                                 // the literal, or the column's name
-  const Rule* rule = nullptr;                            // of a choice
-  std::size_t slot = 26;                                 // a to z, and one that nobody reads
-  std::vector<std::size_t> arguments = {}, others = {};  // slots that a choice is given
-};
-
-using Cell = std::vector<Item>;
-
-struct Rule {
-  std::vector<std::string> columns;  // their names; the first is the rule's own
-  std::vector<std::size_t> formals;
-  std::vector<std::uint32_t> weights;    // of the alternatives
-  std::uint32_t total = 0;               // of the weights
-  std::vector<std::vector<Cell>> cells;  // [column][alternative]
-};
-
-using RuleMap = std::map<std::string, Rule, std::less<>>;
-
-std::string_view trim(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
-/// Takes what stands before the first separator off a text, together with the separator.
-std::string_view take(std::string_view& text, char separator) {
-  const std::string_view before = text.substr(0, text.find(separator));
-  text.remove_prefix(std::min(before.size() + 1, text.size()));
-  return before;
-}
-
-std::vector<std::size_t> read_slots(std::string_view names) {
-  std::vector<std::size_t> slots;
-  for (const char c : names) {
-    check<ValueError>(c >= 'a' && c <= 'z', "grammar: '{}' in '{}' is not a slot", c, names);
-    slots.push_back(static_cast<std::size_t>(c - 'a'));
-  }
-  return slots;
-}
-
-Item read_reference(std::string_view text, const RuleMap& rules) {
-  if (text.size() == 1)
-    return {.kind = Item::Kind::again, .slot = read_slots(text)[0]};
-  if (text.find('.') == 1)
-    return {.kind = Item::Kind::column,
-            .text = std::string(text.substr(2)),
-            .slot = read_slots(text.substr(0, 1))[0]};
-  const std::string_view whole = text;
-  Item item{.kind = Item::Kind::choice};
-  if (text.find('=') == 1)
-    item.slot = read_slots(take(text, '='))[0];
-  const auto rule = rules.find(take(text, ' '));
-  check<ValueError>(rule != rules.end(), "grammar: <{}> names no rule", whole);
-  item.rule = &rule->second;
-  (text.starts_with('!') ? item.others : item.arguments) =
-      read_slots(text.substr(text.starts_with('!')));
-  check<ValueError>(item.arguments.size() == item.rule->formals.size(),
-                    "grammar: <{}> gives {} slots, but the rule takes {}", whole,
-                    item.arguments.size(), item.rule->formals.size());
-  return item;
-}
-
-Cell read_cell(std::string_view text, const RuleMap& rules) {
-  Cell cell;
-  while (!text.empty()) {
-    const char c = text.front();
-    text.remove_prefix(1);
-    if (c == '<') {
-      cell.push_back(read_reference(take(text, '>'), rules));
-      continue;
-    }
-    if (cell.empty() || cell.back().kind != Item::Kind::literal)
-      cell.emplace_back();
-    cell.back().text += c == '_' ? ' ' : c == '\\' ? '\n' : c;
-    if (c == '\\') {
-      check<ValueError>(take(text, 'n').empty(), "grammar: a backslash that is not \\n");
-      text = trim(text);
-    }
-  }
-  return cell;
-}
-
-RuleMap read_rules(std::string_view source) {
-  RuleMap rules;
-  std::vector<std::pair<Rule*, std::string>> bodies;  // read when all names are known
-  while (!source.empty()) {
-    std::string_view line = take(source, '\n');
-    if (line.empty() || line.front() == '#')
-      continue;
-    if (line.front() == ' ' && !bodies.empty()) {
-      (bodies.back().second += ' ') += trim(line);
-      continue;
-    }
-    std::string_view formals = take(line, ':'), columns = take(formals, ' ');
-    const auto [at, fresh] = rules.emplace(columns.substr(0, columns.find('.')), Rule());
-    check<ValueError>(fresh, "grammar: {} is defined twice", at->first);
-    Rule& rule = at->second;
-    rule.formals = read_slots(formals);
-    while (!columns.empty())
-      rule.columns.emplace_back(take(columns, '.'));
-    rule.cells.resize(rule.columns.size());
-    bodies.emplace_back(&rule, line);
-  }
-  for (const auto& [rule, body] : bodies) {
-    std::string_view rest = body;
-    do {
-      std::string_view text = trim(take(rest, '|'));
-      std::uint32_t& weight = rule->weights.emplace_back(1);
-      const auto digits = std::from_chars(text.data(), text.data() + text.size(), weight);
-      text.remove_prefix(static_cast<std::size_t>(digits.ptr - text.data()));
-      rule->total += weight;
-      for (std::vector<Cell>& column : rule->cells) {
-        column.push_back(read_cell(trim(take(text, '/')), rules));
-        check<ValueError>(!column.back().empty(), "grammar: {} has an empty cell",
-                          rule->columns[0]);
-      }
-      check<ValueError>(text.empty(), "grammar: {} has too many cells", rule->columns[0]);
-    } while (!rest.empty());
-  }
-  return rules;
-}
-
-/// What was taken when a slot was bound, and where in the text it is written.
 struct Slot {
-  const Rule* rule = nullptr;
-  std::size_t alternative = 0, begin = 0, end = 0;
+  std::size_t chosen = 0;
+  std::string written = {};
+};
+using Slots = std::map<char, Slot>;
+using Weights = std::vector<std::uint32_t>;
+
+struct Reference {  // what stands between < and >
+  char slot = 0;
+  bool known = false;  // <s> or <s.rule>
+  std::string rule = {}, other = {};
 };
 
-using Frame = std::array<Slot, 27>;
-
-const Slot& bound(const Frame& frame, std::size_t slot) {
-  check<ValueError>(frame[slot].rule, "grammar: slot {} is not bound",
-                    "abcdefghijklmnopqrstuvwxyz"[slot]);
-  return frame[slot];
-}
-
-const Cell& column(const Item& item, const Frame& frame) {
-  const Slot& slot = bound(frame, item.slot);
-  const auto& names = slot.rule->columns;
-  const auto at = std::find(names.begin(), names.end(), item.text);
-  check<ValueError>(at != names.end(), "grammar: {} has no column {}", names[0], item.text);
-  return slot.rule->cells[static_cast<std::size_t>(at - names.begin())][slot.alternative];
-}
-
-/// The weight of an alternative: 0 if it may not be taken.
-std::uint32_t weight(const Item& item, const Frame& frame, std::size_t alternative) {
-  for (const std::size_t other : item.others) {
-    if (bound(frame, other).alternative == alternative)
-      return 0;
-  }
-  return item.rule->weights[alternative];
-}
-
-std::uint32_t total_weight(const Item& item, const Frame& frame) {
-  std::uint32_t total = item.rule->total;
-  for (std::size_t i = 0; !item.others.empty() && i < item.rule->weights.size(); ++i)
-    total -= item.rule->weights[i] - weight(item, frame, i);
-  check<ValueError>(total > 0, "grammar: nothing of {} is left to take", item.rule->columns[0]);
-  return total;
-}
-
-/// What the alternatives of a choice see.
-Frame enter(const Item& item, const Frame& frame) {
-  Frame inner = frame;
-  for (std::size_t i = 0; i < item.arguments.size(); ++i)
-    inner[item.rule->formals[i]] = frame[item.arguments[i]];
-  return inner;
+/// Takes the reference that a cell begins with off it.
+Reference take_reference(std::string_view& cell) {
+  std::string text(cell.substr(1, cell.find('>') - 1));
+  cell.remove_prefix(text.size() + 2);
+  Reference reference{.known = text.size() == 1 || text[1] == '.'};
+  if (reference.known || text[1] == '=')
+    reference.slot = text[0], text.erase(0, 2);
+  std::istringstream(text) >> reference.rule >> reference.other;
+  return reference;
 }
 
 class Writer {
  public:
-  Writer(std::size_t characters, const RandomBits& random)
-      : characters_(characters), random_(random) {}
-
-  Sample write(const Item& start) {
-    while (text_.size() < characters_) {
-      Frame frame;
-      write({start}, frame);
-    }
-    text_.resize(characters_);
-    nll_.resize(characters_);
-    return {std::move(text_), std::move(nll_)};
-  }
-
- private:
-  void write(const Cell& cell, Frame& frame) {
-    for (const Item& item : cell) {
-      if (text_.size() >= characters_)
-        return;
-      switch (item.kind) {
-        case Item::Kind::literal:
-          append(item.text);
-          break;
-        case Item::Kind::again:
-          append(std::string(written(item, frame)));
-          break;
-        case Item::Kind::column:
-          write(column(item, frame), frame);
-          break;
-        case Item::Kind::choice:
-          if (!decision_)
-            decision_ = &item, decision_frame_ = &frame;
-          Slot slot = {item.rule, choose(item, frame), text_.size()};
-          Frame inner = enter(item, frame);
-          write(item.rule->cells[0][slot.alternative], inner);
-          if (item.rule->formals.empty())
-            frame = inner;
-          slot.end = text_.size();
-          frame[item.slot] = slot;
-          break;
+  Writer(std::string grammar, std::size_t characters, std::uint64_t seed)
+      : characters_(characters), generator_(seed) {
+    for (std::size_t at = 0; (at = grammar.find("\n  ")) != grammar.npos;)
+      grammar.erase(at, 3);
+    std::istringstream lines(grammar);
+    for (std::string line, name, cell; std::getline(lines, line);) {
+      std::istringstream cells(line);
+      std::getline(cells, name, ':');
+      while (std::getline(cells, cell, '|')) {
+        char* text = nullptr;
+        const auto weight = static_cast<std::uint32_t>(std::strtoul(cell.c_str(), &text, 10));
+        cell.erase(0, cell.find_first_not_of(' ', static_cast<std::size_t>(text - cell.data())));
+        cell.erase(cell.find_last_not_of(' ') + 1);
+        std::replace(cell.begin(), cell.end(), '~', '\n');
+        std::replace(cell.begin(), cell.end(), '^', ' ');
+        weights_[name].push_back(std::max(weight, 1u));
+        cells_[name].push_back(cell);
       }
     }
   }
 
-  std::string_view written(const Item& item, const Frame& frame) const {
-    const Slot& slot = bound(frame, item.slot);
-    return std::string_view(text_).substr(slot.begin, slot.end - slot.begin);
+  Corpus write(const std::string& start) {
+    for (Slots slots; out_.text.size() < characters_; slots.clear())
+      write(start, slots);
+    out_.text.resize(characters_);
+    out_.nll.resize(characters_);
+    return out_;
   }
 
-  std::size_t choose(const Item& item, const Frame& frame) const {
-    const std::uint32_t n = total_weight(item, frame);
-    // A number below n, all equally likely: the 2^32 mod n largest draws are drawn again.
-    std::uint32_t bits = random_();
-    while (bits > ~((0u - n) % n))
-      bits = random_();
-    std::uint32_t left = bits % n;
-    std::size_t i = 0;
-    for (; left >= weight(item, frame, i); ++i)
-      left -= weight(item, frame, i);
-    return i;
-  }
-
-  /// Writes a literal.  If a decision led to it, it competes with that decision's other openings.
-  void append(std::string_view literal) {
-    mass_.assign(literal.size() + 1, 0);
-    mass_.back() = 1;
-    if (decision_) {
-      mass_.back() = 0;
-      opening_ = literal;
-      alike_ = 0;
-      add_openings(*decision_, *decision_frame_, 1);
-      check<ValueError>(alike_ == 1,
-                        "grammar: '{}' does not tell which alternative of {} was taken", literal,
-                        decision_->rule->columns[0]);
-      decision_ = nullptr;
+ private:
+  void write(std::string_view cell, Slots& slots) {
+    while (!cell.empty() && out_.text.size() < characters_) {
+      const std::string_view here = cell;
+      if (here[0] != '<') {
+        cell.remove_prefix(std::min(here.find('<'), here.size()));
+        append(here.substr(0, here.size() - cell.size()));
+      } else if (const Reference reference = take_reference(cell); reference.known) {
+        write(known(reference, slots), slots);
+      } else if (reference.rule.size() == 1) {
+        slots[reference.slot] = slots.at(reference.rule[0]);
+      } else {
+        const std::vector<std::string>& cells = cells_.at(reference.rule);
+        if (choice_.empty() && cells.size() > 1)
+          choice_ = here, choice_slots_ = slots;
+        const std::size_t begin = out_.text.size(), chosen = choose(weights(reference, slots));
+        write(cells[chosen], slots);
+        slots[reference.slot] = {chosen, out_.text.substr(begin)};
+      }
     }
+  }
+
+  std::string known(const Reference& reference, const Slots& slots) const {
+    const Slot& slot = slots.at(reference.slot);
+    return reference.rule.empty() ? slot.written : cells_.at(reference.rule).at(slot.chosen);
+  }
+
+  Weights weights(const Reference& reference, const Slots& slots) const {
+    Weights weights = weights_.at(reference.rule);
+    if (!reference.other.empty())
+      weights.at(slots.at(reference.other.at(1)).chosen) = 0;
+    return weights;
+  }
+
+  std::size_t choose(const Weights& weights) {
+    const std::uint32_t total = std::accumulate(weights.begin(), weights.end(), 0u);
+    std::uint32_t bits = generator_.random();
+    while (bits > ~((0u - total) % total))  // the 2^32 mod total largest would favour the first
+      bits = generator_.random();
+    std::size_t chosen = 0;
+    for (bits %= total; bits >= weights[chosen]; ++chosen)
+      bits -= weights[chosen];
+    return chosen;
+  }
+
+  /// Writes a literal.  If a choice led to it, it competes with that choice's other openings.
+  void append(std::string_view literal) {
+    opening_ = literal;
+    alike_ = 0;
+    mass_.assign(literal.size() + 1, 0);
+    add_openings(choice_.empty() ? literal : choice_, choice_slots_, 1);
+    xgrad::check<xgrad::ValueError>(alike_ == 1,
+                                    "grammar: '{}' does not tell what was chosen of {}", literal,
+                                    choice_.substr(0, choice_.find('>') + 1));
+    choice_ = {};
     for (std::size_t k = literal.size(); k-- > 1;)
       mass_[k] += mass_[k + 1];
     mass_[0] = 1;
     for (std::size_t k = 0; k < literal.size(); ++k)
-      nll_.push_back(std::max(0.0, std::log(mass_[k] / mass_[k + 1])));
-    text_ += literal;
+      out_.nll.push_back(std::max(0.0, std::log(mass_[k] / mass_[k + 1])));
+    out_.text += literal;
   }
 
-  void add_openings(const Item& item, const Frame& frame, double mass) {
-    switch (item.kind) {
-      case Item::Kind::literal:
-        return add_opening(item.text, mass);
-      case Item::Kind::again:
-        return add_opening(written(item, frame), mass);
-      case Item::Kind::column:
-        return add_openings(column(item, frame)[0], frame, mass);
-      case Item::Kind::choice:
-        const Frame inner = enter(item, frame);
-        const double share = mass / total_weight(item, frame);
-        for (std::size_t i = 0; i < item.rule->weights.size(); ++i) {
-          const Item& first = item.rule->cells[0][i][0];
-          if (first.kind == Item::Kind::literal && first.text[0] != opening_[0])
-            continue;  // as most do: a matter of speed
-          if (const std::uint32_t w = weight(item, frame, i))
-            add_openings(first, inner, share * w);
-        }
+  void add_openings(std::string_view cell, const Slots& slots, double mass) {
+    if (cell[0] != '<') {
+      cell = cell.substr(0, cell.find('<'));
+      const auto end = std::mismatch(cell.begin(), cell.end(), opening_.begin(), opening_.end());
+      mass_[static_cast<std::size_t>(end.first - cell.begin())] += mass;
+      alike_ += end.first == cell.end() || end.second == opening_.end();
+      return;
+    }
+    const Reference reference = take_reference(cell);
+    if (reference.known)
+      return add_openings(known(reference, slots), slots, mass);
+    const Weights all = weights(reference, slots);
+    const double total = std::accumulate(all.begin(), all.end(), 0.0);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string& next = cells_.at(reference.rule)[i];
+      if (all[i] > 0 && (next[0] == '<' || next[0] == opening_[0]))  // a matter of speed
+        add_openings(next, slots, mass / total * all[i]);
     }
   }
 
-  void add_opening(std::string_view other, double mass) {
-    std::size_t k = 0;
-    while (k < std::min(other.size(), opening_.size()) && other[k] == opening_[k])
-      ++k;
-    mass_[k] += mass;
-    alike_ += k == other.size() || k == opening_.size();
-  }
-
   std::size_t characters_;
-  const RandomBits& random_;
-  std::string text_;
-  std::vector<double> nll_;
-  const Item* decision_ = nullptr;  // a choice that was made, but is not yet seen in the text
-  const Frame* decision_frame_ = nullptr;
-  std::string_view opening_;  // what will show it
+  xgrad::Generator generator_;
+  std::map<std::string, Weights> weights_;                 // of each rule's alternatives
+  std::map<std::string, std::vector<std::string>> cells_;  // which these are
+  Corpus out_;
+  std::string_view choice_, opening_;  // a choice not yet seen in the text; what will show it
+  Slots choice_slots_;
   std::vector<double> mass_;  // of the openings that share k characters with it
-  std::size_t alike_ = 0;     // openings that it begins with or that begin with it, itself included
+  int alike_ = 0;             // openings that it begins with or that begin with it, itself included
 };
 
 }  // namespace
 
-struct Grammar::Rules {
-  RuleMap all;
-  Item start;
-};
-
-Grammar::Grammar(std::string_view source, std::string_view start) {
-  auto rules = std::make_shared<Rules>();
-  rules->all = read_rules(source);
-  rules->start = read_reference(start, rules->all);
-  rules_ = std::move(rules);
+Corpus grow(const std::string& grammar, std::size_t characters, std::uint64_t seed) {
+  return Writer(grammar, characters, seed).write("<" + grammar.substr(0, grammar.find(':')) + ">");
 }
 
-Sample Grammar::generate(std::size_t characters, const RandomBits& random) const {
-  return Writer(characters, random).write(rules_->start);
+// All vowels of a name are like its first, a, o and u or e and i: a model has to look back.
+Corpus names_corpus(std::size_t characters, std::uint64_t seed) {
+  return grow(R"(name: 4 <dark><dark_rest> | 3 <bright><bright_rest>
+dark: 2 a | 2 bo | do | fa | 2 ga | gru | 2 ha | jo | ka | 2 lo | 3 ma | no | o | pa | 2 ro | sa | 2 to | u | wa | za
+dark_rest: 6 <dark_mid><dark_last> | <dark_shut>
+dark_last: 2 <dark_mid><dark_end> | 5 <dark_end>
+dark_mid: 2 ba | bo | da | 2 do | ga | 3 la | lo | ma | 2 mo | nda | no | 3 ra | 2 ro | rlo | sso | ta | tto | va
+dark_end: 3 ~ | 4 <dark_shut>
+dark_shut: 3 n~ | 2 r~ | ck~ | ld~ | m~ | rd~ | 2 s~ | sk~ | x~
+bright: 2 be | bri | 2 de | 3 e | fe | gi | 2 he | 2 i | ji | ke | 2 li | 3 me | ni | pe | 2 ri | se | ti | 2 wi | ze
+bright_rest: 6 <bright_mid><bright_last> | <bright_shut>
+bright_last: 2 <bright_mid><bright_end> | 5 <bright_end>
+bright_mid: bi | 2 de | 3 le | 2 li | mi | nde | 2 ne | ni | re | 3 ri | rli | sse | 2 te | tti | vi
+bright_end: 3 ~ | 4 <bright_shut>
+bright_shut: 2 l~ | lm~ | 3 n~ | nk~ | r~ | 2 s~ | t~ | th~)",
+              characters, seed);
 }
 
-}  // namespace xgrad::text
+Corpus scenes_corpus(std::size_t characters, std::uint64_t seed) {
+  return grow(
+      R"(scene: 3 The loss of the <loss> | 3 The trial of <trial> | 2 Bargains for <market> | 2 The ghost of the <ghost>
+  | 3 Good <greeting>~<setting>(Enter <x=person>, <x.habit>.)~(Enter <y=person !x>, <y.habit>.)~<banter>
+setting: <w=place>, in <adj> <h=weather>.~
+loss: <a=np>~<setting>(Enter <x=person>, looking <spot>.)~<x>: <x.oath>! My <a> <went>!~(Enter <y=person !x>, <doing>.)~
+  <y>: I suspect a <adj> <relative>. What is that <spot>?~<x>: My <a>! It was <spot>!~<banter>
+trial: <x=person>~<setting>(The judge is <y=person !x>, <y.habit>.)~<y>: <x>, you stand accused of <c=doing>.~
+  <x>: Not guilty, I was <doing>.~<y>: For <c>, you shall <do_to> <obj>.~<banter>
+market: <nouns>~<setting>(<x=person> has a stall. <y=person !x> has <price>.)~<x>: Buy my <a=np>!~
+  <y>: For a <a>? <y.oath>!~<x>: Only <n=number> buttons.~<y>: You said <n.next>!~<x>: And now <n>.~<banter>
+ghost: <o=noun>~<setting>(<x=person> holds a <noun>. <y=person !x> holds <x>.)~A Voice: Who <did_to> my <o>?~
+  <x>: <x.oath>! Who are you?~A Voice: I am your late <z=relative>.~<y>: Does your <z> want a <o>? It is <spot>.~
+  <banter>
+greeting: morning | evening | neighbours | grief | luck | manners
+banter: <line><turn>
+turn: 9 <line><turn> | 2 (<event>
+event: 2 <x> <does>.)~<line><turn> | 2 Curtain.)~~ | Exeunt, <doing>.)~~ | The goose wins again.)~~
+line: <x><how><speech><tail><z=x><x=y><y=z>
+how: 5 :^ | ^(<manner>):^
+manner: softly | loudly | sadly | grandly | kindly | rudely | <x.habit> | like a <animal>
+speech: 9 The <adj> <thing_or_animal> <vp> | 6 My <adj> <thing_or_animal> <vp> | 6 Your <np> <vp> | 8 A <np> <vp>
+  | 9 I <i_say> | 3 You <vp> | 3 We <vp> | 2 Never <do_to> <obj> | 2 Nobody <vp> | There is a <np> <spot>
+  | Have you seen my <v=np>?~<y>: Your <v> is <spot> | 2 If <clause>, I shall <do_to> <obj> | Why is the <noun> <adj>?~
+  <y>: Because <clause> | 2 Look, a <np> <doing> | 2 No, <clause> | 2 Yes, but <clause> | How many <v=nouns> have you?~
+  <y>: I had <n=number>, but now I have <n.next> <v> | 3 Every <np> <vp>
+i_say: 8 <did_to> <obj> | 2 <went> <how_so> | am the <x.trade> here | was a <np> once | must <do_to> <obj>
+tail: 6 .~ | 2 !~ | , <address>.~ | . <x.oath>!~ | 8 ^<more>.~
+more: 5 <link> <clause> | 3 <how_so>
+address: <x.dear> | <y>
+link: and | but | because | before | until | so | while | unless | since | though | when
+clause: the <np> <vp> | your <np> <vp> | a <np> <vp> | I <vp> | you <vp> | we <vp> | nobody <vp>
+np: 7 <adj> <thing_or_animal> | 2 <noun>
+vp: 8 <did_to> <obj> | 2 <went> <how_so>
+obj: 6 the <np> | 4 a <np> | 4 my <mine> | 4 your <np> | 2 <number> <nouns> | 2 some <food>
+mine: <relative> | <x.ware> | 2 <adj> <noun>
+person: Crumb | Wick | Pellow | Nettle | Bream | Doctor Quill | Kit | Mayor Button | Reed | Barnaby | Zack
+trade: baker | candlemaker | ferryman | herbalist | sailor | doctor | blacksmith | mayor | fiddler | goat | judge
+habit: dusting flour | trimming a wick | wringing a hat | sniffing the air | saluting a pot | taking a pulse
+  | hitting softly | polishing a chain | plucking a string | chewing a curtain | asking for quiet
+oath: Butter and thunder | Wax and wane | Mind the damp | Thistle and thyme | Shiver my biscuits | Most irregular
+  | Hot iron, cold tea | Let it be minuted | From the top | Meh | Justice
+dear: dumpling | spark | passenger | sprout | shipmate | patient | old nail | voter | maestro | friend | your honour
+ware: loaf | night light | boat | hedge salad | anchor | cough drop | box of nails | bylaw | violin | left boot | gavel
+place: On the <adj> bridge | In the <adj> bakery | Behind the <adj> mill | Under the <adj> clock tower
+weather: fog | rain | snow | wind | sunshine | thunder | hail | frost | gloom | mist | drizzle | moonlight
+adj: brass | wooden | damp | crooked | polite | velvet | haunted | borrowed | purple | rusty | noble | grumpy | zany
+  | wobbly | sleepy | hollow | patient | tiny | gigantic | golden | paper | hairy | spotted | ripe | cold | warm | loud
+  | lazy | proud | gentle | green | yellow | fat | quick | slow | grey | black
+noun: spoon | teapot | ladder | lantern | bucket | turnip | trumpet | whistle | button | kettle | hat | boot | glove
+  | pillow | pudding | pie | cheese | cabbage | biscuit | pancake | broom | barrel | basket | bell | fiddle | candle
+  | mirror | map | letter | riddle | shadow | puddle | crown | balloon
+nouns: spoons | turnips | trumpets | kettles | hats | boots | pies | cheeses | sausages | bells | candles | wigs
+thing_or_animal: 2 <noun> | <animal>
+animal: goose | goat | badger | heron | pigeon | donkey | toad | cow | sheep | ferret | rabbit | walrus | fox | zebra
+did_to: insulted | borrowed | painted | married | buried | tickled | kissed | forgot | admired | blamed | chased
+  | carried | sold | stole | fried | lost | mended | ate | praised
+do_to: insult | borrow | paint | marry | bury | kiss | admire | blame | chase | carry | sell | steal | fry | mend | eat
+went: sneezed | fainted | sulked | melted | leaked | blinked | shrank | grew | snored | blushed | howled | wobbled
+how_so: at noon | at night | in church | by mistake | on purpose | in June | for money | like a <noun>
+food: porridge | soup | gravy | plum jam | toast | custard | stew | fudge | honey | bacon | curry
+relative: grandmother | uncle | cousin | husband | twin | nurse | aunt | wife
+number: two | three | four | five | six | seven | eight | nine | ten | eleven
+next: three | four | five | six | seven | eight | nine | ten | eleven | twelve
+price: 3 <number> <nouns> | half a <noun> | my <relative> | 2 a <np> | one song
+does: sneezes | faints | dances with a <np> | drops a <np> | eats the <np> | licks the <np>
+doing: sneezing | sulking | dancing | leaking | singing | snoring | waiting for <food> | asking for <nouns>
+spot: in the <noun> | under the <noun> | behind the <noun> | up the chimney | near my <noun> | on the doctor's <noun>)",
+      characters, seed);
+}
+
+}  // namespace corpus

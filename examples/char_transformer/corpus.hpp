@@ -4,34 +4,20 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include <xgrad/data/corpus/grammar.hpp>
 
-namespace xgrad::text {
+namespace corpus {
 
-/// A text grown from a probabilistic grammar, with what each character is worth.
-struct EmbeddedCorpus {
+struct Corpus {
   std::string text;         ///< ASCII
   std::vector<double> nll;  ///< -log p of each character given all before it, in nats; exact
-
-  /// The mean of nll over [begin, end): the entropy floor of that part.  A model whose loss there
-  /// is x is x minus this far from perfect.  (A perfect model here has read everything before; one
-  /// that sees only the last 64 characters cannot quite get there.)  Throws ValueError unless begin
-  /// < end <= text.size().
-  double mean_nll(std::size_t begin, std::size_t end) const;
 };
 
-/// The grammar of embedded_corpus().
-const Grammar& corpus_grammar();
-/// The grammar of names_corpus().
-const Grammar& names_grammar();
+/// So many characters that a grammar writes, again and again from its first rule (corpus.cpp has
+/// the notation).  The same seed (its low 32 bits) gives the same text on every machine.
+/// ValueError if the text does not tell which alternative was chosen.
+Corpus grow(const std::string& grammar, std::size_t characters, std::uint64_t seed);
+/// Scenes from the village of Mumbleford; and names, one a line, none longer than 11 letters.
+Corpus scenes_corpus(std::size_t characters = 1'000'000, std::uint64_t seed = 1337);
+Corpus names_corpus(std::size_t characters = 100'000, std::uint64_t seed = 1337);
 
-/// Scenes from the village of Mumbleford: the first `characters` characters with this seed (its low
-/// 32 bits count).  The same arguments give the same text on every machine.  Throws ValueError if
-/// characters is 0.
-EmbeddedCorpus embedded_corpus(std::size_t characters = 1'000'000, std::uint64_t seed = 1337);
-
-/// Invented names, one a line, for the smallest of models: 24 letters and the newline.  No name is
-/// longer than 11 letters.  Arguments and exceptions as above.
-EmbeddedCorpus names_corpus(std::size_t characters = 100'000, std::uint64_t seed = 1337);
-
-}  // namespace xgrad::text
+}  // namespace corpus

@@ -46,8 +46,8 @@ text::Text read_named(const std::string& path, const std::optional<text::Charact
 
 }  // namespace
 
-text::EmbeddedCorpus corpus_of(const std::string& preset) {
-  return find_preset(preset).names ? text::names_corpus() : text::embedded_corpus();
+corpus::Corpus corpus_of(const std::string& preset) {
+  return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
 }
 
 Source open_source(const std::string& path, const std::string& validation,
@@ -59,7 +59,7 @@ Source open_source(const std::string& path, const std::string& validation,
                                             : "the embedded corpus";
   text::Text text;
   if (path.empty()) {
-    text::EmbeddedCorpus corpus = corpus_of(preset);
+    corpus::Corpus corpus = corpus_of(preset);
     const std::u32string decoded = text::decode_utf8(corpus.text, source.name);
     text.characters = characters ? *characters : text::Characters::of(decoded);
     try {

@@ -7,7 +7,8 @@
 #include <vector>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
+
+#include "corpus.hpp"
 
 namespace char_transformer {
 
@@ -25,7 +26,7 @@ struct Source {
 };
 
 /// What is trained on without --data: names with --preset micro, otherwise scenes.
-xgrad::text::EmbeddedCorpus corpus_of(const std::string& preset);
+corpus::Corpus corpus_of(const std::string& preset);
 
 /// Reads a text, or with an empty path makes corpus_of(preset).  Its last tenth is to validate on,
 /// unless `validation` names another text.  Ids are those of `characters`, or without them of the

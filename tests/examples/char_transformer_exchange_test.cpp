@@ -4,7 +4,6 @@
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
@@ -204,5 +203,5 @@ TEST_CASE("char_transformer: files that cannot be imported") {
 
 TEST_CASE("char_transformer: the corpus is printed as it is trained on") {
   const TemporaryFolder folder;
-  CHECK(run_well(folder, {"corpus"}).out == text::embedded_corpus().text);
+  CHECK(run_well(folder, {"corpus"}).out == corpus::scenes_corpus().text);
 }

@@ -4,7 +4,6 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/gpt.hpp>
 
@@ -201,9 +200,9 @@ TEST_CASE("char_transformer: the entropy is that of the characters that the loss
   Arguments arguments = micro;
   arguments.push_back("run");
   const std::string out = run_well(folder, arguments).out;
-  const text::EmbeddedCorpus names = text::names_corpus();
+  const corpus::Corpus names = corpus::names_corpus();
   CHECK(printed_after(out, "entropy of ") ==
-        Approx(names.mean_nll(90001, 90001 + 100 * 16)).margin(1e-6));
+        Approx(mean_nll(names, 90001, 90001 + 100 * 16)).margin(1e-6));
   check_contains(out, {"the first 100 of 624 blocks"});
 }
 

@@ -6,7 +6,6 @@
 #include <regex>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include <xgrad/autograd/threads.hpp>
@@ -242,8 +241,8 @@ TEST_CASE("char_transformer: the preset micro learns names that it makes itself"
   const double loss = number_behind(trained.out, "val_loss ");
   CHECK(loss < 2.2);  // a uniform guess has 3.2
   // The entropy is that of the names.
-  const xgrad::text::EmbeddedCorpus names = xgrad::text::names_corpus();
-  const double entropy = names.mean_nll(90001, 90001 + 9999 / 16 * 16);
+  const corpus::Corpus names = corpus::names_corpus();
+  const double entropy = mean_nll(names, 90001, 90001 + 9999 / 16 * 16);
   CHECK(number_behind(trained.out, "entropy of ") == Approx(entropy).margin(1e-6));
   CHECK(number_behind(trained.err, "no model can beat ") == Approx(entropy).margin(1e-4));
   const std::string checkpoint = "run/checkpoint.safetensors";

@@ -10,7 +10,6 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/corpus/corpus.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
@@ -346,12 +345,12 @@ TEST_CASE("char_transformer: the embedded corpus comes with its entropy") {
   const Result result = run_well(folder, arguments);
   CHECK(Json::parse(read_bytes(folder / "run/config.json")).at("data").is_null());
 
-  const xgrad::text::EmbeddedCorpus corpus = xgrad::text::embedded_corpus();
+  const corpus::Corpus corpus = corpus::scenes_corpus();
   const std::size_t begin = corpus.text.size() * 9 / 10;
   const std::size_t asked = (corpus.text.size() - begin - 1) / 8 * 8;
   const double entropy = std::stod(number_after(result.out, "entropy of "));
   const double distance = std::stod(number_after(result.out, "from perfect "));
-  CHECK(entropy == Approx(corpus.mean_nll(begin + 1, begin + 1 + asked)).margin(1e-6));
+  CHECK(entropy == Approx(mean_nll(corpus, begin + 1, begin + 1 + asked)).margin(1e-6));
   CHECK(entropy + distance ==
         Approx(std::stod(number_after(result.out, "val_loss "))).margin(1e-5));
 }
