@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/batches.hpp>
 
+#include "command.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "trained_model.hpp"
@@ -166,6 +168,23 @@ void evaluate(const EvalOptions& options) {
                                 first_anomaly([&] { measure(); })));
   print_loss(part.label, loss, fmt::format("{} of {}", format_blocks(blocks, blocks), part.name),
              part.label == "val_loss" ? source.entropy(blocks * block_size) : std::nullopt);
+}
+
+Command add_eval(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");
+  const auto options = std::make_shared<EvalOptions>();
+  add_checkpoint(app, options->checkpoint);
+  add_data(app, "--data", options->data,
+           "any UTF-8 text; -: standard input [what the model was trained on]");
+  app.add_option("--split", options->split, "the part of it [all of --data, or without it val]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"train", "val", "all"}).description(""));
+  add_threads(app, options->threads);
+  return {&app, [options] {
+            need("--checkpoint", options->checkpoint);
+            evaluate(*options);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 
+#include "command.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 #include "trained_model.hpp"
@@ -112,7 +114,7 @@ void export_model(const ExportOptions& options) {
         "with; another name is needed",
         xgrad::printable_name(options.out)));
   const std::string path = find_checkpoint(options.checkpoint);
-  xgrad::io::check_output(options.out, options.overwrite, {path});
+  check_output(options.out, options.overwrite, {path});
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
   const Notes notes = read_notes(checkpoint);
   check_finite(checkpoint.model, checkpoint.path);
@@ -130,7 +132,7 @@ void export_model(const ExportOptions& options) {
 }
 
 void import_model(const ImportOptions& options) {
-  xgrad::io::check_output(options.out, options.overwrite, {options.state, options.data});
+  check_output(options.out, options.overwrite, {options.state, options.data});
   SafetensorsFile file(options.state);
   file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
   const Json stored = config_of(file);
@@ -169,6 +171,38 @@ void import_model(const ImportOptions& options) {
   }
   say(fmt::format("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
                   config.n_head, config.n_embd, options.out));
+}
+
+Command add_export(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "export", "write a model's weights to a file that PyTorch users open");
+  const auto options = std::make_shared<ExportOptions>();
+  add_checkpoint(app, options->checkpoint);
+  add_path(app, "--out", options->out, fmt::format("where to [{}]", options->out));
+  add_overwrite(app, options->overwrite);
+  return {&app, [options] {
+            need("--checkpoint", options->checkpoint);
+            export_model(*options);
+            return 0;
+          }};
+}
+
+Command add_import(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "import", "make a checkpoint of a state dict that PyTorch users saved");
+  const auto options = std::make_shared<ImportOptions>();
+  add_path(app, "--state", options->state, "a safetensors file with nanoGPT's names (needed)");
+  add_path(app, "--out", options->out, fmt::format("where to [{}]", options->out));
+  add_overwrite(app, options->overwrite);
+  add_data(app, "--data", options->data,
+           "the text that it was trained on, for its characters [the file's metadata]");
+  add_number(app, "--n-head", options->n_head, {1, 1024},
+             "attention heads of a block [the file's metadata]");
+  return {&app, [options] {
+            need("--state", options->state);
+            import_model(*options);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

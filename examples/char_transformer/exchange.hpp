@@ -1,9 +1,25 @@
 #pragma once
 // Models from and for other programs: safetensors files with nanoGPT's names.
 
-#include "options.hpp"
+#include <cstddef>
+#include <optional>
+#include <string>
 
 namespace char_transformer {
+
+struct ExportOptions {
+  std::string checkpoint;
+  std::string out = "model.safetensors";
+  bool overwrite = false;
+};
+
+struct ImportOptions {
+  std::string state;
+  std::string out = "checkpoint.safetensors";
+  bool overwrite = false;
+  std::string data;                   ///< empty: the characters are the file's
+  std::optional<std::size_t> n_head;  ///< none: what the file says
+};
 
 /// The command `export`.  Writes the weights, and in the metadata "config" and "characters" as in a
 /// checkpoint.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -14,6 +16,7 @@
 #include <xgrad/io/file.hpp>
 #include <xgrad/pages/attention.hpp>
 
+#include "command.hpp"
 #include "output.hpp"
 #include "prompt.hpp"
 #include "run_dir.hpp"
@@ -171,7 +174,7 @@ void explain(const ExplainOptions& options) {
   std::vector<std::string> read = {options.data};
   for (const Saved& saved : checkpoints)
     read.push_back(saved.path);
-  xgrad::io::check_output(options.out, options.overwrite, read);
+  check_output(options.out, options.overwrite, read);
   xgrad::pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                       .layers = options.layers,
                                       .heads = options.heads,
@@ -221,6 +224,82 @@ void explain(const ExplainOptions& options) {
                   xgrad::counted(piece.ids.size(), "character", "characters"),
                   xgrad::counted(runs.size(), "checkpoint", "checkpoints"),
                   static_cast<double>(fs::file_size(options.out)) / 1e6));
+}
+
+namespace {
+
+/// The numbers of a list as "0,2-4"; none if it is not such a list.
+std::optional<std::vector<std::size_t>> read_list(const std::string& text) {
+  constexpr std::size_t most = 1023;
+  std::vector<std::size_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto read = [&](std::size_t& n) {
+    const auto [stop, error] = std::from_chars(at, end, n);
+    at = stop;
+    return error == std::errc() && n <= most;
+  };
+  do {
+    std::size_t first = 0, last = 0;
+    if (!read(first))
+      return std::nullopt;
+    last = first;
+    if (at != end && *at == '-' && (++at, !read(last) || last < first))
+      return std::nullopt;
+    for (std::size_t n = first; n <= last; ++n)
+      if (std::ranges::find(numbers, n) == numbers.end())
+        numbers.push_back(n);
+  } while (at != end && *at++ == ',');
+  return at == end && text.back() != ',' ? std::optional(numbers) : std::nullopt;
+}
+
+std::vector<std::size_t> read_list(const char* flag, const std::string& text) {
+  const auto numbers = read_list(text);
+  if (!numbers)
+    throw UsageError(
+        fmt::format("{} '{}': a list of numbers up to 1023, as 0,2-4, is expected", flag, text));
+  return *numbers;
+}
+
+}  // namespace
+
+Command add_explain(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "explain", "write a page that shows a model's attention and its gradients");
+  const auto options = std::make_shared<ExplainOptions>();
+  const auto lists = std::make_shared<std::pair<std::string, std::string>>();
+  add_path(app, "--checkpoint", options->checkpoint,
+           "a checkpoint.safetensors, or a run's folder: all that it keeps (needed)", "FILE|DIR");
+  app.add_option_function<std::string>(
+      "--prompt", [options](const std::string& text) { options->prompt = text; },
+      "what the model reads [a piece of text]");
+  add_data(app, "--data", options->data,
+           "read its beginning instead [what the model was validated on]");
+  add_path(app, "--out", options->out, fmt::format("where to [{}]", options->out));
+  add_overwrite(app, options->overwrite);
+  add_number(app, "--length", options->length, {2, many},
+             "characters of the text [64, or as many as the model can]");
+  app.add_option("--layers", lists->first, "which layers, as 0,2-4 [all]")->type_name("LIST");
+  app.add_option("--heads", lists->second, "which heads of each layer [all]")->type_name("LIST");
+  add_number(app, "--position", options->position, {0, many},
+             "the character that is looked at first [that of the largest |A dL/dA|]");
+  add_number(app, "--max-mb", options->max_mb, {0, 1000, true},
+             fmt::format("the largest page that is written [{}]", options->max_mb));
+  add_threads(app, options->threads);
+  return {&app, [options, lists, &app] {
+            need("--checkpoint", options->checkpoint);
+            if (options->prompt && (!options->data.empty() || options->length))
+              throw UsageError(
+                  "--prompt is all that the model reads: leave out --data and --length, or it");
+            if (!options->out.ends_with(".html"))
+              throw UsageError(fmt::format("--out {}: a page's name ends in .html", options->out));
+            if (app.count("--layers") > 0)
+              options->layers = read_list("--layers", lists->first);
+            if (app.count("--heads") > 0)
+              options->heads = read_list("--heads", lists->second);
+            explain(*options);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

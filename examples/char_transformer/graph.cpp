@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include <xgrad/io/file.hpp>
 #include <xgrad/pages/graph.hpp>
 
+#include "command.hpp"
 #include "output.hpp"
 #include "prompt.hpp"
 #include "run_dir.hpp"
@@ -80,7 +82,7 @@ void graph(const GraphOptions& options) {
   const std::string out =
       options.out.empty() && options.format == "html" ? "graph.html" : options.out;
   if (!out.empty())
-    xgrad::io::check_output(out, options.overwrite, {find_checkpoint(options.checkpoint)});
+    check_output(out, options.overwrite, {find_checkpoint(options.checkpoint)});
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const xgrad::nn::GPT& model = trained.model;
   const std::size_t longest = model.config.block_size + 1;
@@ -118,6 +120,39 @@ void graph(const GraphOptions& options) {
                   xgrad::counted(recorded.nodes.size(), "node", "nodes"),
                   static_cast<double>(written.size()) / 1e6,
                   recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
+}
+
+Command add_graph(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "graph", "write a page that goes through a model's backward pass, step by step");
+  const auto options = std::make_shared<GraphOptions>();
+  add_checkpoint(app, options->checkpoint);
+  app.add_option_function<std::string>(
+      "--prompt", [options](const std::string& text) { options->prompt = text; },
+      "what the loss is of, a few characters [what the model writes by itself]");
+  app.add_option("--format", options->format, "a page, a graph for Graphviz, or tables [html]")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"html", "dot", "text"}).description(""));
+  add_path(app, "--out", options->out, "where to [graph.html; dot and text: standard output]");
+  add_overwrite(app, options->overwrite);
+  add_bool(app, "--decompose", options->decompose,
+           "fused ops as the ops that they fuse: attention with its scores");
+  add_number(app, "--max-nodes", options->max_nodes, {1, many},
+             fmt::format("refuse a larger graph [{}]", options->max_nodes));
+  add_threads(app, options->threads);
+  return {&app, [options] {
+            need("--checkpoint", options->checkpoint);
+            const bool page = options->format == "html", dot = options->format == "dot";
+            const char* const ending = page ? ".html" : dot ? ".dot" : ".txt";
+            if (!options->out.empty() && !options->out.ends_with(ending))
+              throw UsageError(fmt::format("--out {}: {} name ends in {}", options->out,
+                                           page  ? "a page's"
+                                           : dot ? "a graph's"
+                                                 : "a text's",
+                                           ending));
+            graph(*options);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

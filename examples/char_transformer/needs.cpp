@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <system_error>
-#include <variant>
 #include <xgrad/autograd/available_memory.hpp>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/threads.hpp>
@@ -42,31 +41,6 @@ std::string describe(const Needs& needs, const TrainOptions& options) {
       r.batch_size, r.block_size);
 }
 
-struct Describe {
-  std::string operator()(const TrainOptions& options) const {
-    return ": " + describe(needs_of(options.recipe, text_size(options), few_characters,
-                                    xgrad::num_threads()),
-                           options);
-  }
-  std::string operator()(const EvalOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const SampleOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const ExplainOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const GraphOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const ExportOptions& options) const { return model(options.checkpoint); }
-  std::string operator()(const ImportOptions& options) const {
-    return file("--state", options.state);
-  }
-  std::string operator()(const auto&) const { return ""; }
-
- private:
-  static std::string model(const std::string& path) { return file("--checkpoint", path); }
-  static std::string file(const char* flag, const std::string& path) {
-    const double bytes = file_size(path);
-    return fmt::format(" for {} {}{}", flag, path,
-                       bytes == 0 ? "" : ", which has " + format_bytes(bytes));
-  }
-};
-
 }  // namespace
 
 std::string format_bytes(double bytes) {
@@ -101,7 +75,10 @@ Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::s
   return {.text = text, .weights = weights, .batch = batch + kept * (weights + batch)};
 }
 
-std::string describe_needs(const Command& command) { return std::visit(Describe(), command); }
+std::string describe_needs(const TrainOptions& options) {
+  return describe(
+      needs_of(options.recipe, text_size(options), few_characters, xgrad::num_threads()), options);
+}
 
 void check_memory(const TrainOptions& options, std::size_t vocab_size) {
   if (!options.check_memory)

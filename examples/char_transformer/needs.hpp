@@ -23,8 +23,8 @@ std::string format_bytes(double bytes);
 /// Of training on a text of so many bytes, with so many different characters and threads.
 Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::size_t threads);
 
-/// What takes the memory of a command, and which flags change it: for "not enough memory".
-std::string describe_needs(const Command& command);
+/// What takes the memory of training, and which flags change it: for "not enough memory".
+std::string describe_needs(const TrainOptions& options);
 
 /// Throws xgrad::Error if training needs more than is available, unless --check-memory says not to
 /// look.  Without vocab_size the text is still to be read.

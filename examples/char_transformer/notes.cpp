@@ -106,7 +106,9 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
 }
 
 JsonObject to_json(const TrainOptions& options, std::size_t vocab_size) {
-  JsonObject config{{"preset", options.preset}, {"vocab_size", vocab_size}};
+  JsonObject config{{"preset", options.preset}};
+  if (vocab_size > 0)
+    config.emplace_back("vocab_size", vocab_size);
   for (auto& entry : to_json(options.recipe))
     config.push_back(std::move(entry));
   config.emplace_back("seed", options.seed);

@@ -42,7 +42,7 @@ xgrad::io::Json to_json(const Notes& notes);
 /// Those of a checkpoint, of whatever version.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
-/// All that decides what comes of a run, and the size of the vocabulary.
+/// All that decides what comes of a run, and the size of the vocabulary if that is known.
 xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size);
 /// The same of a model of which only this is known.
 xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);

@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <xgrad/autograd/error.hpp>
 
-#include "command_line/output.hpp"
 #include "terminal.hpp"
 
 namespace char_transformer {
@@ -19,11 +20,20 @@ namespace {
 
 bool silent = false;
 Verbosity verbosity = Verbosity::usual;
+int first_error = 0;      // of standard output
 bool err_is_read = true;  // as far as we know
 
-std::string for_people(std::string_view text) {
-  static const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  return terminal ? xgrad::printable(text) : std::string(text);
+std::string for_people(std::string_view text, int stream) {
+  return ::isatty(stream) == 1 ? xgrad::printable(text) : std::string(text);
+}
+
+/// The errno of what failed; 0 if all was written.
+int write(std::string_view text, std::FILE* stream) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  if (std::fflush(stream) == 0 && written)
+    return 0;
+  return errno != 0 ? errno : EIO;
 }
 
 }  // namespace
@@ -40,14 +50,27 @@ bool is_verbose() { return verbosity == Verbosity::verbose; }
 void be_silent() { silent = true; }
 
 void say(std::string_view text) {
-  if (!silent)
-    command_line::print(text);
+  if (silent)
+    return;
+  const int error = write(for_people(text, STDOUT_FILENO), stdout);
+  first_error = first_error != 0 ? first_error : error;
 }
 
-void tell(std::string_view text) { draw(for_people(text)); }
+int output_error() { return first_error; }
+
+int exit_code(int code) {
+  say("");
+  if (first_error != 0 && first_error != EPIPE)
+    warn(fmt::format("standard output could not be written: {}", std::strerror(first_error)));
+  if (first_error == 0 || code != 0)
+    return code;
+  return first_error == EPIPE ? 128 + SIGPIPE : 1;
+}
+
+void tell(std::string_view text) { draw(for_people(text, STDERR_FILENO)); }
 
 void tell(std::string_view label, std::string_view text) {
-  const std::string said = for_people(text);
+  const std::string said = for_people(text, STDERR_FILENO);
   const std::string line =
       labelled(label, ::isatty(STDERR_FILENO) == 1
                           ? wrapped(said, std::max<std::size_t>(terminal_width(), 28) - 8)
@@ -66,13 +89,11 @@ std::string labelled(std::string_view label, std::string_view text) {
 void draw(std::string_view text) {
   if (silent || verbosity == Verbosity::quiet)
     return;
-  errno = 0;
-  const bool written = std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
-  if ((std::fflush(stderr) != 0 || !written) && errno == EPIPE)
+  if (write(text, stderr) == EPIPE)
     err_is_read = false;
 }
 
-bool nobody_reads() { return command_line::output_error() == EPIPE || !err_is_read; }
+bool nobody_reads() { return first_error == EPIPE || !err_is_read; }
 
 void warn(std::string_view text) {
   if (silent)

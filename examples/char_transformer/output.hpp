@@ -20,8 +20,14 @@ bool is_verbose();
 /// From here on, nothing is written: another process speaks for this one.
 void be_silent();
 
-/// Writes a result to standard output, as command_line::print() does.
+/// Writes a result to standard output, at once.  Names of files, and texts of strangers, may hold
+/// what a terminal obeys: there they are made printable.
 void say(std::string_view text);
+/// The errno of the first write to standard output that failed; 0 if none did.
+int output_error();
+/// The exit code of a program that has printed all.  If something did not arrive, and `code` is 0:
+/// 128 + SIGPIPE where nobody reads, else 1, and says why.
+int exit_code(int code);
 
 /// Writes what is not a result to standard error, in the same way.
 void tell(std::string_view text);

@@ -5,94 +5,39 @@
 #include <malloc.h>
 #endif
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
-#include <variant>
-#include <xgrad/autograd/threads.hpp>
+#include <system_error>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
 
-#include "command_line/command_line.hpp"
-#include "command_line/output.hpp"
-#include "evaluate.hpp"
-#include "exchange.hpp"
-#include "explain.hpp"
-#include "graph.hpp"
+#include "build.hpp"
+#include "command.hpp"
 #include "needs.hpp"
-#include "options.hpp"
 #include "output.hpp"
-#include "report.hpp"
-#include "sample.hpp"
-#include "source.hpp"
-#include "train.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
 namespace {
 
-void use_threads(std::size_t threads) {
-  if (threads == 0)
-    return;
-  xgrad::set_num_threads(threads);
-  if (const std::size_t n = xgrad::num_threads(); n < threads)
-    fmt::print(stderr, "char_transformer: --threads {}: the system does not allow as many; {}\n",
-               threads, n == 1 ? "one thread works" : fmt::format("{} threads work", n));
+/// The model of a command that there is no memory for.
+std::string inputs_of(const CLI::App& app) {
+  for (const char* const flag : {"--checkpoint", "--state"}) {
+    const CLI::Option* const option = app.get_option_no_throw(flag);
+    if (option == nullptr || option->count() == 0)
+      continue;
+    const std::string path = option->results().front();
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    return fmt::format(" for {} {}{}", flag, path,
+                       error ? "" : ", which has " + format_bytes(static_cast<double>(bytes)));
+  }
+  return "";
 }
-
-struct Run {
-  Ranks& ranks;
-
-  int operator()(const Help& help) const {
-    say(help.text);
-    return 0;
-  }
-  int operator()(const TrainOptions& options) const {
-    set_verbosity(options.quiet     ? Verbosity::quiet
-                  : options.verbose ? Verbosity::verbose
-                                    : Verbosity::usual);
-    use_threads(options.threads);
-    return train(options, ranks);
-  }
-  int operator()(const EvalOptions& options) const {
-    use_threads(options.threads);
-    evaluate(options);
-    return 0;
-  }
-  int operator()(const SampleOptions& options) const {
-    use_threads(options.threads);
-    return sample(options);
-  }
-  int operator()(const ExplainOptions& options) const {
-    use_threads(options.threads);
-    explain(options);
-    return 0;
-  }
-  int operator()(const GraphOptions& options) const {
-    use_threads(options.threads);
-    graph(options);
-    return 0;
-  }
-  int operator()(const ExportOptions& options) const {
-    export_model(options);
-    return 0;
-  }
-  int operator()(const ImportOptions& options) const {
-    import_model(options);
-    return 0;
-  }
-  int operator()(const ReportOptions& options) const {
-    report(options);
-    return 0;
-  }
-  int operator()(const CompareOptions& options) const {
-    compare(options);
-    return 0;
-  }
-  int operator()(const CorpusOptions& options) const {
-    say(corpus_of(options.preset).text);
-    return 0;
-  }
-};
 
 int failed(const Ranks& ranks, const std::string& why) {
   warn(why);
@@ -110,25 +55,43 @@ int main(int argc, char** argv, Ranks& ranks) {
   occupy_closed_streams();
   if (ranks.rank() > 0)
     be_silent();
-  Command command;
+  CLI::App program("Trains a character-level transformer, and lets it write.", "char_transformer");
+  program.get_formatter()->column_width(38);
+  program.set_version_flag("--version", fmt::format("char_transformer {}", build_version),
+                           "Print the version and exit");
+  program.footer(
+      "\nFor example:\n"
+      "  char_transformer train --data shakespeare.txt --preset nano\n"
+      "  char_transformer train --resume runs/000\n"
+      "  char_transformer eval --checkpoint runs/000/checkpoint.safetensors\n"
+      "  char_transformer sample --checkpoint runs/000 --prompt \"To be\"\n\n"
+      "'char_transformer train --help' and so on list the flags.");
+  const std::vector<Command> commands = {
+      add_train(program, ranks), add_eval(program),   add_sample(program), add_explain(program),
+      add_graph(program),        add_export(program), add_import(program), add_report(program),
+      add_compare(program),      add_plot(program),   add_corpus(program)};
+  const Command* command = nullptr;
   try {
-    ranks.together([&] { command = parse_command(argc, argv); });
-    auto* const train = std::get_if<TrainOptions>(&command);
-    if (train != nullptr)
-      train->launcher = ranks.launcher();
-    else if (ranks.size() > 1 && !std::holds_alternative<Help>(command))
-      throw command_line::UsageError(
-          "char_transformer: of the commands, only train works on several processes");
-    return command_line::exit_code("char_transformer", std::visit(Run{ranks}, command));
-  } catch (const command_line::UsageError& error) {  // on all ranks
+    ranks.together([&] { command = parse(program, commands, argc, argv); });
+    if (command == nullptr)
+      return exit_code(0);
+    if (ranks.size() > 1 && command != commands.data())
+      throw UsageError("of the commands, only train works on several processes");
+    program.name(argv[0]);  // for what train says of going on
+    return exit_code(command->run());
+  } catch (const UsageError& error) {  // on all ranks
+    const auto chosen = program.get_subcommands();
+    const std::string name =
+        chosen.empty() ? "char_transformer" : "char_transformer " + chosen.front()->get_name();
     if (ranks.rank() == 0)
-      fmt::print(stderr, "{}\n", error.what());
+      fmt::print(stderr, "{}: {}\n'{} --help' lists what it takes.\n", name,
+                 xgrad::printable(error.what()), name);
     return 2;
   } catch (const NotFinite& error) {  // on all ranks
     warn(error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    return failed(ranks, "not enough memory" + describe_needs(command));
+    return failed(ranks, "not enough memory" + inputs_of(*command->app));
   } catch (const std::exception& error) {
     return failed(ranks, error.what());
   }

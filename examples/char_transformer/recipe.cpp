@@ -9,7 +9,6 @@
 namespace char_transformer {
 namespace {
 
-using command_line::key_of;
 using xgrad::io::Json;
 using xgrad::io::JsonObject;
 
@@ -33,6 +32,12 @@ std::optional<T> value_in(const Json& config, const std::string& key, const Fiel
 }
 
 }  // namespace
+
+std::string key_of(std::string_view flag) {
+  std::string key(flag.substr(flag.find_first_not_of('-')));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
 
 const Preset& find_preset(std::string_view name) {
   const auto* const found = std::ranges::find(presets, name, &Preset::name);

@@ -11,7 +11,7 @@
 #include <xgrad/io/json.hpp>
 #include <xgrad/parallel/shards.hpp>
 
-#include "command_line/command_line.hpp"
+#include "command.hpp"
 
 namespace char_transformer {
 
@@ -77,15 +77,15 @@ inline constexpr std::array<Preset, 3> presets{
 /// That of a name; nano's for a name that is not known, as in files of other programs.
 const Preset& find_preset(std::string_view name);
 
-/// The largest count that a flag takes.
-inline constexpr std::size_t many = 1'000'000'000;
+/// "--block-size" as "block_size", as configuration files have it.
+std::string key_of(std::string_view flag);
 
 /// A field of a recipe, as the command line and configurations know it.
 template <class T>
 struct Field {
   const char* flag;  ///< "--block-size"; the key in JSON is "block_size"
   T Recipe::*member;
-  command_line::Range<T> range;
+  Range<T> range;
   const char* help;
 };
 struct FieldGroup {

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <xgrad/pages/page.hpp>
 
 #include "build.hpp"
+#include "command.hpp"
 #include "output.hpp"
 #include "resume.hpp"
 #include "run_dir.hpp"
@@ -77,7 +79,7 @@ void report(const ReportOptions& options) {
   for (const std::string& path : options.runs)
     all.push_back(runs::read_run(path));
   for (const runs::Run& run : all) {
-    xgrad::io::check_output(page_of(run), options.overwrite, runs::files_of(all));
+    check_output(page_of(run), options.overwrite, runs::files_of(all));
     refuse_link(page_of(run));
   }
   for (const runs::Run& run : all) {
@@ -90,7 +92,7 @@ void compare(const CompareOptions& options) {
   const std::vector<runs::Run> all = runs::read_runs(options.runs);
   std::ranges::for_each(all, warn_of_lines);
   if (!options.out.empty())
-    xgrad::io::check_output(options.out, options.overwrite, runs::files_of(all));
+    check_output(options.out, options.overwrite, runs::files_of(all));
   if (!options.out.empty())
     xgrad::pages::save(options.out, runs::compare_page(all));
   say(runs::compare_text(all, std::max<std::size_t>(terminal_width(STDOUT_FILENO), 40)));
@@ -117,6 +119,32 @@ std::string format_environment(std::size_t ranks) {
       {"ranks", std::uint64_t{ranks}},
       {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
   return xgrad::io::format_json(environment, xgrad::io::InvalidUtf8::replaced, 2);
+}
+
+Command add_report(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
+  const auto options = std::make_shared<ReportOptions>();
+  app.add_option("runs", options->runs, "the folder of each run")->required()->type_name("DIR");
+  add_overwrite(app, options->overwrite);
+  return {&app, [options] {
+            report(*options);
+            return 0;
+          }};
+}
+
+Command add_compare(CLI::App& program) {
+  CLI::App& app =
+      *program.add_subcommand("compare", "lay runs over each other: a table and a chart");
+  const auto options = std::make_shared<CompareOptions>();
+  app.add_option("runs", options->runs, "the folder of each run, or its metrics.jsonl")
+      ->required()
+      ->type_name("FILE");
+  add_path(app, "--out", options->out, "also write a page, FILE.html, with all curves");
+  add_overwrite(app, options->overwrite);
+  return {&app, [options] {
+            compare(*options);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

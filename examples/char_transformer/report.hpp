@@ -3,10 +3,22 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 
 namespace char_transformer {
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  bool overwrite = false;
+};
+
+struct CompareOptions {
+  std::vector<std::string> runs;
+  std::string out;  ///< a page; empty: none
+  bool overwrite = false;
+};
 
 /// The command `report`: writes report.html into the folder of each run.
 void report(const ReportOptions& options);

@@ -20,6 +20,8 @@
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/safetensors.hpp>
 
+#include "command.hpp"
+
 namespace char_transformer {
 namespace {
 
@@ -259,6 +261,13 @@ void RunDir::open(std::uint64_t steps, const std::string& metrics, const std::st
                                      {"samples.jsonl", samples}}) {
       if (text.empty())
         continue;
+      if (std::error_code none; fs::equivalent(path_ + "/" + name, config_file().path, none)) {
+        if (config_file().text == text)
+          continue;
+        throw FileError(fmt::format(
+            "{}: is read, and a run in {} would write over it: copy it, or name another folder",
+            config_file().path, path_));
+      }
       xgrad::io::AtomicFile file(noted(name));
       file.write(text);
       file.commit();

@@ -1,7 +1,9 @@
 #include "sample.hpp"
 
 #include <fmt/format.h>
+
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -11,7 +13,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 
-#include "command_line/output.hpp"
+#include "command.hpp"
 #include "output.hpp"
 #include "probabilities.hpp"
 #include "prompt.hpp"
@@ -70,7 +72,7 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
       say(character);
     }
   };
-  drawing.stop = [&] { return stop.complete() || command_line::output_error() != 0; };
+  drawing.stop = [&] { return stop.complete() || output_error() != 0; };
   if (options.show_probs)
     print_probabilities_head();
   else
@@ -86,7 +88,7 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
 /// All samples of a prompt, with a line between them.
 void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
            const SampleOptions& options, xgrad::Generator& generator) {
-  for (std::size_t i = 0; i < options.num_samples && command_line::output_error() == 0; ++i) {
+  for (std::size_t i = 0; i < options.num_samples && output_error() == 0; ++i) {
     if (i > 0)
       say("---------------\n");
     write_one(model, characters, prompt, options, generator);
@@ -100,7 +102,7 @@ bool converse(const TrainedModel& trained, const SampleOptions& options) {
   encode_stop(options.stop, characters);  // what is wrong with it is no prompt's fault
   xgrad::Generator generator(options.seed);
   bool well = true;
-  while (command_line::output_error() == 0) {
+  while (output_error() == 0) {
     if (terminal)
       say("> ");
     std::string line;
@@ -142,6 +144,46 @@ int sample(const SampleOptions& options) {
     return converse(trained, options) ? 0 : 1;
   print_sample(trained.model, trained.notes.characters, options);
   return 0;
+}
+
+Command add_sample(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("sample", "let a model write");
+  const auto options = std::make_shared<SampleOptions>();
+  add_checkpoint(app, options->checkpoint);
+  app.option_defaults()->group("What it continues, and how far");
+  app.add_option("--prompt", options->prompt, "what it continues [a newline]");
+  add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
+  add_bool(app, "--interactive", options->interactive,
+           "each line of standard input is a prompt, until its end (Ctrl-D)");
+  add_number(app, "--tokens", options->tokens, {0, many},
+             fmt::format("characters that it adds, at most [{}]", options->tokens));
+  add_number(app, "--num-samples", options->num_samples, {1, many},
+             "samples of each prompt, one after another [1]");
+  app.add_option("--stop", options->stop, "end where it has written this");
+  app.option_defaults()->group("How it draws, in this order");
+  add_number(app, "--temperature", options->temperature, {0, 100},
+             fmt::format("0: always the likeliest; higher: wilder [{}]", options->temperature));
+  add_number(app, "--top-k", options->top_k, {1, many},
+             "draw among the k likeliest characters [all]");
+  add_number(app, "--top-p", options->top_p, {0, 1, true, false},
+             "draw among the likeliest that have this probability together [1: all]");
+  add_number(app, "--min-p", options->min_p, {0, 1},
+             "draw among those at least this many times as likely as the likeliest [0]");
+  app.option_defaults()->group("Options");
+  add_bool(app, "--show-probs", options->show_probs,
+           "a table of the characters: probability, rank, what else could have been");
+  add_seed(app, options->seed);
+  add_threads(app, options->threads);
+  return {&app, [options] {
+            need("--checkpoint", options->checkpoint);
+            const bool file = !options->file.empty(), prompt = !options->prompt.empty();
+            if (file && prompt)
+              throw UsageError("--prompt and --file are both prompts: leave one of them out");
+            if (options->interactive && (file || prompt))
+              throw UsageError(
+                  "--interactive reads prompts from standard input: leave --prompt and --file out");
+            return sample(*options);
+          }};
 }
 
 }  // namespace char_transformer

@@ -1,13 +1,30 @@
 #pragma once
 // Letting a model write.
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/nn/gpt.hpp>
 
-#include "options.hpp"
-
 namespace char_transformer {
+
+struct SampleOptions {
+  std::string checkpoint;
+  std::size_t num_samples = 1;
+  std::string prompt;  ///< empty: a newline, or else the first character
+  std::string file;    ///< with the prompt; "-": standard input
+  bool interactive = false;
+  std::size_t tokens = 500;
+  std::string stop;  ///< the text that ends it; empty: none does
+  double temperature = 0.8;
+  std::optional<std::size_t> top_k;
+  double top_p = 1, min_p = 0;
+  bool show_probs = false;
+  std::uint64_t seed = 1337;
+  std::size_t threads = 0;
+};
 
 /// Prints prompt and continuation as they come, character by character, and a newline; with
 /// `show_probs` the table of the characters, and then the text.  Draws from a generator of its own.

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 
+#include "command.hpp"
 #include "output.hpp"
 #include "recipe.hpp"
 
@@ -97,6 +99,16 @@ void check_blocks(const Source& source, std::size_t block_size, bool fixed) {
         source.ids.train.size() > block_size && !split ? source.validation_name : source.name,
         reason(error), split ? ": " + advice(source.ids, block_size, fixed) : ""));
   }
+}
+
+Command add_corpus(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("corpus", "print what is trained on without --data");
+  const auto preset = std::make_shared<std::string>("nano");
+  add_preset(app, *preset, "micro: names; the others: scenes [nano]");
+  return {&app, [preset] {
+            say(corpus_of(*preset).text);
+            return 0;
+          }};
 }
 
 }  // namespace char_transformer

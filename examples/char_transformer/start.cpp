@@ -37,7 +37,7 @@ Start begin(TrainOptions options, bool writes) {
     characters = notes.characters;
   }
   if (const auto wrong = contradiction(options.recipe))
-    throw command_line::UsageError("char_transformer train: " + *wrong);
+    throw UsageError(*wrong);
   check_memory(options);
   Source source = open_source(options.data, options.val_data, options.preset, characters);
   check_blocks(source, options.recipe.block_size, characters.has_value());
@@ -139,7 +139,7 @@ bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations) {
 
 std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;
-  ranks.check_same("the file of --config", xgrad::printable_name(options.configuration_file));
+  ranks.check_same("the file of --config", xgrad::printable_name(config_file().text));
   std::string checkpoint;
   ranks.together([&] {
     if (options.resume && writes)
@@ -156,8 +156,8 @@ std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks) {
       return;
     const Recipe& recipe = start->options.recipe;
     if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
-      throw command_line::UsageError(fmt::format(
-          "char_transformer train: {} ranks, but a batch of {} is cut into {}: start "
+      throw UsageError(fmt::format(
+          "{} ranks, but a batch of {} is cut into {}: start "
           "fewer ranks, or give --shards {}{}",
           ranks.size(), xgrad::counted(recipe.batch_size, "block", "blocks"),
           xgrad::counted(parts, "shard", "shards"), ranks.size(),

@@ -12,7 +12,7 @@
 #include <vector>
 #include <xgrad/xgrad.hpp>
 
-#include "command_line/command_line.hpp"
+#include <CLI/CLI.hpp>
 
 using namespace xgrad;
 
@@ -287,39 +287,43 @@ bool print_times() {
 
 int run(int argc, char** argv) {
   Options options;
-  command_line::CommandLine line(
-      "gradcheck_attention",
-      "The gradient of every attention layer, under every mask, to second order");
-  command_line::Flags flags = line.flags();
+  CLI::App app("The gradient of every attention layer, under every mask, to second order",
+               "gradcheck_attention");
   Sizes& sizes = options.sizes;
-  flags.text("--layer", options.layer, "NAME", "only layers whose name contains this");
-  flags.number("--width", sizes.width, {1, 256}, "a multiple of the heads [8]");
-  flags.number("--heads", sizes.heads, {1, 64}, "attention heads [2]");
-  flags.number("--length", sizes.length, {3, 256}, "positions in a sequence [5]");
-  flags.boolean("--fast", options.fast, "random products instead of whole Jacobians");
-  flags.number("--eps", options.eps, {0, 1, true}, "of the central differences [1e-6]");
-  flags.boolean("--first-order", options.first_order, "no second derivatives");
-  flags.boolean("--time", options.time,
-                "only what a check of a TransformerBlock of width 32 costs");
-  if (const auto help = line.parse(argc, argv)) {
-    std::cout << *help;
-    return 0;
+  app.add_option("--layer", options.layer, "only layers whose name contains this");
+  app.add_option("--width", sizes.width, "a multiple of the heads [8]")->check(CLI::Range(1, 256));
+  app.add_option("--heads", sizes.heads, "attention heads [2]")->check(CLI::Range(1, 64));
+  app.add_option("--length", sizes.length, "positions in a sequence [5]")
+      ->check(CLI::Range(3, 256));
+  app.add_flag("--fast", options.fast, "random products instead of whole Jacobians");
+  app.add_option("--eps", options.eps, "of the central differences [1e-6]")
+      ->check(CLI::Range(1e-300, 1.0));
+  app.add_flag("--first-order", options.first_order, "no second derivatives");
+  app.add_flag("--time", options.time, "only what a check of a TransformerBlock of width 32 costs");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  if (sizes.width % sizes.heads != 0)
-    line.refuse(
-        fmt::format("--width {} is not a multiple of --heads {}", sizes.width, sizes.heads));
+  if (sizes.width % sizes.heads != 0) {
+    std::cerr << fmt::format("--width {} is not a multiple of --heads {}\n", sizes.width,
+                             sizes.heads);
+    return 2;
+  }
   manual_seed(1337);
   if (options.time)
     return print_times() ? 0 : 1;
   std::vector<Case> cases = all_cases(sizes);
   std::erase_if(cases,
                 [&](const Case& c) { return c.layer.find(options.layer) == std::string::npos; });
-  if (cases.empty())
-    line.refuse(fmt::format(
+  if (cases.empty()) {
+    std::cerr << fmt::format(
         "no layer's name contains '{}'; there are SelfAttention, MultiHeadAttention, CausalHead, "
         "scaled_dot_product_attention, causal_self_attention, CausalSelfAttention and "
-        "TransformerBlock",
-        options.layer));
+        "TransformerBlock\n",
+        options.layer);
+    return 2;
+  }
   return print_table(cases, options) == 0 ? 0 : 1;
 }
 
@@ -328,9 +332,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const command_line::UsageError& error) {
-    std::cerr << error.what() << '\n';
-    return 2;
   } catch (const Error& error) {
     std::cerr << "gradcheck_attention: " << error.what() << '\n';
     return 1;

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -25,8 +27,6 @@
 #include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/autograd/threads.hpp>
 
-#include "command_line/command_line.hpp"
-#include "command_line/output.hpp"
 #include "course/compile.hpp"
 #include "course/judge.hpp"
 #include "course/sandbox.hpp"
@@ -49,6 +49,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace learn;
+
+/// Prints it; what a terminal obeys is made printable.
+void show(const std::string& text) {
+  fmt::print("{}", ::isatty(STDOUT_FILENO) == 1 ? xgrad::printable(text) : text);
+}
 
 /// A folder that is removed at the end.
 class Folder {
@@ -219,41 +224,42 @@ int check(const Stage& stage, const std::string& file, std::size_t hints, double
         "\nread: {}{}\n", page_of(stage),
         hints < 3 ? fmt::format("; a hint: learn check {} --hint {}", stage.number, hints + 1)
                   : "");
-  command_line::print(said);
+  show(said);
   return answer.right ? 0 : 1;
 }
 
 void list() {
   for (const Stage& stage : stages())
-    command_line::print(
-        fmt::format("{:<6} {:<50} exercises/{}.cpp\n", stage.number, stage.title, stage.file));
+    show(fmt::format("{:<6} {:<50} exercises/{}.cpp\n", stage.number, stage.title, stage.file));
 }
 
 int run(int argc, char** argv) {
-  command_line::CommandLine line("learn", "The course: lists and checks exercises.");
-  command_line::Flags listing = line.command("list", "Lists the stages and their files.");
-  command_line::Flags checking =
-      line.command("check", "Compiles an exercise, judges it, and says where it is wrong.");
-  std::vector<std::string> words;
+  CLI::App app("The course: lists and checks exercises.", "learn");
+  app.require_subcommand(1);
+  const CLI::App* const listing = app.add_subcommand("list", "Lists the stages and their files.");
+  CLI::App* const checking =
+      app.add_subcommand("check", "Compiles an exercise, judges it, and says where it is wrong.");
+  std::string number, file;
   std::size_t hint = 0;
   double seconds = 20;
-  checking.paths("stage", words,
-                 "the stage (1 ... 12, 11.1 ... 11.12), then its file [that of exercises/]");
-  checking.number("--hint", hint, {0, 3}, "print the hints up to this one [0]");
-  checking.number("--seconds", seconds, {5, 600}, "when an answer must be there [20]");
-  if (const auto help = line.parse(argc, argv)) {
-    command_line::print(*help);
-    return 0;
+  checking->add_option("stage", number, "the stage: 1 ... 12, 11.1 ... 11.12")->required();
+  checking->add_option("file", file, "its file [that of exercises/]");
+  checking->add_option("--hint", hint, "print the hints up to this one [0]")
+      ->check(CLI::Range(0, 3));
+  checking->add_option("--seconds", seconds, "when an answer must be there [20]")
+      ->check(CLI::Range(5, 600));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  if (listing.given()) {
+  if (listing->parsed()) {
     list();
     return 0;
   }
-  if (words.size() > 2)
-    line.refuse(fmt::format("unexpected argument '{}'", words[2]));
-  const Stage& asked = stage(words[0]);
-  const std::string file = words.size() == 2 ? words[1] : LEARN_EXERCISES "/" + asked.file + ".cpp";
-  return check(asked, file, hint, seconds);
+  const Stage& asked = stage(number);
+  return check(asked, file.empty() ? LEARN_EXERCISES "/" + asked.file + ".cpp" : file, hint,
+               seconds);
 }
 
 }  // namespace
@@ -261,14 +267,15 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return command_line::exit_code("learn", run(argc, argv));
+    const int code = run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+      return code;
+    fmt::print(stderr, "learn: standard output could not be written: {}\n", std::strerror(errno));
+    return code != 0 ? code : errno == EPIPE ? 128 + SIGPIPE : 1;
   } catch (const Interrupted& interrupted) {  // now that nothing is left behind
     std::signal(interrupted.signal, SIG_DFL);
     ::raise(interrupted.signal);
     return 128 + interrupted.signal;
-  } catch (const command_line::UsageError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
   } catch (const xgrad::ValueError& error) {
     fmt::print(stderr, "learn: {}\n", error.what());
     return 2;

@@ -1,35 +1,17 @@
 // The command line of char_transformer: words with line ends between them, and after a zero byte,
 // if there is one, what stands in the file of --config.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
-#include <variant>
 #include <xgrad/autograd/error.hpp>
 
-#include "char_transformer/options.hpp"
-#include "command_line/command_line.hpp"
+#include "char_transformer/command.hpp"
+#include "char_transformer/ranks.hpp"
 #include "files.hpp"
 #include "target.hpp"
 
 namespace fuzz {
 namespace {
-
-char_transformer::Command parse(const std::vector<std::string>& words) {
-  std::vector<const char*> argv;
-  for (const std::string& word : words)
-    argv.push_back(word.c_str());
-  return char_transformer::parse_command(static_cast<int>(argv.size()), argv.data());
-}
-
-/// What --print-config prints is what --config reads.
-void check_round_trip(const std::string& name, const char_transformer::Command& printed) {
-  const auto* const text = std::get_if<char_transformer::Help>(&printed);
-  if (text == nullptr || !text->text.starts_with("{"))
-    return;
-  const char_transformer::Command again =
-      parse({"char_transformer", name, "--config", file_with(text->text), "--print-config"});
-  demand(std::get<char_transformer::Help>(again).text == text->text, "a configuration changes");
-}
 
 void run(std::string_view bytes) {
   std::vector<std::string> words = {"char_transformer", ""};
@@ -44,20 +26,18 @@ void run(std::string_view bytes) {
     words.push_back("--config");
     words.push_back(file_with(bytes.substr(end + 1)));
   }
-  refused<command_line::UsageError>([&] {
-    char_transformer::Command command;
-    // The run that --resume --print-config looks for is a file.
-    if (refused<xgrad::FileError>([&] { command = parse(words); }))
-      return;
-    if (std::ranges::count(words, "--print-config") > 0)
-      check_round_trip(words[1], command);
-    if (const auto* const train = std::get_if<char_transformer::TrainOptions>(&command)) {
-      const char_transformer::Recipe& r = train->recipe;
-      demand(r.n_head > 0 && r.n_embd % r.n_head == 0 && r.block_size > 0 && r.batch_size > 0,
-             "sizes that do not go together");
-      for (const double x : {r.dropout, r.learning_rate, r.min_lr, r.weight_decay, r.grad_clip})
-        demand(x >= 0 && std::isfinite(x), "a number out of its range");
-    }
+  std::vector<const char*> argv;
+  for (const std::string& word : words)
+    argv.push_back(word.c_str());
+  CLI::App program("", "char_transformer");
+  char_transformer::Ranks alone;
+  const std::vector<char_transformer::Command> commands = {
+      char_transformer::add_train(program, alone), char_transformer::add_eval(program),
+      char_transformer::add_sample(program),       char_transformer::add_explain(program),
+      char_transformer::add_graph(program),        char_transformer::add_export(program),
+      char_transformer::add_import(program),       char_transformer::add_corpus(program)};
+  refused<char_transformer::UsageError>([&] {
+    char_transformer::parse(program, commands, static_cast<int>(argv.size()), argv.data());
   });
 }
 
@@ -70,9 +50,6 @@ std::vector<std::string> seeds() {
       "train\n--print-config\0{\"data\":\"\\u0000\\ud800\",\"vocab_size\":-1}"s,
       "sample\n--print-config\n--stop\n\xff\0{\"top_p\":1,\"min-p\":-0.0,\"prompt\":\"\"}"s,
       "sample\n--interactive\n--file=-\n--show-probs\n--top-p\n1e-9\n--min-p=0\n--stop=x",
-      "completion\nbash",
-      "completion\nzsh\nfish",
-      "man",
       "train\n--init-from=x\n--print-config",
       "train\n--preset\nbaby\n--data\na.txt\n--out=b\n--n-layer\n2\n--n-head=2\n--n-embd=8",
       "train\n--dropout=1e-3\n--learning-rate\n1e1\n--bias\n--seed=0\n--threads\n2",

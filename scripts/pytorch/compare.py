@@ -117,7 +117,7 @@ def main():
           f"of PyTorch's weights: {table.theirs[-1]['final_val_loss']:.9g}")
     ours_ms, theirs_ms = (statistics.median(row["ms"] for row in rows) for rows in (table.ours, table.theirs))
     print(f"a step takes {ours_ms:.1f} ms in xgrad, {theirs_ms:.1f} ms in PyTorch", flush=True)
-    subprocess.run([os.path.join(binaries, "plot_losses"), os.path.join(folder, "xgrad"),
+    subprocess.run([os.path.join(binaries, "char_transformer"), "plot", os.path.join(folder, "xgrad"),
                     os.path.join(folder, "pytorch"), "--out", os.path.join(folder, "losses.svg"),
                     "--title", f"{steps}, seed {a.seed}: largest relative difference {largest:.1e}"], check=True)
     if not largest <= a.tolerance:

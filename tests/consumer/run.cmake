@@ -8,15 +8,8 @@ function(run)
   endif()
 endfunction()
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
-if(EXAMPLES)  # what is for shells lies where they look for it
+if(EXAMPLES)
   run("${WORK}/prefix/bin/char_transformer" --version)
-  foreach(file man/man1/char_transformer.1 bash-completion/completions/char_transformer zsh/site-functions/_char_transformer
-               fish/vendor_completions.d/char_transformer.fish)
-    file(READ "${WORK}/prefix/share/${file}" text)
-    if(NOT text MATCHES "learning")
-      message(FATAL_ERROR "${file}: ${text}")
-    endif()
-  endforeach()
 endif()
 run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G "${GENERATOR}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix"
     "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_EXE_LINKER_FLAGS=${LINK_FLAGS}")

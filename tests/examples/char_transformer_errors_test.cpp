@@ -12,7 +12,7 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   const auto refused = [&](const Arguments& arguments, const std::vector<std::string>& fragments) {
     check_refused(folder, arguments, 2, fragments);
   };
-  refused({}, {"a command is needed: train, eval, sample"});
+  refused({}, {"char_transformer: a command is needed"});
   refused({"trian"}, {"unknown command 'trian'", "did you mean train?"});
   refused({"train", "--n-layers", "3"},
           {"train: unknown flag --n-layers", "did you mean --n-layer?"});
@@ -26,9 +26,13 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"train", "--min-lr", "1"}, {"--min-lr 1 is above --learning-rate 0.001"});
   refused({"train", "--warmup-iters", "2001"},
           {"--warmup-iters 2001 is beyond --lr-decay-iters 2000"});
-  refused({"train", "--preset", "tiny"}, {"--preset", "'tiny'", "nano, baby, micro"});
+  refused({"train", "--preset", "tiny"}, {"--preset: 'tiny' is not one of nano, baby, micro"});
   refused({"train", "--bias", "maybe"}, {"--bias", "'maybe'", "true or false"});
-  refused({"train", "--n-layer"}, {"--n-layer needs a value"});
+  refused({"train", "--n-layer"}, {"--n-layer needs one value"});
+  refused({"train", "--n-layer", "3", "--n-layer", "4"}, {"train: --n-layer needs one value"});
+  refused({"train", "--bias", "--bias"}, {"train: --bias needs one value"});
+  refused({"train", "--n-layer", ""}, {"--n-layer: '' is not a whole number"});
+  refused({"eval", "--checkpoint", "x", "--split", "some"}, {"--split: some not in"});
   refused({"train", "--data", ""}, {"--data"});
   refused({"eval"}, {"--checkpoint FILE is needed"});
   refused({"sample", "--tokens", "5"}, {"--checkpoint FILE is needed"});
@@ -42,6 +46,9 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   out_of_range("--n-layer", "0", "a whole number from 1 to 1024");
   out_of_range("--n-layer", "-1", "a whole number from 1 to 1024");
   out_of_range("--n-layer", "2.5", "a whole number from 1 to 1024");
+  out_of_range("--n-layer", "1e999", "a whole number from 1 to 1024");
+  out_of_range("--dropout", "1e999", "at least 0 and below 1");
+  out_of_range("--learning-rate", "-nan", "a number from 0 to 10");
   out_of_range("--n-layer", "0x10", "a whole number from 1 to 1024");
   out_of_range("--batch-size", "99999999999999999999", "a whole number from 1 to 65536");
   out_of_range("--dropout", "1", "at least 0 and below 1");

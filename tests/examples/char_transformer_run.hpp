@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -225,6 +226,12 @@ inline Arguments tiny_train(const Arguments& more = {}) {
                    "16",    "--max-iters",     "40",   "--lr-decay-iters", "40", "--warmup-iters",
                    "2",     "--learning-rate", "0.01", "--eval-interval",  "10", "--eval-iters",
                    "2"};
+  for (std::size_t i = 0; i < more.size(); ++i) {  // what is given replaces what would be
+    const auto at = std::find(all.begin() + 1, all.end(), more[i]);
+    if (more[i].starts_with("--") && at != all.end()) {
+      all.erase(at, at + 2);
+    }
+  }
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -1,4 +1,4 @@
-# plot_losses draws runs, given by folder or file, and says what is wrong with one.
+# char_transformer plot draws runs, given by folder or file, and says what is wrong with one.
 file(REMOVE_RECURSE "${WORK}")
 file(WRITE "${WORK}/a/metrics.jsonl" "{\"step\": 0, \"loss\": 2.5}\n{\"step\": 1, \"loss\": 2, \"val_loss\": 2.25}\n")
 file(WRITE "${WORK}/b/metrics.jsonl" "{\"step\": 0, \"loss\": 2.4}\n{\"step\": 1, \"loss\": 1e9}\n")
@@ -11,10 +11,10 @@ file(COPY "${WORK}/a" DESTINATION "${WORK}/other")
 
 # Runs it with arguments; expects that code, and printed lines that match.
 function(plot code pattern)
-  execute_process(COMMAND "${PROGRAM}" ${ARGN} WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result
+  execute_process(COMMAND "${PROGRAM}" plot ${ARGN} WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result
                   OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL code OR NOT output MATCHES "${pattern}")
-    message(FATAL_ERROR "plot_losses ${ARGN}: exit code ${result}, expected ${code} and \"${pattern}\":\n${output}")
+    message(FATAL_ERROR "plot ${ARGN}: exit code ${result}, expected ${code} and \"${pattern}\":\n${output}")
   endif()
 endfunction()
 # The picture has all the texts.
@@ -55,22 +55,22 @@ endif()
 file(WRITE "${WORK}/blank/metrics.jsonl" "{\"step\": 0, \"loss\": 2}\n\n \t\r\n{\"step\": 1, \"loss\": 3}\r\n\n")
 plot(0 "blank.svg: 1 run\n" blank --out blank.svg)
 file(APPEND "${WORK}/blank/metrics.jsonl" "{\"step\": 2}\n")
-plot(0 "^plot_losses: blank/metrics.jsonl: line 6 is not [^\n]*, and is left out\nblank.svg: 1 run\n$" blank --out blank.svg --overwrite)
+plot(0 "^char_transformer: blank/metrics.jsonl: line 6 is not [^\n]*, and is left out\nblank.svg: 1 run\n$" blank --out blank.svg --overwrite)
 file(WRITE "${WORK}/blank/metrics.jsonl" "\n\n")
 plot(1 "blank/metrics.jsonl: it has no lines" blank --out other.svg)
 # What has no logarithm is left out, of each run its own.
 plot(0 "^log.svg: 2 runs" a b --log --out log.svg)
 file(WRITE "${WORK}/below/metrics.jsonl" "{\"step\": 0, \"loss\": -1, \"val_loss\": 0}\n{\"step\": 1, \"loss\": 1}\n")
-plot(0 "^plot_losses: zero/metrics.jsonl: --log leaves out 1 loss that is not above 0\nplot_losses: below/metrics.jsonl: --log leaves out 2 losses that are not above 0\nlog.svg: 3 runs"
+plot(0 "^char_transformer: zero/metrics.jsonl: --log leaves out 1 loss that is not above 0\nchar_transformer: below/metrics.jsonl: --log leaves out 2 losses that are not above 0\nlog.svg: 3 runs"
      zero a below --log --smooth 0.5 --out log.svg --overwrite)
 shows(log.svg zero a below "a, validation")
 file(WRITE "${WORK}/none/metrics.jsonl" "{\"step\": 0, \"loss\": 0}\n{\"step\": 1, \"loss\": -1}\n")
 plot(0 "--log leaves out 2 losses that are not above 0\nlog.svg: 2 runs" none a --log --out log.svg --overwrite)
-plot(1 "plot_losses: --log: there is no loss above 0\n$" none --log --out other.svg)
+plot(1 "char_transformer: --log: there is no loss above 0\n$" none --log --out other.svg)
 file(WRITE "${WORK}/none/metrics.jsonl" "{\"step\": 0, \"loss\": NaN}\n")
-plot(1 "plot_losses: there is no loss that is finite\n$" none --out other.svg)
+plot(1 "char_transformer: there is no loss that is finite\n$" none --out other.svg)
 
-plot(0 "^plot_losses: c/metrics.jsonl: line 2 is not [^\n]*, and is left out\ntwo.svg: 2 runs" a c --out two.svg --overwrite)
+plot(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is left out\ntwo.svg: 2 runs" a c --out two.svg --overwrite)
 plot(1 "no/metrics.jsonl: cannot be opened: No such file" no/metrics.jsonl --out other.svg)
 plot(1 "/dev/zero: is not a regular file" /dev/zero --out other.svg)
 plot(0 "long.jsonl: line 2 is not" long.jsonl --out two.svg --overwrite)
@@ -80,13 +80,13 @@ plot(2 "runs is required")
 plot(2 "--smooth: '1' is not a number" a --smooth 1)
 file(GLOB others "${WORK}/other.*")
 if(others)
-  message(FATAL_ERROR "plot_losses left ${others}")
+  message(FATAL_ERROR "plot left ${others}")
 endif()
 
 # What it prints and nobody gets is not said to be well.
 if(EXISTS /dev/full)
-  execute_process(COMMAND "${PROGRAM}" a --overwrite WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result OUTPUT_FILE /dev/full ERROR_VARIABLE output)
-  if(NOT result EQUAL 1 OR NOT output MATCHES "^plot_losses: standard output could not be written: No space left")
-    message(FATAL_ERROR "plot_losses a > /dev/full: exit code ${result}:\n${output}")
+  execute_process(COMMAND "${PROGRAM}" plot a --overwrite WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result OUTPUT_FILE /dev/full ERROR_VARIABLE output)
+  if(NOT result EQUAL 1 OR NOT output MATCHES "^char_transformer: standard output could not be written: No space left")
+    message(FATAL_ERROR "plot a > /dev/full: exit code ${result}:\n${output}")
   endif()
 endif()

@@ -229,7 +229,7 @@ TEST_CASE("learn check: stages, files and hints that do not exist", "[learn]") {
   refused({"check", "1", "nothing.cpp"}, 3, "nothing.cpp: there is no such file");
   refused({"check", "1", "."}, 3, ".: is not a file");
   refused({"check", "1", "--hint", "4"}, 2, "--hint");
-  refused({"check", "1", "a", "b"}, 2, "unexpected argument 'b'");
+  refused({"check", "1", "a", "b"}, 2, "not expected: b");
   refused({"check", "1", "/dev/zero"}, 3, "is not a file");
   write_bytes(folder / "large.cpp", std::string(1'000'001, ' '));
   refused({"check", "1", "large.cpp"}, 3, "too large for an exercise");

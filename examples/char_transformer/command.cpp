@@ -1,0 +1,315 @@
+#include "command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <concepts>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
+
+#include "output.hpp"
+#include "recipe.hpp"
+
+namespace char_transformer {
+namespace {
+
+namespace fs = std::filesystem;
+ConfigFile config_read;
+
+/// The number of letters to insert, remove or change that make b of a (Levenshtein, 1966).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0U);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(
+          row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] == b[j] ? 0 : 1)}));
+  }
+  return row.back();
+}
+
+/// "; did you mean NAME?" of a flag or a command, if one is near.
+std::string suggestion(const std::string& written, const CLI::App& app) {
+  if (written.size() < 3 || written.size() > 100)
+    return "";
+  std::string nearest;
+  std::size_t least = 3;
+  const auto consider = [&](const std::string& name) {
+    const bool part = name.find(written.substr(written.find_first_not_of('-'))) != name.npos;
+    if (const std::size_t wrong = part ? 0 : edit_distance(written, name); wrong < least) {
+      least = wrong;
+      nearest = fmt::format("; did you mean {}?", name);
+    }
+  };
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    consider(command->get_name());
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      consider("--" + name);
+  return nearest;
+}
+
+/// What CLI11 did not know comes first: the other complaints often follow from it.
+[[noreturn]] void refuse(const CLI::App& program, const CLI::ParseError& error) {
+  const auto chosen = program.get_subcommands();
+  const CLI::App& app = chosen.empty() ? program : *chosen.front();
+  if (const auto unknown = app.remaining(); !unknown.empty()) {
+    const std::string word = unknown[0].substr(0, unknown[0].find('='));
+    if (word.starts_with('-') && word.find_first_not_of('-') != word.npos)
+      throw UsageError(fmt::format("unknown flag {}{}", word, suggestion(word, app)));
+    if (chosen.empty())
+      throw UsageError(fmt::format("unknown command '{}'{}", word, suggestion(word, app)));
+    throw UsageError(fmt::format("unexpected argument '{}'", unknown[0]));
+  }
+  const std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
+    throw UsageError(what.substr(0, what.find(':')) + " needs one value");
+  throw UsageError(dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && chosen.empty()
+                       ? "a command is needed"
+                       : what);
+}
+
+[[noreturn]] void refuse_value(const std::string& flag, const std::string& given,
+                               const std::string& rule) {
+  throw CLI::ValidationError(flag, fmt::format("'{}' is not {}", given, rule));
+}
+
+/// Takes decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
+template <class T>
+T read_number(const std::string& flag, const std::string& given, const Range<T>& range) {
+  T value{};
+  const char *const end = given.data() + given.size(), *stop = given.data();
+  if constexpr (std::integral<T>) {
+    const auto [at, error] = std::from_chars(stop, end, value);
+    stop = error == std::errc() ? at : stop;
+  } else if (given.find_first_not_of("0123456789.eE+-") == given.npos) {
+    char* at = nullptr;
+    value = std::strtod(stop, &at);
+    stop = at;
+  }
+  if (!given.empty() && stop == end && range.contains(value))
+    return value;
+  const char* const kind = std::integral<T> ? "a whole number" : "a number";
+  refuse_value(flag, given,
+               !range.open_low && !range.open_high
+                   ? fmt::format("{} from {} to {}", kind, range.low, range.high)
+                   : fmt::format("{} {} {} and {} {}", kind, range.open_low ? "above" : "at least",
+                                 range.low, range.open_high ? "below" : "at most", range.high));
+}
+
+template <class T, class Target>
+CLI::Option* add_number_to(CLI::App& app, const std::string& flag, Target& target,
+                           const Range<T>& range, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          flag,
+          [&target, flag, range](const std::string& given) {
+            target = read_number(flag, given, range);
+          },
+          help)
+      ->type_name(std::integral<T> ? "N" : "X");
+}
+
+std::string read_config_file(const std::string& path) {
+  constexpr std::size_t most = 1 << 20;
+  std::error_code none;
+  const auto status = fs::status(path, none);
+  if (!fs::exists(status))
+    throw UsageError(fmt::format("{}: no such file", path));
+  if (!fs::is_regular_file(status) && !fs::is_fifo(status))  // others may never end
+    throw UsageError(fmt::format("{}: is neither a file nor a pipe", path));
+  std::ifstream file(path, std::ios::binary);
+  std::string text(most + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (!file.is_open() || text.size() > most)
+    throw UsageError(
+        fmt::format("{}: {}", path, file.is_open() ? "is larger than 1 MB" : "cannot be opened"));
+  return text;
+}
+
+xgrad::io::JsonObject parse_config() {
+  try {
+    xgrad::io::Json json = xgrad::io::parse_json(config_read.text, 0, 16);
+    if (auto* const object = std::get_if<xgrad::io::JsonObject>(&json))
+      return std::move(*object);
+  } catch (const xgrad::io::NotJson& error) {
+    const auto end = config_read.text.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(error.byte, config_read.text.size()));
+    throw UsageError(fmt::format("{}: line {}: is not JSON", config_read.path,
+                                 1 + std::count(config_read.text.begin(), end, '\n')));
+  } catch (const xgrad::ValueError& error) {
+    throw UsageError(fmt::format("{}: {}", config_read.path, error.what()));
+  }
+  throw UsageError(
+      fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", config_read.path));
+}
+
+/// The flags that the command line does not have get their values from the file of --config, in
+/// which '_' may stand for '-'.
+void apply_config(CLI::App& app) {
+  static const std::set<std::string> others = {"--vocab-size", "--text", "--val-text", "--changes",
+                                               "--recipe"};  // in config.json, and no flags
+  config_read.text = read_config_file(config_read.path);
+  std::set<std::string> seen;
+  for (const auto& [key, value] : parse_config()) {
+    std::string flag = "--" + key;
+    std::ranges::replace(flag, '_', '-');
+    CLI::Option* const option = app.get_option_no_throw(flag);
+    if (!seen.insert(flag).second)
+      throw UsageError(
+          fmt::format("{}: has '{}' twice, with '-' and with '_'", config_read.path, key));
+    if (others.count(flag) != 0)
+      continue;
+    if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
+      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", config_read.path,
+                                   xgrad::printable_name(key), app.get_name(),
+                                   suggestion(flag, app)));
+    if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
+      continue;
+    const auto* const text = value.as<std::string>();
+    try {
+      option->add_result(text != nullptr
+                             ? *text
+                             : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
+      option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(fmt::format("{}: {}", config_read.path, xgrad::printable(error.what())));
+    }
+  }
+}
+
+}  // namespace
+
+const Command* parse(CLI::App& program, const std::vector<Command>& commands, int argc,
+                     const char* const* argv) {
+  for (const Command& command : commands)
+    if (command.app->get_option_no_throw("--config") == nullptr)
+      add_path(*command.app, "--config", config_read.path,
+               "a JSON object with values of flags that are not given")
+          ->group("Configuration");
+  config_read = {};
+  program.require_subcommand(1);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    say(program.help());
+    return nullptr;
+  } catch (const CLI::CallForVersion&) {
+    say(program.version() + "\n");
+    return nullptr;
+  } catch (const CLI::ParseError& error) {
+    refuse(program, error);
+  }
+  const auto command =
+      std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
+  if (!config_read.path.empty())
+    apply_config(*command->app);
+  return &*command;
+}
+
+const ConfigFile& config_file() { return config_read; }
+
+void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
+  inputs.push_back(config_read.path);
+  xgrad::io::check_output(path, overwrite, inputs);
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& flag, std::size_t& target,
+                        const Range<std::size_t>& range, const std::string& help) {
+  return add_number_to(app, flag, target, range, help);
+}
+CLI::Option* add_number(CLI::App& app, const std::string& flag, std::optional<std::size_t>& target,
+                        const Range<std::size_t>& range, const std::string& help) {
+  return add_number_to(app, flag, target, range, help);
+}
+CLI::Option* add_number(CLI::App& app, const std::string& flag, double& target,
+                        const Range<double>& range, const std::string& help) {
+  return add_number_to(app, flag, target, range, help);
+}
+
+CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
+                      const std::string& help) {
+  const auto read = [&target, flag](const std::string& given) {
+    const bool yes = given.empty() || given == "true" || given == "True";
+    if (!yes && given != "false" && given != "False")
+      refuse_value(flag, given, "true or false");
+    target = yes;
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("BOOL")->expected(0, 1);
+}
+
+CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
+                      const std::string& help, const std::string& type) {
+  const auto read = [&target, flag](const std::string& given) {
+    if (given.empty() || given.find('\0') != given.npos)
+      refuse_value(flag, given, "a path");
+    target = given;
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name(type);
+}
+
+CLI::Option* add_data(CLI::App& app, const std::string& flag, std::string& target,
+                      const std::string& help) {
+  return add_path(app, flag, target, help)->transform([](const std::string& given) {
+    return given == "-" ? standard_input : given;
+  });
+}
+
+void add_checkpoint(CLI::App& app, std::string& target) {
+  add_path(app, "--checkpoint", target, "a checkpoint.safetensors, or a run's folder (needed)",
+           "FILE|DIR");
+}
+
+void add_overwrite(CLI::App& app, bool& target) {
+  add_bool(app, "--overwrite", target, "replace the file if it is there");
+}
+
+void add_seed(CLI::App& app, std::uint64_t& target) {
+  add_number(app, "--seed", target, {0, 0xFFFFFFFF},
+             fmt::format("of the random numbers [{}]", target));
+}
+
+void add_threads(CLI::App& app, std::size_t& target) {
+  const auto use = [&target](const std::string& given) {
+    target = read_number<std::size_t>("--threads", given, {1, 1024});
+    xgrad::set_num_threads(target);
+    if (const std::size_t n = xgrad::num_threads(); n < target)
+      warn(fmt::format("--threads {}: the system does not allow as many; {}", target,
+                       n == 1 ? "one thread works" : fmt::format("{} threads work", n)));
+  };
+  app.add_option_function<std::string>("--threads", use,
+                                       "threads; the numbers do not depend on them [all cores]")
+      ->type_name("N");
+}
+
+void add_preset(CLI::App& app, std::string& target, const std::string& help) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets)
+    names.emplace_back(preset.name);
+  const auto read = [&target, names](const std::string& given) {
+    if (std::ranges::count(names, given) == 0)
+      refuse_value("--preset", given, fmt::format("one of {}", fmt::join(names, ", ")));
+    target = given;
+  };
+  app.add_option_function<std::string>("--preset", read, help)->type_name("NAME");
+}
+
+void need(const char* flag, const std::string& value) {
+  if (value.empty())
+    throw UsageError(fmt::format("{} FILE is needed", flag));
+}
+
+}  // namespace char_transformer

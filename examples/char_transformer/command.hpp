@@ -1,0 +1,105 @@
+#pragma once
+// Commands and their flags, which CLI11 reads.  A command's flags stand in the file that does its
+// work; here is what several share.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/error.hpp>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace char_transformer {
+
+class Ranks;
+
+/// A command: its flags are on `app`; `run` does it and returns the exit code.
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Command add_train(CLI::App& program, Ranks& ranks);
+Command add_eval(CLI::App& program);
+Command add_sample(CLI::App& program);
+Command add_explain(CLI::App& program);
+Command add_graph(CLI::App& program);
+Command add_export(CLI::App& program);
+Command add_import(CLI::App& program);
+Command add_report(CLI::App& program);
+Command add_compare(CLI::App& program);
+Command add_plot(CLI::App& program);
+Command add_corpus(CLI::App& program);
+
+/// A command line, or a file of --config, that cannot be followed.
+struct UsageError : xgrad::Error {
+  using Error::Error;
+};
+
+/// Gives flags their values, those of --config as well.  The command to run; null where the help or
+/// the version was asked for, which is printed.  Throws UsageError.
+const Command* parse(CLI::App& program, const std::vector<Command>& commands, int argc,
+                     const char* const* argv);
+
+/// The file of --config.
+struct ConfigFile {
+  std::string path, text;  ///< empty without one
+};
+const ConfigFile& config_file();
+
+/// xgrad::io::check_output(), where the file of --config is read as well.
+void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);
+
+/// What --data - reads.
+inline constexpr const char* standard_input = "/dev/stdin";
+/// The largest count that a flag takes.
+inline constexpr std::size_t many = 1'000'000'000;
+
+/// The numbers that a flag takes.
+template <class T>
+struct Range {
+  T low;
+  T high;
+  bool open_low = false;   ///< low itself is not in it
+  bool open_high = false;  ///< high itself is not in it
+
+  bool contains(T value) const {
+    return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
+  }
+};
+
+// Each takes one value, and says what is wrong with it: "--n-layer: '0' is not a whole number from
+// 1 to 1024".
+CLI::Option* add_number(CLI::App& app, const std::string& flag, std::size_t& target,
+                        const Range<std::size_t>& range, const std::string& help);
+CLI::Option* add_number(CLI::App& app, const std::string& flag, std::optional<std::size_t>& target,
+                        const Range<std::size_t>& range, const std::string& help);
+CLI::Option* add_number(CLI::App& app, const std::string& flag, double& target,
+                        const Range<double>& range, const std::string& help);
+/// `--flag`, `--flag true`, `--flag=false`.
+CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
+                      const std::string& help);
+CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
+                      const std::string& help, const std::string& type = "FILE");
+/// The path of a text; "-" is standard input.
+CLI::Option* add_data(CLI::App& app, const std::string& flag, std::string& target,
+                      const std::string& help);
+
+void add_checkpoint(CLI::App& app, std::string& target);
+void add_overwrite(CLI::App& app, bool& target);
+void add_seed(CLI::App& app, std::uint64_t& target);
+/// Sets them, too.
+void add_threads(CLI::App& app, std::size_t& target);
+void add_preset(CLI::App& app, std::string& target, const std::string& help);
+
+/// UsageError unless a flag has a value, be it from --config.
+void need(const char* flag, const std::string& value);
+
+}  // namespace char_transformer
