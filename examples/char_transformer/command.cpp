@@ -83,7 +83,8 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
 
 [[noreturn]] void refuse_value(const std::string& flag, const std::string& given,
                                const std::string& rule) {
-  throw CLI::ValidationError(flag, fmt::format("'{}' is not {}", given, rule));
+  throw CLI::ValidationError(flag,
+                             fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
 /// Takes decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".

@@ -161,7 +161,7 @@ TEST_CASE("char_transformer: files that cannot be imported") {
                            const Arguments& more = {}) {
     change(path, f);
     Arguments all = import;
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     check_refused(folder, all, fragments);
     write_bytes(path, good);
   };

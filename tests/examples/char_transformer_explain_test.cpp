@@ -8,7 +8,7 @@ namespace {
 
 Result explain(const TemporaryFolder& folder, const Arguments& more) {
   Arguments all{"explain"};
-  all.insert(all.end(), more.begin(), more.end());
+  all = overridden(all, more);
   Result result = run(folder, all);
   INFO(result.out << result.err);
   REQUIRE(result.code == 0);
@@ -95,7 +95,7 @@ TEST_CASE("explain: what does not exist is named, with what does") {
   const auto refused = [&](const Arguments& more, int code,
                            const std::vector<std::string>& fragments) {
     Arguments all{"explain", "--checkpoint", folder.checkpoint};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     check_refused(folder, all, code, fragments);
   };
   check_refused(folder, {"explain"}, 2, {"explain: --checkpoint FILE is needed"});

@@ -52,7 +52,7 @@ TEST_CASE("char_transformer: what a run that goes on may change, if told so", "[
                            "80",    "--eval-interval", "5"};
   const auto with = [&](const Arguments& more) {
     Arguments all = other;
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");

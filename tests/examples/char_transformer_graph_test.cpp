@@ -8,7 +8,7 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
   const TrainedFolder folder;
   const auto graph = [&](Arguments more) {
     Arguments all = {"graph", "--checkpoint", folder.checkpoint};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     const Result result = run(folder, all);
     INFO(result.out << result.err);
     REQUIRE(result.code == 0);

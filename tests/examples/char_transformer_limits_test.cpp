@@ -44,7 +44,7 @@ TEST_CASE("char_transformer: the memory that it says it needs is what it takes",
   const auto check = [&](const Arguments& recipe) {
     const auto arguments = [&](const char* text) {
       Arguments all = tiny_train({"--threads", "2", "--max-iters", "3", "--data", text});
-      all.insert(all.end(), recipe.begin(), recipe.end());
+      all = overridden(all, recipe);
       return all;
     };
     const std::string said = run(folder, arguments("text")).err;
@@ -105,7 +105,7 @@ TEST_CASE("char_transformer: sizes of one") {
   for (std::size_t i = 0; i < smallest.size(); ++i) {
     const std::string out = "run" + std::to_string(i);
     Arguments arguments = tiny_train({"--out", out});
-    arguments.insert(arguments.end(), smallest[i].begin(), smallest[i].end());
+    arguments = overridden(arguments, smallest[i]);
     run_well(folder, arguments);
     const std::string checkpoint = out + "/checkpoint.safetensors";
     run_well(folder, {"eval", "--checkpoint", checkpoint});

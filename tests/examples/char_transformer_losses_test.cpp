@@ -182,7 +182,7 @@ TEST_CASE("char_transformer: the last validation is bounded, and says what it is
        {Arguments{}, Arguments{"--patience", "1", "--learning-rate", "5", "--min-lr", "5"}}) {
     Arguments arguments = tiny_train({"--data", "large", "--block-size", "1", "--out",
                                       "large run" + std::to_string(end.size())});
-    arguments.insert(arguments.end(), end.begin(), end.end());
+    arguments = overridden(arguments, end);
     const Result result = run_well(folder, arguments);
     check_contains(result.out, {"first 2,048 of 2,149 blocks"});
     const std::vector<Json> rows =
@@ -211,7 +211,7 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
   const TrainedFolder folder;
   const auto eval = [&](const Arguments& more) {
     Arguments all = {"eval", "--checkpoint", folder.checkpoint};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     const Result result = run(folder, all);
     INFO(result.err);
     CHECK(result.code == 0);
@@ -240,7 +240,7 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
                 {"eval", "--checkpoint", folder.checkpoint, "--data", "nine", "--split", "val"}, 1,
                 {"nine: ", "block of 8"});
   check_refused(folder, {"eval", "--checkpoint", folder.checkpoint, "--split", "half"}, 2,
-                {"--split", "'half'", "train, val"});
+                {"--split", "half not in {train,val,all}"});
 }
 
 TEST_CASE("char_transformer: a loss that is not a number is no result", "[losses]") {

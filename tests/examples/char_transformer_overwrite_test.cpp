@@ -8,7 +8,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Arguments and_also(Arguments arguments, const Arguments& more) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments = overridden(arguments, more);
   return arguments;
 }
 

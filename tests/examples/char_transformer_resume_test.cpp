@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 Arguments long_train(const Arguments& more) {
   Arguments all = tiny_train({"--dropout", "0.2", "--max-iters", "400", "--lr-decay-iters", "400",
                               "--eval-interval", "20", "--eval-iters", "20"});
-  all.insert(all.end(), more.begin(), more.end());
+  all = overridden(all, more);
   return all;
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
   const auto train = [&](const std::string& out, const Arguments& more) {
     Arguments all = long_train(saves);
     all.insert(all.end(), {"--out", out});
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   run_well(folder, train("whole", {}));
@@ -248,7 +248,7 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
   const auto resume = [](const Arguments& more) {
     Arguments all = {"train", "--resume", "run", "--max-iters", "12"};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {

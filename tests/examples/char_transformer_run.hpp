@@ -48,6 +48,17 @@ struct Result {
   std::size_t peak;  ///< bytes of memory
 };
 
+/// Arguments and more, which replace the flags with values that are given twice.
+inline Arguments overridden(Arguments all, const Arguments& more) {
+  for (const std::string& word : more) {
+    const auto at = std::find(all.begin(), all.end(), word);
+    if (word.starts_with("--") && at != all.end())
+      all.erase(at, at + 2);
+    all.push_back(word);
+  }
+  return all;
+}
+
 /// The program's command line.
 inline Arguments command(const Arguments& arguments) {
   Arguments words = {char_transformer};
@@ -226,14 +237,7 @@ inline Arguments tiny_train(const Arguments& more = {}) {
                    "16",    "--max-iters",     "40",   "--lr-decay-iters", "40", "--warmup-iters",
                    "2",     "--learning-rate", "0.01", "--eval-interval",  "10", "--eval-iters",
                    "2"};
-  for (std::size_t i = 0; i < more.size(); ++i) {  // what is given replaces what would be
-    const auto at = std::find(all.begin() + 1, all.end(), more[i]);
-    if (more[i].starts_with("--") && at != all.end()) {
-      all.erase(at, at + 2);
-    }
-  }
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return overridden(all, more);
 }
 
 struct TinyFolder : TemporaryFolder {

@@ -12,7 +12,7 @@ namespace {
 
 Arguments sampling(const Arguments& more) {
   Arguments all = {"sample", "--checkpoint", "run/checkpoint.safetensors"};
-  all.insert(all.end(), more.begin(), more.end());
+  all = overridden(all, more);
   return all;
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("char_transformer: prompts from files and standard input", "[sample]")
   const TrainedFolder folder;
   const Arguments few = {"--tokens", "30", "--seed", "5"};
   const auto with = [&](Arguments more) {
-    more.insert(more.end(), few.begin(), few.end());
+    more = overridden(more, few);
     return more;
   };
   const std::string expected = sampled(folder, with({"--prompt", "cat\nsat"}));

@@ -52,7 +52,7 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   const auto train = [&](const std::string& out, const Arguments& more) {
     Arguments all = tiny_train(worse);
     all.push_back(out);
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   const Result result = run_well(folder, train("run", {"--patience", "3"}));
@@ -103,7 +103,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
     Arguments all = {"train", "--init-from",    file,  "--data",          "text", "--max-iters",
                      "3",     "--out",          "new", "--eval-interval", "1",    "--batch-size",
                      "4",     "--warmup-iters", "0"};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   const Result result = run_well(folder, from(folder.checkpoint, {}));
@@ -131,7 +131,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
 
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
     Arguments all = from(folder.checkpoint, {"--out", "no"});
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     check_refused(folder, all, 1, fragments);
     CHECK_FALSE(fs::exists(folder / "no"));
   };

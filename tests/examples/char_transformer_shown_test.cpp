@@ -120,7 +120,7 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
   const auto before = files_in(folder / ".");
   const auto check = [&](const Arguments& more) {
     Arguments all = tiny_train({"--overfit-one-batch", "--max-iters", "600", "--dropout", "0.5"});
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return run(folder, all);
   };
   const Result well = check({});
@@ -174,7 +174,7 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
   const TinyFolder folder;
   const auto train = [&](const std::string& out, const Arguments& more) {
     Arguments all = tiny_train({"--dropout", "0.2", "--out", out});
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return run_well(folder, all);
   };
   const auto steps_in = [&](const std::string& out) {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 Arguments endless(const Arguments& more = {}) {
   Arguments all =
       tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"});
-  all.insert(all.end(), more.begin(), more.end());
+  all = overridden(all, more);
   return all;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("char_transformer: an evaluation that is interrupted is made again", "
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
     Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "2500", "--out", out});
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return all;
   };
   run_well(folder, train("whole"));

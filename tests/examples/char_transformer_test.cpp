@@ -144,7 +144,7 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
   const Arguments low = tiny_train({"--learning-rate", "5e-5", "--max-iters", "41"});
   const auto rates = [&](const Arguments& more) {
     Arguments all = low;
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     const Result result = run_well(folder, all);
     CHECK((result.err.find("Note:") == std::string::npos));
     return column(metrics_of(all.back()), "lr");
@@ -273,7 +273,7 @@ TEST_CASE("char_transformer: samples") {
   const TrainedFolder folder;
   const auto sample = [&](const Arguments& more) {
     Arguments all = {"sample", "--checkpoint", folder.checkpoint, "--tokens", "40"};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return run_well(folder, all).out;
   };
   const std::string one = sample({"--seed", "1"});

@@ -73,7 +73,7 @@ TEST_CASE("char_transformer: several samples, apart from each other", "[texts]")
   const auto sample = [&](const Arguments& more) {
     Arguments all = {"sample", "--checkpoint", folder.checkpoint, "--tokens",
                      "30",     "--prompt",     "the cat"};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     return run_well(folder, all).out;
   };
   const std::string line = "---------------\n", one = sample({});
@@ -135,7 +135,7 @@ TEST_CASE("char_transformer: a text of its own to validate on", "[texts]") {
   const std::string loss = result.out.substr(result.out.find("loss "), 14);
   const auto eval = [&](const Arguments& more) {
     Arguments all = {"eval", "--checkpoint", "run"};
-    all.insert(all.end(), more.begin(), more.end());
+    all = overridden(all, more);
     const Result scored = run(folder, all);
     INFO(scored.err);
     CHECK(scored.code == 0);

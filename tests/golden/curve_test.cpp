@@ -60,7 +60,7 @@ TEST_CASE("char_transformer: every loss is PyTorch's", "[golden]") {
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const std::string out = "run" + std::to_string(i);
     Arguments arguments = {"train", "--data", "text", "--out", out};
-    arguments.insert(arguments.end(), curves[i].flags.begin(), curves[i].flags.end());
+    arguments = overridden(arguments, curves[i].flags);
     run_well(folder, arguments);
     std::istringstream metrics(read_bytes(folder / (out + "/metrics.jsonl")));
     double largest = 0;

@@ -21,7 +21,7 @@ Arguments before_program() {
 Arguments ranks(std::size_t n, const Arguments& arguments) {
   Arguments words = before_program();
   words.insert(words.end(), {"-n", std::to_string(n), program_of_ranks});
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  words = overridden(words, arguments);
   return words;
 }
 /// Two command lines of mpirun as one.
@@ -56,7 +56,7 @@ void check_ranks_refused(const TemporaryFolder& folder, const Arguments& words,
 
 Arguments eight_blocks(const Arguments& more) {
   Arguments all = tiny_train({"--batch-size", "8"});
-  all.insert(all.end(), more.begin(), more.end());
+  all = overridden(all, more);
   return all;
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("char_transformer: any number of ranks writes the same bytes", "[ranks
     CAPTURE(kind.front());
     const auto arguments = [&](const std::string& out) {
       Arguments all = eight_blocks({"--out", out});
-      all.insert(all.end(), kind.begin(), kind.end());
+      all = overridden(all, kind);
       return all;
     };
     run_well(folder, arguments("alone"));
