@@ -44,10 +44,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string suggestion(const std::string& written, const CLI::App& app) {
   if (written.size() < 3 || written.size() > 100)
     return "";
+  const std::string letters = written.substr(written.find_first_not_of('-'));
   std::string nearest;
   std::size_t least = 3;
   const auto consider = [&](const std::string& name) {
-    const bool part = name.find(written.substr(written.find_first_not_of('-'))) != name.npos;
+    const bool part = letters.size() > 2 && name.find(letters) != name.npos;
     if (const std::size_t wrong = part ? 0 : edit_distance(written, name); wrong < least) {
       least = wrong;
       nearest = fmt::format("; did you mean {}?", name);

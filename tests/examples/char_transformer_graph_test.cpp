@@ -44,7 +44,7 @@ TEST_CASE("char_transformer graph: what it cannot show") {
     check_refused(folder, more, code, fragments);
   };
   check_refused(folder, {"graph"}, 2, {"graph: --checkpoint FILE is needed"});
-  refused({"--format", "svg"}, 2, {"--format", "'svg'", "html, dot, text"});
+  refused({"--format", "svg"}, 2, {"--format: svg not in {html,dot,text}"});
   refused({"--out", "graph.svg"}, 2, {"--out graph.svg: a page's name ends in .html"});
   refused({"--format", "text", "--out", "model.safetensors"}, 2,
           {"--out model.safetensors: a text's name ends in .txt"});

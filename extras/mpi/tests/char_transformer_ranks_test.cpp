@@ -21,7 +21,7 @@ Arguments before_program() {
 Arguments ranks(std::size_t n, const Arguments& arguments) {
   Arguments words = before_program();
   words.insert(words.end(), {"-n", std::to_string(n), program_of_ranks});
-  words = overridden(words, arguments);
+  words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
 /// Two command lines of mpirun as one.
