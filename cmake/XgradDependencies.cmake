@@ -35,7 +35,11 @@ list(GET BLAS_LIBRARIES 0 xgrad_blas)
 file(REAL_PATH "${xgrad_blas}" xgrad_blas)
 message(STATUS "BLAS: ${xgrad_blas}")
 if(NOT xgrad_blas MATCHES "openblas|blis|mkl|armpl|Accelerate")
-  message(WARNING "${xgrad_blas} looks like the reference BLAS: matrix products will be slow. OpenBLAS (libopenblas-serial-dev) is fast.")
+  message(WARNING "${xgrad_blas} looks like the reference BLAS: matrix products will be slow. OpenBLAS (libopenblas-pthread-dev) is fast.")
+endif()
+
+if(xgrad_blas MATCHES "openblas-serial")
+  message(WARNING "${xgrad_blas} can be called by one thread at a time: products will take turns. libopenblas-pthread-dev is faster.")
 endif()
 
 # Libraries that only our sources include, not our headers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <complex>
+#include <string_view>
 #include <xtensor-blas/xblas_config.hpp>
 // (kept apart from its neighbours so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
@@ -37,6 +38,14 @@ F* find_in_blas(const char* name) {
   return true;
 }();
 
+// Whether this is an OpenBLAS built for one thread (libopenblas-serial).  It hands out its buffers
+// without a lock, so two threads that multiply at a time may get the same one, and wrong numbers.
+bool has_no_locks() {
+  auto* const config = find_in_blas<char*()>("openblas_get_config");
+  return config != nullptr &&
+         std::string_view(config()).find("SINGLE_THREADED") != std::string_view::npos;
+}
+
 using Int = xt::blas_index_t;
 
 void check_sizes(std::initializer_list<std::size_t> sizes) {
@@ -67,6 +76,12 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
 
 }  // namespace
 
+std::unique_lock<std::mutex> turn_at_blas() {
+  static const bool needed = has_no_locks();
+  static std::mutex mutex;
+  return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
+}
+
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
@@ -91,8 +106,9 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
   }
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
-  // alpha and beta of the arrays' type and sizes of BLAS's integer: anything else compiles, too, and
-  // runs a generic loop instead of BLAS.
+  const auto turn = turn_at_blas();
+  // alpha and beta of the arrays' type and sizes of BLAS's integer: anything else compiles, too,
+  // and runs a generic loop instead of BLAS.
   cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(transpose_a), transpose(transpose_b), as_int(m),
                      as_int(n), as_int(k), alpha, a, as_int(lda), b, as_int(ldb), beta, c,
                      as_int(ldc));
@@ -132,7 +148,8 @@ std::string xgrad::simd_name() { return std::string(simd::Arch::name()); }
 
 std::string xgrad::blas_name() {
   if (auto* const core_name = kernels::find_in_blas<char*()>("openblas_get_corename"))
-    return std::string("OpenBLAS ") + core_name();
+    return std::string("OpenBLAS ") + core_name() +
+           (kernels::has_no_locks() ? ", without locks: one product at a time" : "");
   if (kernels::find_in_blas<void(int)>("MKL_Set_Num_Threads") != nullptr)
     return "MKL";
   if (kernels::find_in_blas<void(int)>("bli_thread_set_num_threads") != nullptr)

@@ -40,11 +40,15 @@ struct Svd {
       return;
     if (!std::all_of(a, a + m * n, [](T x) { return std::isfinite(x); })) {
       for (T* const part : {u.data(), vt.data(), s.data()})
-        std::fill_n(part, part == u.data() ? m * k : part == s.data() ? k : k * n,
+        std::fill_n(part,
+                    part == u.data()   ? m * k
+                    : part == s.data() ? k
+                                       : k * n,
                     std::numeric_limits<T>::quiet_NaN());
       return;
     }
     const std::array<std::size_t, 2> shape{m, n};
+    const auto turn = kernels::turn_at_blas();
     std::tie(u, s, vt) = xt::linalg::svd(xt::adapt(a, m * n, xt::no_ownership(), shape), false);
   }
   // What is no larger is 0, but for rounding.

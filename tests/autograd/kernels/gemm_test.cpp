@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <thread>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -308,6 +311,34 @@ TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
     CHECK(same(within[0], one));
     CHECK(same(within[1], one));
   }
+}
+
+// OpenBLAS without locks gives one buffer to two threads, now and then (ctest blas_serial).
+TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
+  const std::size_t m = 64, n = 64, k = 16;
+  const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+  const auto product = [&](std::vector<float>& c) {
+    kernels::gemm(false, false, m, n, k, 1.0F, a.data(), k, b.data(), n, 0.0F, c.data(), n);
+  };
+  std::vector<float> expected(m * n);
+  product(expected);
+  const Tensor x = randn({20, 20});
+  const double norm = matrix_norm(x, MatrixNorm::nuc).item();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&, thread] {
+      std::vector<float> c(m * n);
+      for (int i = 0; i < 30'000; ++i) {
+        product(c);
+        wrong += std::memcmp(c.data(), expected.data(), m * n * sizeof(float)) == 0 ? 0 : 1;
+      }
+      for (int i = 0; thread < 2 && i < 200; ++i)
+        wrong += matrix_norm(x, MatrixNorm::nuc).item() == norm ? 0 : 1;
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  CHECK(wrong == 0);
 }
 
 #if defined(__linux__)
