@@ -20,6 +20,7 @@
 
 #include "output.hpp"
 #include "recipe.hpp"
+#include "run_dir.hpp"
 
 namespace char_transformer {
 namespace {
@@ -226,6 +227,8 @@ const ConfigFile& config_file() { return config_read; }
 
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
   inputs.push_back(config_read.path);
+  xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
+  check_no_file_of_run(path);
   xgrad::io::check_output(path, overwrite, inputs);
 }
 

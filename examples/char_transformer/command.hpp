@@ -54,7 +54,8 @@ struct ConfigFile {
 };
 const ConfigFile& config_file();
 
-/// xgrad::io::check_output(), where the file of --config is read as well.
+/// xgrad::io::check_output(), where the file of --config is read as well, and no file of a run is
+/// written, with --overwrite or without.
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);
 
 /// What --data - reads.

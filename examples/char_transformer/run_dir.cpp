@@ -98,6 +98,20 @@ bool is_checkpoint_name(const std::string& name) {
   return name == checkpoint_name || name == best_name || std::regex_match(name, kept);
 }
 
+void check_no_file_of_run(const std::string& path) {
+  std::error_code none;
+  const fs::path target = fs::weakly_canonical(path, none);
+  const std::string name = target.filename().string();
+  const bool named = is_checkpoint_name(name) || name == "config.json" || name == "metrics.jsonl" ||
+                     name == "samples.jsonl" || name == "environment.json" || name == "trace.json";
+  if (const fs::path folder = target.parent_path();
+      named && fs::exists(folder / "config.json", none) &&
+      (fs::exists(folder / "metrics.jsonl", none) || checkpoint_in(folder.string())))
+    throw FileError(fmt::format(
+        "{}: is a file of the run in {}, which training alone writes: give it another name", path,
+        folder.filename().string()));
+}
+
 std::uint64_t step_of(const std::string& checkpoint) {
   std::uint64_t step = 0;
   try {

@@ -20,6 +20,9 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
 /// Whether it is the name of a checkpoint in a run's folder: one of these, or one that was kept.
 bool is_checkpoint_name(const std::string& name);
+/// FileError if a path, or where it leads, is a file of a run's folder, there or not: training
+/// alone writes those.
+void check_no_file_of_run(const std::string& path);
 /// The steps made when a checkpoint was saved, of which only the header is read; 0 if there is
 /// none.
 std::uint64_t step_of(const std::string& checkpoint);

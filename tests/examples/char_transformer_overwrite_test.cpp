@@ -21,8 +21,6 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
       {{"export", "--checkpoint", folder.checkpoint}, "model.safetensors"},
       {{"export", "--checkpoint", folder.checkpoint, "--out", "mine"}, "mine"},
       {{"import", "--state", "state"}, "checkpoint.safetensors"},
-      {{"import", "--state", "state", "--out", folder.checkpoint}, folder.checkpoint},
-      {{"import", "--state", "state", "--out", "run/best.safetensors"}, "run/best.safetensors"},
       {{"explain", "--checkpoint", folder.checkpoint}, "explain.html"},
       {{"graph", "--checkpoint", folder.checkpoint}, "graph.html"},
       {{"graph", "--checkpoint", folder.checkpoint, "--format", "dot", "--out", "a.dot"}, "a.dot"},
@@ -92,6 +90,38 @@ TEST_CASE("char_transformer: what is read is not written over, whatever its name
   fs::create_hard_link(folder / "run/metrics.jsonl", folder / "run/report.html");
   check_refused(folder, {"report", "run", "--overwrite"}, 1,
                 {"run/report.html: is the same file as run/metrics.jsonl"});
+}
+
+TEST_CASE("char_transformer: no command but train writes a file of a run", "[files]") {
+  const TrainedFolder folder;
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "state"});
+  fs::create_symlink("run/metrics.jsonl", folder / "link");
+  const Arguments exported = {"export", "--checkpoint", folder.checkpoint, "--out"};
+  const Arguments imported = {"import", "--state", "state", "--out"};
+  const std::vector<std::pair<Arguments, std::string>> commands = {
+      {exported, "run/config.json"},
+      {exported, "run/metrics.jsonl"},
+      {exported, "run/samples.jsonl"},
+      {exported, "run/environment.json"},
+      {exported, "link"},
+      {imported, "run/checkpoint.safetensors"},
+      {imported, "run/best.safetensors"},
+      {imported, "run/checkpoint-00000010.safetensors"},  // is not there yet
+  };
+  for (const auto& [command, out] : commands)
+    for (const bool overwrite : {false, true}) {
+      CAPTURE(command, out, overwrite);
+      const bool there = fs::exists(folder / out);
+      const std::string before = there ? read_bytes(folder / out) : "";
+      Arguments all = and_also(command, {out});
+      if (overwrite)
+        all.push_back("--overwrite");
+      check_refused(folder, all, 1, {out + ": is a file of the run in "});
+      CHECK(fs::exists(folder / out) == there);
+      CHECK((!there || read_bytes(folder / out) == before));
+    }
+  // The same names where no run is are anybody's.
+  run_well(folder, {"import", "--state", "state", "--out", "best.safetensors"});
 }
 
 TEST_CASE("char_transformer: what is printed to is not written over", "[files]") {
