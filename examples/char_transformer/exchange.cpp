@@ -1,4 +1,4 @@
-#include "exchange.hpp"
+// Models from and for other programs: safetensors files with nanoGPT's names.
 
 #include <fmt/format.h>
 
@@ -23,6 +23,20 @@
 
 namespace char_transformer {
 namespace {
+
+struct ExportOptions {
+  std::string checkpoint;
+  std::string out = "model.safetensors";
+  bool overwrite = false;
+};
+
+struct ImportOptions {
+  std::string state;
+  std::string out = "checkpoint.safetensors";
+  bool overwrite = false;
+  std::string data;                   ///< empty: the characters are the file's
+  std::optional<std::size_t> n_head;  ///< none: what the file says
+};
 
 using xgrad::FileError;
 using xgrad::Shape;
@@ -105,8 +119,6 @@ Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   }
 }
 
-}  // namespace
-
 void export_model(const ExportOptions& options) {
   if (is_checkpoint_name(std::filesystem::path(options.out).filename().string()))
     throw FileError(fmt::format(
@@ -172,6 +184,8 @@ void import_model(const ImportOptions& options) {
   say(fmt::format("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
                   config.n_head, config.n_embd, options.out));
 }
+
+}  // namespace
 
 Command add_export(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(

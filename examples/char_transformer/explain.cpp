@@ -1,4 +1,4 @@
-#include "explain.hpp"
+// The attention of a checkpoint, or of all that a run's folder holds, as a page.
 
 #include <fmt/format.h>
 
@@ -25,6 +25,19 @@
 namespace char_transformer {
 namespace {
 
+struct ExplainOptions {
+  std::string checkpoint;             ///< a file, or a run's folder
+  std::optional<std::string> prompt;  ///< none: a piece of text
+  std::string data;                   ///< empty: what the checkpoint was validated on
+  std::string out = "explain.html";
+  bool overwrite = false;
+  std::optional<std::size_t> length;
+  std::vector<std::size_t> layers, heads;  ///< empty: all
+  std::optional<std::size_t> position;
+  double max_mb = 20;  ///< of the page
+  std::size_t threads = 0;
+};
+
 namespace fs = std::filesystem;
 namespace text = xgrad::text;
 using xgrad::FileError;
@@ -39,26 +52,20 @@ struct Saved {
 
 /// The checkpoints of a run's folder by their steps, or the one file.
 std::vector<Saved> find_checkpoints(const std::string& path) {
+  const auto after = [](std::uint64_t step) {
+    return fmt::format("after {}", xgrad::counted(step, "step", "steps"));
+  };
   std::error_code none;
   if (!fs::is_directory(path, none))
-    return {{path, fmt::format("after {}", xgrad::counted(step_of(path), "step", "steps"))}};
+    return {{path, after(step_of(path))}};
   std::map<std::uint64_t, Saved> by_step;
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path, none))
-    if (const std::string name = entry.path().filename().string(); is_checkpoint_name(name))
-      names.push_back(name);
-  for (const std::string& name : names) {
-    const std::string file = (fs::path(path) / name).string();
+  for (const auto& entry : fs::directory_iterator(path, none)) {
+    const std::string name = entry.path().filename().string(), file = entry.path().string();
+    if (!is_checkpoint_name(name))
+      continue;
     const std::uint64_t step = step_of(file);
-    Saved& saved =
-        by_step
-            .try_emplace(
-                step, Saved{file, fmt::format("after {}", xgrad::counted(step, "step", "steps"))})
-            .first->second;
-    if (name == best_name)
-      saved.name += " (best)";
-    if (name == checkpoint_name)
-      saved.name += " (last)";
+    Saved& saved = by_step.try_emplace(step, Saved{file, after(step)}).first->second;
+    saved.name += name == best_name ? " (best)" : name == checkpoint_name ? " (last)" : "";
   }
   if (by_step.empty())
     throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
@@ -74,18 +81,9 @@ struct Piece {
   std::string name;
 };
 
-Piece piece_of(std::vector<std::int64_t> ids, std::string name) {
-  Piece piece{{}, {ids.begin() + 1, ids.end()}, std::move(name)};
-  ids.pop_back();
-  piece.ids = std::move(ids);
-  return piece;
-}
-
 Piece piece_of_prompt(const std::string& prompt, const text::Characters& characters,
                       std::size_t block_size) {
-  const text::Ids encoded = encode_given("--prompt", prompt, characters);
-  std::vector<std::int64_t> ids(encoded.size());
-  encoded.copy(0, encoded.size(), ids.data());
+  std::vector<std::int64_t> ids = prompt_ids(prompt, characters);
   if (ids.size() < 2 || ids.size() > block_size)
     throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}",
                                  xgrad::counted(ids.size(), "character", "characters"),
@@ -103,16 +101,12 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
                                  *options.length, block_size));
   text::Ids text;
   std::string name = options.data;
-  if (options.data.empty()) {
+  if (name.empty()) {
     const Source source = open_text("", "", checkpoint, notes);
     text = source.ids.validation;
-    name = fmt::format("{}", source.validation_name);
+    name = source.validation_name;
   } else {
-    try {
-      text = text::read_text(options.data, notes.characters).ids;
-    } catch (const ValueError& error) {
-      throw FileError(fmt::format("{}: {}", options.data, reason(error)));
-    }
+    text = open_source(name, "", "", notes.characters).all;
   }
   const std::size_t most = std::min(block_size, text.size() - 1);
   const std::size_t length = options.length.value_or(std::min(usual_length, most));
@@ -121,9 +115,11 @@ Piece read_piece(const ExplainOptions& options, const std::string& checkpoint, c
         "{}: {} too few for --length {}: each needs one that follows it", name,
         text.size() == 1 ? "1 character is" : fmt::format("{} characters are", text.size()),
         std::max<std::size_t>(length, 2)));
-  std::vector<std::int64_t> ids(length + 1);
-  text.copy(0, length + 1, ids.data());
-  return piece_of(std::move(ids), fmt::format("the first {} characters of {}", length, name));
+  Piece piece{std::vector<std::int64_t>(length), std::vector<std::int64_t>(length),
+              fmt::format("the first {} characters of {}", length, name)};
+  text.copy(0, length, piece.ids.data());
+  text.copy(1, length, piece.targets.data());
+  return piece;
 }
 
 /// ValueError unless all of a flag's numbers are below `count`.
@@ -154,21 +150,6 @@ void check_size(const ExplainOptions& options, const xgrad::nn::GPTConfig& confi
         checkpoints > 1 ? ", and one checkpoint instead of the folder" : ""));
 }
 
-xgrad::Indices row(const std::vector<std::int64_t>& ids) {
-  auto array = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, ids.size()});
-  std::ranges::copy(ids, array.data());
-  return xgrad::Indices(std::move(array));
-}
-
-std::vector<std::string> characters_of(const text::Characters& characters) {
-  std::vector<std::string> list;
-  for (const char32_t c : characters.list())
-    list.push_back(text::encode_utf8({&c, 1}));
-  return list;
-}
-
-}  // namespace
-
 void explain(const ExplainOptions& options) {
   const std::vector<Saved> checkpoints = find_checkpoints(options.checkpoint);
   std::vector<std::string> read = {options.data};
@@ -198,7 +179,8 @@ void explain(const ExplainOptions& options) {
       if (options.position)
         check_numbers("--position", "this text has positions", {*options.position},
                       piece.ids.size());
-      page.classes = characters_of(characters);
+      for (const char32_t c : characters.list())
+        page.classes.push_back(text::encode_utf8({&c, 1}));
       for (const std::int64_t id : piece.ids)
         page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
       for (const std::int64_t id : piece.targets)  // one that nobody knows is beyond all classes
@@ -208,9 +190,9 @@ void explain(const ExplainOptions& options) {
       throw FileError(fmt::format("{}: a checkpoint of another model than {}", saved.path,
                                   checkpoints.front().path));
     }
-    check_loss(model, row(piece.ids), row(piece.targets), saved.path);
+    check_loss(model, as_row(piece.ids), as_row(piece.targets), saved.path);
     runs.push_back(xgrad::pages::trace_attention(
-        [&] { return model.loss(row(piece.ids), row(piece.targets)); }, page));
+        [&] { return model.loss(as_row(piece.ids), as_row(piece.targets)); }, page));
     runs.back().name = saved.name;
   }
   page.about =
@@ -226,39 +208,32 @@ void explain(const ExplainOptions& options) {
                   static_cast<double>(fs::file_size(options.out)) / 1e6));
 }
 
-namespace {
-
-/// The numbers of a list as "0,2-4"; none if it is not such a list.
-std::optional<std::vector<std::size_t>> read_list(const std::string& text) {
+/// The numbers of a list as "0,2-4".
+std::vector<std::size_t> read_list(const char* flag, const std::string& text) {
   constexpr std::size_t most = 1023;
   std::vector<std::size_t> numbers;
   const char* at = text.data();
   const char* const end = at + text.size();
-  const auto read = [&](std::size_t& n) {
+  const auto read = [&] {
+    std::size_t n = 0;
     const auto [stop, error] = std::from_chars(at, end, n);
     at = stop;
-    return error == std::errc() && n <= most;
+    if (error != std::errc() || n > most)
+      at = nullptr;
+    return n;
   };
-  do {
-    std::size_t first = 0, last = 0;
-    if (!read(first))
-      return std::nullopt;
-    last = first;
-    if (at != end && *at == '-' && (++at, !read(last) || last < first))
-      return std::nullopt;
-    for (std::size_t n = first; n <= last; ++n)
+  while (at != nullptr) {
+    const std::size_t first = read();
+    const std::size_t last = at != nullptr && at != end && *at == '-' ? (++at, read()) : first;
+    for (std::size_t n = first; at != nullptr && n <= last; ++n)
       if (std::ranges::find(numbers, n) == numbers.end())
         numbers.push_back(n);
-  } while (at != end && *at++ == ',');
-  return at == end && text.back() != ',' ? std::optional(numbers) : std::nullopt;
-}
-
-std::vector<std::size_t> read_list(const char* flag, const std::string& text) {
-  const auto numbers = read_list(text);
-  if (!numbers)
-    throw UsageError(
-        fmt::format("{} '{}': a list of numbers up to 1023, as 0,2-4, is expected", flag, text));
-  return *numbers;
+    if (at == end && last >= first)
+      return numbers;
+    at = at != nullptr && *at == ',' && last >= first ? at + 1 : nullptr;
+  }
+  throw UsageError(
+      fmt::format("{} '{}': a list of numbers up to 1023, as 0,2-4, is expected", flag, text));
 }
 
 }  // namespace

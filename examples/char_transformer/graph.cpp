@@ -1,4 +1,4 @@
-#include "graph.hpp"
+// What a model computes on a short text, and each gradient with its reason: pages/graph.hpp.
 
 #include <fmt/format.h>
 
@@ -26,23 +26,19 @@
 namespace char_transformer {
 namespace {
 
+struct GraphOptions {
+  std::string checkpoint;
+  std::optional<std::string> prompt;  ///< none: what the model writes by itself
+  std::string out;                    ///< empty: graph.html, or standard output for dot and text
+  bool overwrite = false;
+  std::string format = "html";
+  bool decompose = false;
+  std::size_t max_nodes = 20'000;
+  std::size_t threads = 0;
+};
+
 using xgrad::Indices;
 using xgrad::ValueError;
-
-std::vector<std::int64_t> prompt_ids(const std::string& prompt,
-                                     const xgrad::text::Characters& characters) {
-  const xgrad::text::Ids encoded = encode_given("--prompt", prompt, characters);
-  std::vector<std::int64_t> ids(encoded.size());
-  encoded.copy(0, encoded.size(), ids.data());
-  return ids;
-}
-
-/// Characters of these ids, as one row.
-Indices as_batch(const std::int64_t* ids, std::size_t n) {
-  auto list = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, n});
-  std::copy_n(ids, n, list.data());
-  return Indices(std::move(list));
-}
 
 /// What the model writes by itself, always the likeliest.
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
@@ -52,7 +48,7 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   const std::size_t length = std::min(written_by_itself, trained.model.config.block_size + 1);
   xgrad::Generator generator(0);
   const Indices written =
-      trained.model.generate(as_batch(&first, 1), length - 1, generator, {.temperature = 0});
+      trained.model.generate(as_row({&first, 1}), length - 1, generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
 
@@ -70,14 +66,6 @@ auto in_flags(std::string_view member, const char* cure, const F& f) {
   }
 }
 
-void write_whole(const std::string& path, const std::string& text) {
-  xgrad::io::AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
-
-}  // namespace
-
 void graph(const GraphOptions& options) {
   const std::string out =
       options.out.empty() && options.format == "html" ? "graph.html" : options.out;
@@ -93,15 +81,15 @@ void graph(const GraphOptions& options) {
         fmt::format("--prompt has {}; this model takes 2 to {}: of each the next one is the target",
                     xgrad::counted(ids.size(), "character", "characters"), longest));
   const std::string text = trained.notes.characters.decode(xgrad::text::Ids(ids));
+  const auto all = std::span<const std::int64_t>(ids);
+  const Indices x = as_row(all.first(all.size() - 1)), y = as_row(all.subspan(1));
   const auto loss = [&] {
     std::optional<xgrad::Decompose> by_ordinary_ops;
     if (options.decompose)
       by_ordinary_ops.emplace();
-    return model.loss(as_batch(ids.data(), ids.size() - 1),
-                      as_batch(ids.data() + 1, ids.size() - 1));
+    return model.loss(x, y);
   };
-  check_loss(model, as_batch(ids.data(), ids.size() - 1), as_batch(ids.data() + 1, ids.size() - 1),
-             options.checkpoint);
+  check_loss(model, x, y, options.checkpoint);
   const auto recorded = in_flags(".max_nodes", "a shorter --prompt, or a larger --max-nodes", [&] {
     return xgrad::pages::run_graph(
         loss, {.names = xgrad::nn::named_parameters(model),
@@ -115,12 +103,16 @@ void graph(const GraphOptions& options) {
   });
   if (out.empty())
     return say(written);
-  write_whole(out, written);
+  xgrad::io::AtomicFile file(out);
+  file.write(written);
+  file.commit();
   say(fmt::format("{}: {}, {:.1f} MB{}\n", xgrad::printable_name(out),
                   xgrad::counted(recorded.nodes.size(), "node", "nodes"),
                   static_cast<double>(written.size()) / 1e6,
                   recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
 }
+
+}  // namespace
 
 Command add_graph(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -104,6 +105,19 @@ xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
     throw xgrad::ValueError(
         fmt::format("{}: {}; it knows {}", what, reason(error), listed(characters)));
   }
+}
+
+std::vector<std::int64_t> prompt_ids(const std::string& prompt, const Characters& characters) {
+  const xgrad::text::Ids encoded = encode_given("--prompt", prompt, characters);
+  std::vector<std::int64_t> ids(encoded.size());
+  encoded.copy(0, encoded.size(), ids.data());
+  return ids;
+}
+
+xgrad::Indices as_row(std::span<const std::int64_t> ids) {
+  auto list = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, ids.size()});
+  std::ranges::copy(ids, list.data());
+  return xgrad::Indices(std::move(list));
 }
 
 xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,

@@ -1,7 +1,11 @@
 #pragma once
 // What a model is asked to continue.
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/ids.hpp>
 
@@ -16,6 +20,12 @@ std::string read_prompt(const std::string& path);
 /// know, with those that it does.
 xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
                               const xgrad::text::Characters& characters);
+
+/// The same of --prompt, as a list.
+std::vector<std::int64_t> prompt_ids(const std::string& prompt,
+                                     const xgrad::text::Characters& characters);
+/// Ids as a batch of one row.
+xgrad::Indices as_row(std::span<const std::int64_t> ids);
 
 /// The same; with no text, a newline, or the first character of a model that has no newline.
 xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,

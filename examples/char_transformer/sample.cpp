@@ -7,15 +7,17 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <iostream>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/sampling.hpp>
 
 #include "command.hpp"
 #include "output.hpp"
-#include "probabilities.hpp"
 #include "prompt.hpp"
 #include "trained_model.hpp"
 
@@ -48,6 +50,41 @@ class StopText {
   Ids ids_;
   std::deque<std::int64_t> last_;
 };
+
+void print_probabilities_head() {
+  say(fmt::format("{:>7} {:>7} {:>5}  {:<9}  {}\n", "drawn", "model", "rank", "character",
+                  "instead"));
+}
+
+/// A row of the table of what is written: the probability that `token` was drawn with, the model's
+/// own for it (at temperature 1, of all characters), its rank among those, itself, and the
+/// likeliest others with the probabilities that they would have been drawn with.  `logits` are (1,
+/// V).
+void print_probabilities(const xgrad::Tensor& logits, std::int64_t token,
+                         const xgrad::nn::GenerateOptions& options,
+                         const xgrad::text::Characters& characters) {
+  constexpr std::size_t alternatives = 3;
+  const xgrad::Tensor drawn = xgrad::nn::next_token_probabilities(logits, options);
+  const xgrad::Tensor model = xgrad::nn::next_token_probabilities(logits);
+  const float* const of_drawn = drawn.data<float>();
+  const float* const of_model = model.data<float>();
+  std::vector<std::size_t> order(characters.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return of_model[i]; });
+
+  const auto chosen = static_cast<std::size_t>(token);
+  const auto rank = std::ranges::find(order, chosen) - order.begin() + 1;
+  std::string row = fmt::format("{:7.4f} {:7.4f} {:5}  {:<9}", of_drawn[chosen], of_model[chosen],
+                                rank, shown(characters.list()[chosen]));
+  std::size_t named = 0;
+  for (const std::size_t i : order)
+    if (i != chosen && of_drawn[i] > 0 && named < alternatives) {
+      row += fmt::format("  {} {:.4f}", shown(characters.list()[i]), of_drawn[i]);
+      ++named;
+    }
+  row.erase(row.find_last_not_of(' ') + 1);
+  say(row + "\n");
+}
 
 void write_one(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
                const SampleOptions& options, xgrad::Generator& generator) {
