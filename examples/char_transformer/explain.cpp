@@ -83,7 +83,7 @@ struct Piece {
 
 Piece piece_of_prompt(const std::string& prompt, const text::Characters& characters,
                       std::size_t block_size) {
-  std::vector<std::int64_t> ids = prompt_ids(prompt, characters);
+  std::vector<std::int64_t> ids = list_of(encode_given("--prompt", prompt, characters));
   if (ids.size() < 2 || ids.size() > block_size)
     throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}",
                                  xgrad::counted(ids.size(), "character", "characters"),

@@ -43,8 +43,9 @@ using xgrad::ValueError;
 /// What the model writes by itself, always the likeliest.
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   constexpr std::size_t written_by_itself = 9;
-  const std::int64_t first =
-      trained.notes.characters.contains(U'\n') ? prompt_ids("\n", trained.notes.characters)[0] : 0;
+  const std::int64_t first = trained.notes.characters.contains(U'\n')
+                                 ? list_of(trained.notes.characters.encode(U"\n"))[0]
+                                 : 0;
   const std::size_t length = std::min(written_by_itself, trained.model.config.block_size + 1);
   xgrad::Generator generator(0);
   const Indices written =
@@ -75,7 +76,8 @@ void graph(const GraphOptions& options) {
   const xgrad::nn::GPT& model = trained.model;
   const std::size_t longest = model.config.block_size + 1;
   const auto ids =
-      options.prompt ? prompt_ids(*options.prompt, trained.notes.characters) : own_text(trained);
+      options.prompt ? list_of(encode_given("--prompt", *options.prompt, trained.notes.characters))
+                     : own_text(trained);
   if (ids.size() < 2 || ids.size() > longest)
     throw ValueError(
         fmt::format("--prompt has {}; this model takes 2 to {}: of each the next one is the target",

@@ -107,11 +107,10 @@ xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
   }
 }
 
-std::vector<std::int64_t> prompt_ids(const std::string& prompt, const Characters& characters) {
-  const xgrad::text::Ids encoded = encode_given("--prompt", prompt, characters);
-  std::vector<std::int64_t> ids(encoded.size());
-  encoded.copy(0, encoded.size(), ids.data());
-  return ids;
+std::vector<std::int64_t> list_of(const xgrad::text::Ids& ids) {
+  std::vector<std::int64_t> list(ids.size());
+  ids.copy(0, ids.size(), list.data());
+  return list;
 }
 
 xgrad::Indices as_row(std::span<const std::int64_t> ids) {
@@ -127,10 +126,6 @@ xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
   if (characters.contains(U'\n'))
     return characters.encode(U"\n");
   return {0};
-}
-
-xgrad::text::Ids encode_stop(const std::string& text, const Characters& characters) {
-  return text.empty() ? xgrad::text::Ids() : encode_given("--stop", text, characters);
 }
 
 std::string shown(char32_t c) {

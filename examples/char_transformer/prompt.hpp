@@ -21,18 +21,13 @@ std::string read_prompt(const std::string& path);
 xgrad::text::Ids encode_given(const std::string& what, const std::string& text,
                               const xgrad::text::Characters& characters);
 
-/// The same of --prompt, as a list.
-std::vector<std::int64_t> prompt_ids(const std::string& prompt,
-                                     const xgrad::text::Characters& characters);
+std::vector<std::int64_t> list_of(const xgrad::text::Ids& ids);
 /// Ids as a batch of one row.
 xgrad::Indices as_row(std::span<const std::int64_t> ids);
 
 /// The same; with no text, a newline, or the first character of a model that has no newline.
 xgrad::text::Ids encode_prompt(const std::string& what, const std::string& text,
                                const xgrad::text::Characters& characters);
-
-/// The same of a text that may end what is written; with no text, no ids.
-xgrad::text::Ids encode_stop(const std::string& text, const xgrad::text::Characters& characters);
 
 /// 'a', or for what would not show as itself '\n'.
 std::string shown(char32_t c);

@@ -6,12 +6,11 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <iostream>
 #include <numeric>
 #include <string>
-#include <utility>
+#include <vector>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/sampling.hpp>
@@ -26,35 +25,6 @@ namespace {
 
 using xgrad::text::Characters;
 using xgrad::text::Ids;
-
-/// Whether a text has just been written, of which the characters come one by one.
-class StopText {
- public:
-  explicit StopText(const Ids& ids) : ids_(ids) {}
-
-  void add(std::int64_t id) {
-    last_.push_back(id);
-    if (last_.size() > ids_.size())
-      last_.pop_front();
-  }
-  bool complete() const {
-    if (ids_.size() == 0 || last_.size() < ids_.size())
-      return false;
-    for (std::size_t i = 0; i < ids_.size(); ++i)
-      if (std::cmp_not_equal(ids_[i], last_[i]))
-        return false;
-    return true;
-  }
-
- private:
-  Ids ids_;
-  std::deque<std::int64_t> last_;
-};
-
-void print_probabilities_head() {
-  say(fmt::format("{:>7} {:>7} {:>5}  {:<9}  {}\n", "drawn", "model", "rank", "character",
-                  "instead"));
-}
 
 /// A row of the table of what is written: the probability that `token` was drawn with, the model's
 /// own for it (at temperature 1, of all characters), its rank among those, itself, and the
@@ -86,11 +56,16 @@ void print_probabilities(const xgrad::Tensor& logits, std::int64_t token,
   say(row + "\n");
 }
 
+/// The text of --stop; none without it.
+std::vector<std::int64_t> stop_ids(const SampleOptions& options, const Characters& characters) {
+  return options.stop.empty() ? std::vector<std::int64_t>()
+                              : list_of(encode_given("--stop", options.stop, characters));
+}
+
 void write_one(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
                const SampleOptions& options, xgrad::Generator& generator) {
-  auto ids = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, prompt.size()});
-  prompt.copy(0, prompt.size(), ids.data());
-  StopText stop(encode_stop(options.stop, characters));
+  const std::vector<std::int64_t> end = stop_ids(options, characters);
+  std::vector<std::int64_t> written;
   std::string text = characters.decode(prompt);
   xgrad::nn::GenerateOptions drawing{.temperature = options.temperature,
                                      .top_k = options.top_k,
@@ -100,7 +75,7 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
   xgrad::Tensor logits;
   drawing.on_logits = [&](const xgrad::Tensor& x) { logits = x; };
   drawing.on_token = [&](std::span<const std::int64_t> token) {
-    stop.add(token[0]);
+    written.push_back(token[0]);
     const std::string character = characters.decode(Ids(token));
     if (options.show_probs) {
       print_probabilities(logits, token[0], filters, characters);
@@ -109,13 +84,17 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
       say(character);
     }
   };
-  drawing.stop = [&] { return stop.complete() || output_error() != 0; };
+  drawing.stop = [&] {
+    return output_error() != 0 || (!end.empty() && written.size() >= end.size() &&
+                                   std::equal(end.rbegin(), end.rend(), written.rbegin()));
+  };
   if (options.show_probs)
-    print_probabilities_head();
+    say(fmt::format("{:>7} {:>7} {:>5}  {:<9}  {}\n", "drawn", "model", "rank", "character",
+                    "instead"));
   else
     say(text);
   try {
-    model.generate(xgrad::Indices(std::move(ids)), options.tokens, generator, drawing);
+    model.generate(as_row(list_of(prompt)), options.tokens, generator, drawing);
   } catch (const xgrad::ValueError& error) {
     throw xgrad::ValueError(fmt::format("it cannot write on: {}", reason(error)));
   }
@@ -136,7 +115,7 @@ void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids&
 bool converse(const TrainedModel& trained, const SampleOptions& options) {
   const Characters& characters = trained.notes.characters;
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-  encode_stop(options.stop, characters);  // what is wrong with it is no prompt's fault
+  stop_ids(options, characters);  // what is wrong with it is no prompt's fault
   xgrad::Generator generator(options.seed);
   bool well = true;
   while (output_error() == 0) {
