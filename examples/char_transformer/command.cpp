@@ -163,13 +163,12 @@ xgrad::io::JsonObject parse_config() {
 /// The flags that the command line does not have get their values from the file of --config, in
 /// which '_' may stand for '-'.
 void apply_config(CLI::App& app) {
-  static const std::set<std::string> others = {"--vocab-size", "--text", "--val-text", "--changes",
-                                               "--recipe"};  // in config.json, and no flags
+  static const std::set<std::string> others = {"--vocab-size",
+                                               "--changes"};  // in config.json, and no flags
   config_read.text = read_config_file(config_read.path);
   std::set<std::string> seen;
   for (const auto& [key, value] : parse_config()) {
-    std::string flag = "--" + key;
-    std::ranges::replace(flag, '_', '-');
+    const std::string flag = flag_of(key);
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
       throw UsageError(

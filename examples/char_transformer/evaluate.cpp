@@ -150,13 +150,16 @@ void evaluate(const EvalOptions& options) {
   const bool named = !options.data.empty();
   const Source source = named ? open_source(options.data, "", "", notes.characters)
                               : open_text("", "", trained.path, notes);
-  if (!notes.text.empty() && checksum(source.ids) != notes.text)
+  if (const std::string flag = other_text(source, notes); flag == "--data")
     warn(fmt::format("{}: another text than the model was trained on", source.name));
+  else if (!flag.empty() && !named)
+    warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
   const Scored part = scored(source, options.split.empty() && !named ? "val" : options.split);
   if (part.ids.size() <= block_size)
-    throw xgrad::FileError(
-        fmt::format("{}: {} are too few: a block of {} needs one more than that", part.name,
-                    xgrad::counted(part.ids.size(), "character", "characters"), block_size));
+    throw xgrad::FileError(fmt::format("{}: {} {} too few: a block of {} needs one more than that",
+                                       part.name,
+                                       xgrad::counted(part.ids.size(), "character", "characters"),
+                                       part.ids.size() == 1 ? "is" : "are", block_size));
   const std::size_t blocks = xgrad::text::block_count(part.ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
   const auto* const shards = notes.config.find<std::uint64_t>("shards");

@@ -1,16 +1,13 @@
 #pragma once
-// metrics.jsonl: a JSON object for each step of a run.
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-
-#include "json_lines.hpp"
+#include <xgrad/io/json.hpp>
 
 namespace char_transformer {
 
-/// What is written down of one step.
+/// A step, as a row of metrics.jsonl says it.
 struct StepRecord {
   std::size_t step = 0;  ///< from 0
   double loss = 0;       ///< before the step's update
@@ -25,26 +22,9 @@ struct StepRecord {
   std::string changes = {};  ///< of the run's flags before this step
 };
 
-class Metrics {
- public:
-  /// Of a run that has made so many steps: rows of later ones go.  Throws as JsonLines.
-  Metrics(std::string path, std::uint64_t steps);
-
-  /// Adds a row; as JsonLines::add().
-  bool log(const StepRecord& record);
-
-  /// The last row that was there when the file was opened, if it is that of this step.  Logged
-  /// again, it takes its own place.
-  std::optional<StepRecord> last(std::uint64_t step) const;
-  /// The time that the rows' steps took.
-  double milliseconds() const { return milliseconds_; }
-
-  const JsonLines& lines() const { return lines_; }
-
- private:
-  double milliseconds_ = 0;
-  std::optional<StepRecord> last_;  ///< the last row that was there when it was opened
-  JsonLines lines_;
-};
+/// A row, in one line.
+std::string format_row(const StepRecord& record);
+/// A row without its evaluations, which are made again; none for what is no row.
+std::optional<StepRecord> read_row(const xgrad::io::Json& row);
 
 }  // namespace char_transformer

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <span>
@@ -13,6 +14,7 @@
 #include <xgrad/io/file.hpp>
 
 #include "output.hpp"
+#include "resume.hpp"
 
 namespace char_transformer {
 namespace {
@@ -72,6 +74,7 @@ Json to_json(const Notes& notes) {
   return JsonObject{{"config", notes.config},
                     {"characters", xgrad::text::encode_utf8(notes.characters.list())},
                     {"text", notes.text},
+                    {"val_text", notes.val_text},
                     {"evaluations", std::move(evaluations)}};
 }
 
@@ -93,6 +96,8 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   }
   if (const auto* const text = checkpoint.user.find<std::string>("text"))
     notes.text = *text;
+  if (const auto* const text = checkpoint.user.find<std::string>("val_text"))
+    notes.val_text = *text;
   if (const Json* const found = checkpoint.user.find("evaluations")) {
     Evaluations& e = notes.evaluations;
     e.last = count_in(*found, "last");
@@ -125,40 +130,50 @@ JsonObject to_json(const xgrad::nn::GPTConfig& config) {
           {"bias", config.bias}};
 }
 
-std::string checksum(const xgrad::text::Split& ids) {
+std::string checksum(const xgrad::text::Ids& ids) {
   xgrad::io::Checksum sum;
-  // 32 bits each, whatever ids are held as.
-  std::array<std::uint32_t, 4096> some;
-  const auto add = [&](const auto& part) {
-    for (std::size_t begin = 0; begin < part.size(); begin += some.size()) {
-      const std::size_t n = std::min(some.size(), part.size() - begin);
-      for (std::size_t i = 0; i < n; ++i)
-        some[i] = static_cast<std::uint32_t>(part[begin + i]);
-      sum.add(some.data(), n * sizeof(some[0]));
-    }
-  };
-  add(ids.train);
-  add(ids.validation);
+  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
+  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
+    const std::size_t n = std::min(some.size(), ids.size() - begin);
+    for (std::size_t i = 0; i < n; ++i)
+      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
+    sum.add(some.data(), n * sizeof(some[0]));
+  }
   return sum.digits();
+}
+
+std::string other_text(const Source& source, const Notes& notes) {
+  if (!notes.text.empty() && checksum(source.all) != notes.text)
+    return "--data";
+  const bool apart = !notes.val_text.empty();
+  return apart && checksum(source.ids.validation) != notes.val_text ? "--val-data" : "";
 }
 
 FolderNotes read_folder_notes(const std::string& checkpoint) {
   FolderNotes notes;
-  Json config;
+  Json& config = notes.config;
+  const auto path = std::filesystem::path(checkpoint).parent_path() / "config.json";
   try {
-    config = xgrad::io::parse_json(
-        read_file((std::filesystem::path(checkpoint).parent_path() / "config.json").string()));
-  } catch (const xgrad::Error&) {
+    if (!std::filesystem::exists(path))
+      return notes;
+    config = xgrad::io::parse_json(read_file(path.string()));
+    if (config.as<JsonObject>() == nullptr)
+      throw xgrad::ValueError("is not a JSON object");
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    notes.broken =
+        what.starts_with(path.string()) ? what : fmt::format("{}: {}", path.string(), what);
+    config = nullptr;
     return notes;
   }
   if (const auto* const data = config.find<std::string>("data"))
     notes.data = *data;
   else if (config.find<std::nullptr_t>("data") != nullptr)
     notes.data = "";
-  if (const auto* const path = config.find<std::string>("val_data"))
-    notes.val_data = *path;
-  if (const auto* const path = config.find<std::string>("init_from"))
-    notes.init_from = *path;
+  if (const auto* const given = config.find<std::string>("val_data"))
+    notes.val_data = *given;
+  if (const auto* const given = config.find<std::string>("init_from"))
+    notes.init_from = *given;
   notes.save_interval = flag_in(config, "save_interval", 1);
   notes.keep = flag_in(config, "keep", 0);
   notes.val_blocks = flag_in(config, "val_blocks", 0);
@@ -168,7 +183,9 @@ FolderNotes read_folder_notes(const std::string& checkpoint) {
   return notes;
 }
 
-std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size) {
+namespace {
+
+JsonObject folder_notes(const TrainOptions& options, std::size_t vocab_size) {
   const auto path = [](const std::string& given) {  // absolute, so that it is true in any folder
     return given.empty() ? Json(nullptr) : Json(std::filesystem::absolute(given).string());
   };
@@ -176,16 +193,46 @@ std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_s
     return given ? Json(std::uint64_t{*given}) : Json(nullptr);
   };
   JsonObject config = to_json(options, vocab_size);
-  config.emplace_back("data", path(options.data));
-  config.emplace_back("val_data", path(options.val_data));
-  config.emplace_back("init_from", path(options.init_from));
-  config.emplace_back("save_interval", count(options.save_interval));
-  config.emplace_back("keep", count(options.keep));
-  config.emplace_back("val_blocks", count(options.val_blocks));
-  config.emplace_back("sample_interval", count(options.sample_interval));
+  for (const auto& [key, given] : {std::pair("data", options.data),
+                                   {"val_data", options.val_data},
+                                   {"init_from", options.init_from}})
+    config.emplace_back(key, path(given));
+  for (const auto& [key, given] : {std::pair("save_interval", options.save_interval),
+                                   {"keep", options.keep},
+                                   {"val_blocks", options.val_blocks},
+                                   {"sample_interval", options.sample_interval}})
+    config.emplace_back(key, count(given));
   config.emplace_back("sample_prompt", options.sample_prompt);
-  // The path of a text may be any bytes.
+  return config;
+}
+
+// The path of a text may be any bytes.
+std::string format(const JsonObject& config) {
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
+}
+
+}  // namespace
+
+std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size) {
+  return format(folder_notes(options, vocab_size));
+}
+
+std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
+                                const Json& before, std::uint64_t steps,
+                                const std::string& changes) {
+  JsonObject config = folder_notes(options, vocab_size);
+  for (auto& [key, value] : config)
+    if (const Json* const first = before.find(key);
+        first != nullptr && std::ranges::count(changeable, flag_of(key)) > 0)
+      value = *first;
+  xgrad::io::JsonArray all;
+  if (const auto* const earlier = before.find<xgrad::io::JsonArray>("changes"))
+    all = *earlier;
+  if (!changes.empty())
+    all.emplace_back(fmt::format("after {}: {}", xgrad::counted(steps, "step", "steps"), changes));
+  if (!all.empty())
+    config.emplace_back("changes", std::move(all));
+  return format(config);
 }
 
 }  // namespace char_transformer

@@ -11,6 +11,7 @@
 #include <xgrad/nn/gpt.hpp>
 
 #include "options.hpp"
+#include "source.hpp"
 
 namespace char_transformer {
 
@@ -34,7 +35,8 @@ std::string format_batches(std::size_t n);
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
   xgrad::text::Characters characters;
-  std::string text = {};  ///< checksum() of what it is trained on; empty if nobody knows
+  std::string text = {};      ///< checksum() of the text of --data; empty if nobody knows
+  std::string val_text = {};  ///< of that of --val-data; empty without one
   Evaluations evaluations = {};
 };
 
@@ -48,10 +50,14 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
 
 /// A checksum of the ids of a text.
-std::string checksum(const xgrad::text::Split& ids);
+std::string checksum(const xgrad::text::Ids& ids);
+/// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
+std::string other_text(const Source& source, const Notes& notes);
 
 /// What config.json beside a checkpoint says.
 struct FolderNotes {
+  xgrad::io::Json config = nullptr;      ///< all of it
+  std::string broken = {};               ///< why it cannot be read, though it is there
   std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
   std::string val_data = {}, init_from = {};
   std::optional<std::size_t> save_interval = {}, keep = {}, sample_interval = {}, val_blocks = {};
@@ -60,5 +66,10 @@ struct FolderNotes {
 FolderNotes read_folder_notes(const std::string& checkpoint);
 /// What is written there.
 std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size);
+/// The same of a run that goes on after so many steps: it keeps the flags that --allow-changes
+/// changed, and lists under "changes" what they became.
+std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
+                                const xgrad::io::Json& before, std::uint64_t steps,
+                                const std::string& changes);
 
 }  // namespace char_transformer

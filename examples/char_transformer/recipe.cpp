@@ -39,6 +39,12 @@ std::string key_of(std::string_view flag) {
   return key;
 }
 
+std::string flag_of(std::string_view key) {
+  std::string flag = fmt::format("--{}", key);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
 const Preset& find_preset(std::string_view name) {
   const auto* const found = std::ranges::find(presets, name, &Preset::name);
   return found == presets.end() ? presets.front() : *found;

@@ -79,6 +79,8 @@ const Preset& find_preset(std::string_view name);
 
 /// "--block-size" as "block_size", as configuration files have it.
 std::string key_of(std::string_view flag);
+/// The other way.
+std::string flag_of(std::string_view key);
 
 /// A field of a recipe, as the command line and configurations know it.
 template <class T>

@@ -26,10 +26,6 @@ using xgrad::FileError;
 /// What may be another when a run goes on: when it ends.
 bool may_change(std::string_view flag) { return flag == "--max-iters" || flag == "--patience"; }
 
-/// What may be another with --allow-changes.
-constexpr std::array<std::string_view, 5> changeable = {
-    "--learning-rate", "--min-lr", "--warmup-iters", "--lr-decay-iters", "--eval-interval"};
-
 /// Throws FileError if there are differences.
 void refuse(const std::string& path, const std::vector<std::string>& differences,
             const std::string& advice) {

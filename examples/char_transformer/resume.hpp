@@ -1,8 +1,10 @@
 #pragma once
 // Going on with a run: which, from where, and with what configuration.
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <xgrad/io/checkpoint.hpp>
 
@@ -19,6 +21,10 @@ struct ResumePoint {
   TrainOptions options;                   ///< those of the run, and what may change
   std::vector<std::string> changes = {};  ///< that --allow-changes allowed: "--min-lr 1 -> 2"
 };
+
+/// What may be another with --allow-changes.
+inline constexpr std::array<std::string_view, 5> changeable = {
+    "--learning-rate", "--min-lr", "--warmup-iters", "--lr-decay-iters", "--eval-interval"};
 
 /// Whether an evaluation belongs after so many steps.
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps);

@@ -1,6 +1,7 @@
 #include "run_dir.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/safetensors.hpp>
 
@@ -30,23 +32,27 @@ using xgrad::FileError;
 
 constexpr const char* numbered_under = "runs";
 
-[[noreturn]] void cannot_be_made(const fs::path& path, const std::string& why) {
-  throw FileError(fmt::format("{}: the folder cannot be made: {}", path.string(), why));
+[[noreturn]] void refuse(const fs::path& path, const char* what, const std::string& why) {
+  throw FileError(fmt::format("{}: the folder cannot be {}: {}", path.string(), what, why));
 }
 
-fs::path parent_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+/// The nearest folder above that is there, or what is in its place.
+fs::path nearest(fs::path path) {
+  std::error_code none;
+  while (!fs::exists(path, none) && path.has_parent_path() && path != path.parent_path())
+    path = path.parent_path();
+  return fs::exists(path, none) ? path : fs::path(".");
 }
 
 /// Makes a folder, and those around it, and adds them to what was made; false if it was there
 /// already.
 bool make_folder(const fs::path& path, std::vector<std::string>& made) {
   std::error_code error, none;
-  if (!fs::exists(parent_of(path), none) && parent_of(path) != path)
-    make_folder(parent_of(path), made);
+  if (path.has_parent_path() && !fs::exists(path.parent_path(), none))
+    make_folder(path.parent_path(), made);
   const bool is_new = fs::create_directory(path, error);
   if (error)
-    cannot_be_made(path, error.message());
+    refuse(path, "made", error.message());
   if (is_new)
     made.push_back(path.string());
   return is_new;
@@ -54,14 +60,13 @@ bool make_folder(const fs::path& path, std::vector<std::string>& made) {
 
 /// Throws what make_folder() would, as far as that can be seen, and makes nothing.
 void check_folder(const fs::path& path) {
-  fs::path there = path;
   std::error_code none;
-  while (!fs::exists(there, none) && there != parent_of(there))
-    there = parent_of(there);
+  const fs::path there = nearest(path);
   if (!fs::is_directory(there, none))
-    cannot_be_made(path, fmt::format("{} is not a folder", there.string()));
+    refuse(path, "made", fmt::format("{} is not a folder", there.string()));
   if (::access(there.c_str(), W_OK | X_OK) != 0)
-    cannot_be_made(path, std::error_code(errno, std::generic_category()).message());
+    refuse(path, there == path ? "written" : "made",
+           std::error_code(errno, std::generic_category()).message());
 }
 
 std::string next_numbered(const fs::path& parent) {
@@ -196,8 +201,6 @@ RunDir RunDir::fresh(const std::string& out, bool again) {
   return {out, dir.holds_};
 }
 
-RunDir RunDir::resumed(const std::string& folder) { return {folder, Holds::run}; }
-
 void RunDir::lock() {
   // Another run may take the same number in the same moment; then the one after it is free.
   while (path_.empty()) {
@@ -236,7 +239,7 @@ std::string RunDir::keep() {
   if (place)
     return fmt::format("{}: the folder was moved; the run goes on in {}",
                        std::exchange(path_, *place), *place);
-  const std::string metrics = metrics_->lines().all(), samples = samples_->lines().all();
+  const std::string metrics = metrics_->all(), samples = samples_->all();
   metrics_.reset();
   samples_.reset();
   lock_.reset();
@@ -247,20 +250,37 @@ std::string RunDir::keep() {
 }
 
 void RunDir::save(const std::string& path,
-                  const std::function<void(const std::string& path)>& f) const {
+                  const std::function<void(const std::string& path)>& write) const {
   const std::string inside = lock_ ? lock_->inside() : path_;
   try {
-    f(inside + path.substr(path_.size()));
+    write(inside + path.substr(path_.size()));
   } catch (const FileError& error) {
     const std::string what = error.what();
     throw FileError(what.starts_with(inside) ? path_ + what.substr(inside.size()) : what);
   }
 }
 
-void RunDir::open(const std::string& config, const std::string& environment, std::uint64_t steps) {
+std::string RunDir::open(const std::string& config, const std::string& environment,
+                         std::uint64_t steps) {
   config_ = config;
   environment_ = environment;
   open(steps, "", "");
+  if (holds_ != Holds::run)
+    return "";
+  std::vector<std::string> lost;
+  if (metrics_->kept() < steps)
+    lost.push_back(fmt::format("metrics.jsonl lacks {} of steps before",
+                               xgrad::counted(steps - metrics_->kept(), "row", "rows")));
+  if (metrics_->dropped() > 0)
+    lost.push_back(fmt::format("{} of later steps went from metrics.jsonl",
+                               xgrad::counted(metrics_->dropped(), "row", "rows")));
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(path_, none))
+    if (const std::string name = entry.path().filename().string();
+        is_checkpoint_name(name) && step_of(entry.path().string()) > steps)
+      lost.push_back(fmt::format("{} is of a later step, and will be replaced", name));
+  std::sort(lost.begin(), lost.end());
+  return fmt::format("{}", fmt::join(lost, "; "));
 }
 
 /// With these rows, where there are any.
@@ -287,7 +307,7 @@ void RunDir::open(std::uint64_t steps, const std::string& metrics, const std::st
       file.commit();
     }
     metrics_.emplace(noted("metrics.jsonl"), steps);
-    samples_.emplace(noted("samples.jsonl"), steps);
+    samples_.emplace(noted("samples.jsonl"), steps + 1);
   } catch (...) {
     metrics_.reset();
     samples_.reset();
@@ -305,14 +325,23 @@ void RunDir::open(std::uint64_t steps, const std::string& metrics, const std::st
   }
 }
 
-std::string RunDir::kept(std::uint64_t step) const {
-  return fmt::format("{}/checkpoint-{:08}.safetensors", path_, step);
-}
-
-void RunDir::remove_kept(std::uint64_t step, std::size_t count) const {
+void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count,
+                             const std::function<void(const std::string& path)>& write) const {
+  const auto kept = [&](std::uint64_t of) {
+    return fmt::format("{}/checkpoint-{:08}.safetensors", path_, of);
+  };
+  // A checkpoint is never changed in place, so two names cannot disturb each other.
+  const std::string temporary = fmt::format("{}.{}.0.tmp", kept(step), ::getpid());
+  std::error_code error;
+  fs::create_hard_link(checkpoint(), temporary, error);
+  if (!error)
+    fs::rename(temporary, kept(step), error);
+  std::error_code none;
+  fs::remove(temporary, none);
+  if (error)
+    write(kept(step));
   static const std::regex pattern(R"(checkpoint-(\d{8,10})\.safetensors)");
   std::vector<std::uint64_t> steps;
-  std::error_code none;
   for (const auto& entry : fs::directory_iterator(path_, none)) {
     const std::string name = entry.path().filename().string();
     std::smatch match;

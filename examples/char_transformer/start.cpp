@@ -20,6 +20,13 @@
 namespace char_transformer {
 namespace {
 
+Notes notes_of(const TrainOptions& options, const Source& source) {
+  return {.config = to_json(options, source.characters.size()),
+          .characters = source.characters,
+          .text = checksum(source.all),
+          .val_text = options.val_data.empty() ? "" : checksum(source.ids.validation)};
+}
+
 Start begin(TrainOptions options, bool writes) {
   // Where nothing is written, the folder need not be there: other ranks may not see it.
   std::unique_ptr<RunDir> run_dir(
@@ -47,10 +54,12 @@ Start begin(TrainOptions options, bool writes) {
   if (from)
     tell("From",
          fmt::format("{}, after {}.", from->path, format_count(from->step, "step", "steps")));
+  Notes notes = notes_of(options, source);
   return {.options = std::move(options),
           .source = std::move(source),
           .run_dir = std::move(run_dir),
-          .from = std::move(from)};
+          .from = std::move(from),
+          .notes = std::move(notes)};
 }
 
 /// Whether there is nothing left to do; then says so.
@@ -85,10 +94,11 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
   check_memory(options);
   Source source = open_text(given.data, given.val_data, checkpoint, point.notes);
   check_blocks(source, options.recipe.block_size, true);
-  if (!point.notes.text.empty() && checksum(source.ids) != point.notes.text)
+  if (const std::string flag = other_text(source, point.notes); !flag.empty())
     throw xgrad::FileError(
-        fmt::format("{}: another text than the run in {} is trained on; --data FILE names it",
-                    source.name, point.folder));
+        fmt::format("{}: another text than the run in {} {} on; {} FILE names it",
+                    flag == "--data" ? source.name : source.validation_name, point.folder,
+                    flag == "--data" ? "is trained" : "validates", flag));
   const std::uint64_t steps = point.checkpoint.step;
   tell("From",
        fmt::format("{}, after {}{}.", checkpoint, format_count(steps, "step", "steps"),
@@ -96,12 +106,15 @@ std::optional<Start> go_on(const std::string& checkpoint, const TrainOptions& gi
   const std::string changes = fmt::format("{}", fmt::join(point.changes, ", "));
   if (!changes.empty())
     tell("Flags", fmt::format("changed from here on: {}.", changes));
+  Notes notes = notes_of(options, source);
+  notes.evaluations = point.notes.evaluations;
   return Start{.options = std::move(options),
                .source = std::move(source),
                .run_dir = std::move(run_dir),
                .from = std::move(point.checkpoint),
                .resumed = steps,
-               .evaluations = point.notes.evaluations,
+               .notes = std::move(notes),
+               .config = read_folder_notes(checkpoint).config,
                .changes = changes};
 }
 
@@ -169,7 +182,9 @@ std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks) {
                      start ? std::to_string(start->resumed.value_or(0)) : "none");
     ranks.check_same("the checkpoint",
                      start && start->from ? file_checksum(start->from->path) : "");
-    ranks.check_same("the text", start ? checksum(start->source.ids) : "");
+    ranks.check_same(
+        "the text",
+        start ? checksum(start->source.all) + checksum(start->source.ids.validation) : "");
   }
   return start;
 }

@@ -21,8 +21,9 @@ struct Start {
   std::unique_ptr<RunDir> run_dir;  ///< of which only the first of several ranks knows
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
-  Evaluations evaluations = {};
-  std::string changes = {};  ///< of its flags, as it goes on
+  Notes notes;                                     ///< for its checkpoints
+  xgrad::io::Json config = nullptr;                ///< its config.json, if it goes on
+  std::string changes = {};                        ///< of its flags, as it goes on
 };
 
 /// Gives a model in training the weights that it begins with, and forgets the checkpoint that they

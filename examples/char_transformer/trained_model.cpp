@@ -134,14 +134,15 @@ Source open_text(const std::string& data, const std::string& val_data,
   }
   try {
     if (Source source = open_source("", validation, preset, notes.characters);
-        checksum(source.ids) == notes.text)
+        other_text(source, notes).empty())
       return source;
   } catch (const FileError&) {  // it has other characters
   }
   throw FileError(fmt::format(
-      "{}: there is no config.json beside it that says what it was trained on; --data FILE names a "
-      "text",
-      checkpoint));
+      "{}; --data FILE names a text",
+      known.broken.empty()
+          ? checkpoint + ": there is no config.json beside it that says what it was trained on"
+          : known.broken));
 }
 
 std::string not_finite(const xgrad::nn::StateDict& tensors) {

@@ -120,6 +120,10 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
                 {"half/samples.jsonl: cannot be written"});
   std::filesystem::remove(folder / "half/samples.jsonl");
   CHECK(std::filesystem::is_empty(folder / "half"));
+  // One that is there, but not for us, is not said to be missing.
+  const Result there = run(folder, tiny_train({"--out", "/proc/self"}));
+  CHECK(there.code == 1);
+  CHECK_THAT(there.err, !ContainsSubstring("cannot be made"));
   // A folder that is there and empty is as good as a new one.
   std::filesystem::create_directory(folder / "fresh");
   CHECK(run(folder, tiny_train({"--out", "fresh", "--max-iters", "1"})).code == 0);
@@ -142,6 +146,8 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   write_bytes(folder / "short", "the cat");
   refused({"eval", "--checkpoint", good, "--data", "short"},
           {"short: 7 characters are too few", "block of 8"});
+  write_bytes(folder / "one", "t");
+  refused({"eval", "--checkpoint", good, "--data", "one"}, {"one: 1 character is too few"});
   refused({"eval", "--checkpoint", good, "--data", "none"}, {"none: no such file"});
   refused({"eval", "--checkpoint", "none"}, {"none: cannot be opened"});
   refused({"eval", "--checkpoint", "text"}, {"text: not a safetensors file"});

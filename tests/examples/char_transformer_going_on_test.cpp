@@ -80,11 +80,18 @@ TEST_CASE("char_transformer: what a run that goes on may change, if told so", "[
   CHECK_THAT(rows[40].at("changes").get<std::string>(),
              ContainsSubstring("--learning-rate 0.01 -> 0.005"));
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
-  CHECK(config.at("learning_rate") == 0.005);
-  CHECK(config.at("eval_interval") == 5);
+  CHECK(config.at("learning_rate") == 0.01);
+  CHECK(config.at("eval_interval") == 10);
+  REQUIRE(config.at("changes").size() == 1);
+  CHECK_THAT(config.at("changes")[0].get<std::string>(),
+             StartsWith("after 40 steps: --learning-rate 0.01 -> 0.005"));
   // From then on it is the run's own.
   const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "64"});
   CHECK(more.err.find("changed from here on") == std::string::npos);
+  const Json later = Json::parse(read_bytes(folder / "run/config.json"));
+  CHECK(later.at("learning_rate") == 0.01);
+  CHECK(later.at("changes") == config.at("changes"));
+  run_well(folder, {"train", "--config", "run/config.json", "--dry-run"});
   check_refused(folder,
                 {"train", "--resume", "run", "--max-iters", "70", "--learning-rate", "0.01"}, 1,
                 {"but the run has 0.005"});
@@ -96,4 +103,51 @@ TEST_CASE("char_transformer: what a run that goes on may change, if told so", "[
                 {"train", "--resume", "run", "--max-iters", "70", "--allow-changes",
                  "--learning-rate", "0.0001"},
                 1, {"--min-lr 0.001 is above --learning-rate 0.0001"});
+}
+
+TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--keep", "9"}));
+  const std::string earlier = "run/checkpoint-00000020.safetensors";
+  const std::string rows = read_bytes(folder / "run/metrics.jsonl");
+  const Result result = run_well(folder, {"train", "--resume", earlier});
+  check_contains(result.err, {"\nNote:  going on after 20 steps: ",
+                              "20 rows of later steps went from metrics.jsonl",
+                              "checkpoint-00000030.safetensors is of a later step",
+                              "checkpoint.safetensors is of a later step"});
+  CHECK(metrics_of(folder / "run").size() == 40);
+  // Rows that are not there.
+  write_bytes(folder / "run/metrics.jsonl", rows.substr(0, rows.find('\n') + 1));
+  CHECK_THAT(run_well(folder, {"train", "--resume", "run", "--max-iters", "41"}).err,
+             ContainsSubstring("metrics.jsonl lacks 39 rows of steps before"));
+  CHECK(run_well(folder, tiny_train({"--out", "other"})).err.find("Note:") == std::string::npos);
+}
+
+TEST_CASE("char_transformer: of two texts the one that is another is blamed", "[resume]") {
+  const TinyFolder folder;
+  write_bytes(folder / "val", tiny_text().substr(0, 300));
+  write_bytes(folder / "other", tiny_text().substr(10));
+  run_well(folder, tiny_train({"--out", "run", "--val-data", "val"}));
+  run_well(folder, {"eval", "--checkpoint", "run"});
+  run_well(folder, {"eval", "--checkpoint", "run", "--data", "text"});
+  const auto go_on = [](const Arguments& more) {
+    return overridden({"train", "--resume", "run", "--max-iters", "42"}, more);
+  };
+  check_refused(folder, go_on({"--val-data", "other"}), 1,
+                {"other: another text than the run in run validates on; --val-data FILE names it"});
+  check_refused(folder, go_on({"--data", "other"}), 1,
+                {"other: another text than the run in run is trained on; --data FILE names it"});
+  run_well(folder, go_on({}));
+  write_bytes(folder / "val", tiny_text().substr(0, 299));
+  CHECK_THAT(run(folder, {"eval", "--checkpoint", "run"}).err,
+             ContainsSubstring("val: another text than the model was validated on"));
+}
+
+TEST_CASE("char_transformer: a config.json that is broken is not one that is missing", "[resume]") {
+  const TrainedFolder folder;
+  write_bytes(folder / "run/config.json", "{\"data\": ");
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"eval", "--checkpoint", "run"}, {"train", "--resume", "run", "--max-iters", "42"}})
+    check_refused(folder, arguments, 1,
+                  {"run/config.json: is not JSON", "--data FILE names a text"});
 }

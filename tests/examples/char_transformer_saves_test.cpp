@@ -260,3 +260,17 @@ TEST_CASE("char_transformer: of a row that cannot be written whole no reader see
   for (int i = 0; i < 5000; ++i)  // each step tries again
     REQUIRE((read_bytes(folder / "run/metrics.jsonl") == rows));
 }
+
+TEST_CASE("char_transformer: a run that is stopped and cannot be saved says so", "[saves]") {
+  const TinyFolder folder;
+  Process process(
+      folder, tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}),
+      limited(RLIMIT_FSIZE, 4000));
+  wait_until([&] { return process.err().find("jsonl: writing failed") != std::string::npos; });
+  process.signal(SIGINT);
+  const Result result = process.wait();
+  CHECK(result.code == 1);
+  check_contains(result.err, {"Stopped by SIGINT after ", "; the model could not be saved.",
+                              "the model could not be saved and is lost"});
+  CHECK(result.err.find("the model is in") == std::string::npos);
+}
