@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/available_memory.hpp>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 #include "build.hpp"
 #include "evaluate.hpp"
-#include "needs.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 
@@ -28,6 +31,76 @@ constexpr const char* compiler = "an unknown compiler";
 #endif
 
 double number(std::size_t n) { return static_cast<double>(n); }
+
+/// Where a text's are not known yet.
+constexpr std::size_t few_characters = 64;
+
+/// The size of a file in bytes; 0 of a pipe, and of what cannot be looked at.
+double file_size(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<double>(size);
+}
+
+double text_size(const TrainOptions& options) {
+  return file_size(options.data) + file_size(options.val_data);
+}
+
+/// Bytes, estimated: within a third of what a run takes where that is much.
+struct Needs {
+  double text = 0;     ///< an id for each character
+  double weights = 0;  ///< with their gradients and what AdamW keeps
+  double batch = 0;    ///< what the ops keep of a batch, or of an evaluation
+  double total() const { return text + weights + batch; }
+};
+
+/// Of training on a text of so many bytes, with so many different characters and threads.
+Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::size_t threads) {
+  const double B = number(recipe.batch_size), T = number(recipe.block_size),
+               C = number(recipe.n_embd), L = number(recipe.n_layer), H = number(recipe.n_head),
+               V = number(vocab_size);
+  const bool dropout = recipe.dropout > 0;
+  const auto at_once = [&](std::size_t shards) {
+    return number(threads < 2 * shards ? std::min(threads, shards) : 1);
+  };
+  // A batch is cut into shards, unless there is dropout.  Each has its own gradients.
+  const std::size_t shards = dropout ? 1 : xgrad::parallel::shard_count(recipe.batch_size);
+  const double gradients = number(shards) + (recipe.gradient_accumulation_steps > 1 ? 1 : 0);
+  // In a block: the results of two norms, queries, keys and values, attention, two sums, and four
+  // times the width before and after GELU; what dropout drew, in bytes in attention.
+  const double block = 16 * C + (dropout ? 2 * C + H * T / 4 : 0);
+  const double ends = 10 * C + 3 * V;  // embeddings, logits, and what is on its way
+  const double train_rows = at_once(shards) * std::ceil(B / number(shards));
+  // Without a graph, little is kept.
+  const std::size_t eval_shards = xgrad::parallel::shard_count(blocks_at_once);
+  const double eval_rows = at_once(eval_shards) * number(blocks_at_once / eval_shards);
+  const double weights = sizeof(float) * C * (12 * L * C + T + V) * (3 + gradients);
+  const double batch =
+      sizeof(float) * T * std::max(train_rows * (L * block + ends), eval_rows * ends);
+  constexpr double kept = 1.0 / 8;  // of what was in use, for reuse
+  return {.text = text, .weights = weights, .batch = batch + kept * (weights + batch)};
+}
+
+std::string list_needs(const Needs& needs, const TrainOptions& options) {
+  const Recipe& r = options.recipe;
+  const std::string text =
+      needs.text > 0 ? fmt::format("{} about {}, ", options.data, format_bytes(needs.text)) : "";
+  return fmt::format(
+      "{}the weights, their gradients and what AdamW keeps about {} (--n-layer {}, --n-embd {}), a "
+      "batch about {} (--batch-size {}, --block-size {})",
+      text, format_bytes(needs.weights), r.n_layer, r.n_embd, format_bytes(needs.batch),
+      r.batch_size, r.block_size);
+}
+
+/// Floating-point operations of forward and backward for one token of T = block_size:
+/// 6 N + 12 L C T, where N counts the parameters without wpe, whose rows are only looked up, L
+/// blocks of width C.  Additions and multiplications count each, and attention counts as if it had
+/// no mask.  Chowdhery et al., PaLM, 2022, appendix B.
+double flops_per_token(const xgrad::nn::GPT& model) {
+  const auto& c = model.config;
+  const std::size_t n = xgrad::nn::num_parameters(model) - xgrad::nn::num_parameters(model.wpe);
+  return 6 * number(n) + 12 * number(c.n_layer) * number(c.n_embd) * number(c.block_size);
+}
 
 /// "2 threads", "4 ranks of 1 thread".
 std::string workers(const Ranks& ranks) {
@@ -49,47 +122,39 @@ std::string format_flops(double flops) {
   return fmt::format("{:.3g} kFLOP", flops / 1e3);
 }
 
-struct Part {
-  std::string name, shape;
-  std::size_t parameters;
-  std::string remark = "";
-};
-
-std::string format_table(const std::vector<Part>& parts) {
+std::string parameter_table(const xgrad::nn::GPT& model) {
+  using xgrad::nn::num_parameters;
+  struct Part {
+    std::string name, shape, count, remark = "";
+  };
+  std::vector<Part> parts;
+  const auto& c = model.config;
+  if (is_verbose()) {
+    for (const auto& [name, x] : xgrad::nn::named_parameters(model))
+      parts.push_back(
+          {name, xgrad::to_string(x.shape()), format_count(static_cast<std::size_t>(x.numel()))});
+  } else {
+    const std::size_t block = num_parameters(model.h.front());
+    parts = {{"wte", fmt::format("({}, {})", c.vocab_size, c.n_embd),
+              format_count(num_parameters(model.wte)), "  characters; lm_head has the same"},
+             {"wpe", fmt::format("({}, {})", c.block_size, c.n_embd),
+              format_count(num_parameters(model.wpe)), "  positions"},
+             {"h", xgrad::counted(c.n_layer, "block", "blocks"), format_count(c.n_layer * block),
+              c.n_layer == 1 ? "" : fmt::format("  {} each", format_count(block))},
+             {"ln_f", fmt::format("({})", c.n_embd), format_count(num_parameters(model.ln_f))}};
+  }
+  parts.push_back({"total", "", format_count(num_parameters(model))});
   std::size_t name = 0, shape = 0, count = 0;
   for (const Part& part : parts) {
     name = std::max(name, part.name.size());
     shape = std::max(shape, part.shape.size());
-    count = std::max(count, format_count(part.parameters).size());
+    count = std::max(count, part.count.size());
   }
   std::string table;
   for (const Part& part : parts)
     table += fmt::format("\n{:<{}}  {:<{}}  {:>{}}{}", part.name, name, part.shape, shape,
-                         format_count(part.parameters), count,
-                         part.remark.empty() ? "" : "  " + part.remark);
+                         part.count, count, part.remark);
   return table;
-}
-
-std::string parameter_table(const xgrad::nn::GPT& model) {
-  using xgrad::nn::num_parameters;
-  std::vector<Part> parts;
-  if (is_verbose()) {
-    for (const auto& [name, tensor] : xgrad::nn::named_parameters(model))
-      parts.push_back(
-          {name, xgrad::to_string(tensor.shape()), static_cast<std::size_t>(tensor.numel())});
-  } else {
-    const auto& c = model.config;
-    parts = {{"wte", fmt::format("({}, {})", c.vocab_size, c.n_embd), num_parameters(model.wte),
-              "characters; lm_head has the same"},
-             {"wpe", fmt::format("({}, {})", c.block_size, c.n_embd), num_parameters(model.wpe),
-              "positions"},
-             {"h", fmt::format("{} block{}", c.n_layer, c.n_layer == 1 ? "" : "s"),
-              c.n_layer * num_parameters(model.h.front()),
-              c.n_layer == 1 ? "" : format_count(num_parameters(model.h.front())) + " each"},
-             {"ln_f", fmt::format("({})", c.n_embd), num_parameters(model.ln_f)}};
-  }
-  parts.push_back({"total", "", num_parameters(model)});
-  return format_table(parts);
 }
 
 /// Of all that a step computes, what the slowest rank does: so many of the shards, or all if it
@@ -173,12 +238,6 @@ std::string describe_build() {
                      commit.empty() ? "" : fmt::format(" (commit {})", commit), compiler);
 }
 
-double flops_per_token(const xgrad::nn::GPT& model) {
-  const auto& c = model.config;
-  const std::size_t n = xgrad::nn::num_parameters(model) - xgrad::nn::num_parameters(model.wpe);
-  return 6 * number(n) + 12 * number(c.n_layer) * number(c.n_embd) * number(c.block_size);
-}
-
 double steps_of_validation(const Start& start, const Training& training) {
   const std::size_t blocks = final_blocks(start.options, start.source.ids.validation);
   // A forward pass alone is about a third of a step.
@@ -210,6 +269,31 @@ void describe(const Start& start, Training& training, const StopSignals& signals
   describe_steps(start, training, tell);
   if (const auto ms = training.measure(start.options.seed, [&] { return signals.received() != 0; }))
     describe_time(start, training, *ms, tell);
+}
+
+std::string format_bytes(double bytes) {
+  return bytes < 1e6   ? fmt::format("{:.0f} kB", bytes / 1e3)
+         : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                       : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+std::string describe_needs(const TrainOptions& options) {
+  return list_needs(
+      needs_of(options.recipe, text_size(options), few_characters, xgrad::num_threads()), options);
+}
+
+void check_memory(const TrainOptions& options, std::size_t vocab_size) {
+  if (!options.check_memory)
+    return;
+  const double text = vocab_size == 0 ? text_size(options) : 0;
+  const Needs needs = needs_of(options.recipe, text, vocab_size == 0 ? few_characters : vocab_size,
+                               xgrad::num_threads());
+  const auto available = static_cast<double>(xgrad::available_memory());
+  if (needs.total() > available)
+    throw xgrad::Error(fmt::format(
+        "not enough memory: about {} are needed, but {} are available: {}; --check-memory false "
+        "tries it all the same",
+        format_bytes(needs.total()), format_bytes(available), list_needs(needs, options)));
 }
 
 }  // namespace char_transformer

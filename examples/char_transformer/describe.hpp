@@ -14,20 +14,21 @@ namespace char_transformer {
 /// Takes a label and what it labels, of one line or several.
 using Tell = std::function<void(const std::string& label, const std::string& text)>;
 
-/// Floating-point operations of forward and backward for one token of T = block_size:
-/// 6 N + 12 L C T, where N counts the parameters without wpe, whose rows are only looked up, L
-/// blocks of width C.  Additions and multiplications count each, and attention counts as if it had
-/// no mask.  Chowdhery et al., PaLM, 2022, appendix B.
-double flops_per_token(const xgrad::nn::GPT& model);
+/// What runs, the text, what losses mean on it, and the model: its parts and what they cost.
+void describe_model(const Start& start, Training& training, const Tell& tell);
+/// The same, the steps that a run makes, and the time that they will take, measured for up to a
+/// second, unless a signal comes.
+void describe(const Start& start, Training& training, const StopSignals& signals, const Tell& tell);
 
 /// The steps that take as long as the validation loss after the last one.
 double steps_of_validation(const Start& start, const Training& training);
 
-/// What runs, the text, what losses mean on it, and the model: its parts and what they cost.
-void describe_model(const Start& start, Training& training, const Tell& tell);
-
-/// The same, the steps that a run makes, and the time that they will take, measured for up to a
-/// second, unless a signal comes.
-void describe(const Start& start, Training& training, const StopSignals& signals, const Tell& tell);
+/// "96 kB", "58 MB", "1.2 GB".
+std::string format_bytes(double bytes);
+/// What takes the memory of training, and which flags change it: for "not enough memory".
+std::string describe_needs(const TrainOptions& options);
+/// Throws xgrad::Error if training needs more than is available, unless --check-memory says not to
+/// look.  Without vocab_size the text is still to be read.
+void check_memory(const TrainOptions& options, std::size_t vocab_size = 0);
 
 }  // namespace char_transformer

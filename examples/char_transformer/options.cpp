@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "needs.hpp"
+#include "describe.hpp"
 #include "notes.hpp"
 #include "output.hpp"
 #include "resume.hpp"

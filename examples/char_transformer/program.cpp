@@ -17,7 +17,7 @@
 
 #include "build.hpp"
 #include "command.hpp"
-#include "needs.hpp"
+#include "describe.hpp"
 #include "output.hpp"
 #include "training.hpp"
 

@@ -11,7 +11,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 
-#include "needs.hpp"
+#include "describe.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "metrics.hpp"
+#include "output.hpp"
 #include "runs/format.hpp"
-#include "terminal.hpp"
 
 namespace char_transformer {
 

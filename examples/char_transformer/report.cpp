@@ -22,7 +22,6 @@
 #include "resume.hpp"
 #include "run_dir.hpp"
 #include "runs/runs.hpp"
-#include "terminal.hpp"
 
 namespace char_transformer {
 namespace {

@@ -11,7 +11,7 @@
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "needs.hpp"
+#include "describe.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "resume.hpp"

@@ -18,7 +18,6 @@
 #include "describe.hpp"
 #include "evaluate.hpp"
 #include "output.hpp"
-#include "overfit.hpp"
 #include "progress.hpp"
 #include "prompt.hpp"
 #include "report.hpp"
