@@ -1,4 +1,4 @@
-#include "program.hpp"
+#include "ranks.hpp"
 
 int main(int argc, char** argv) {
   char_transformer::Ranks alone;

@@ -38,13 +38,6 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-/// A number that the flag of the same name takes, from `least` on.
-std::optional<std::size_t> flag_in(const Json& json, const char* key, std::size_t least) {
-  const auto* const count = json.find<std::uint64_t>(key);
-  return count == nullptr || *count < least || *count > many ? std::nullopt
-                                                             : std::optional<std::size_t>(*count);
-}
-
 }  // namespace
 
 bool Evaluations::add(std::uint64_t step, double loss) {
@@ -170,17 +163,17 @@ FolderNotes read_folder_notes(const std::string& checkpoint) {
     notes.data = *data;
   else if (config.find<std::nullptr_t>("data") != nullptr)
     notes.data = "";
-  if (const auto* const given = config.find<std::string>("val_data"))
-    notes.val_data = *given;
-  if (const auto* const given = config.find<std::string>("init_from"))
-    notes.init_from = *given;
-  notes.save_interval = flag_in(config, "save_interval", 1);
-  notes.keep = flag_in(config, "keep", 0);
-  notes.val_blocks = flag_in(config, "val_blocks", 0);
-  notes.sample_interval = flag_in(config, "sample_interval", 0);
-  if (const auto* const prompt = config.find<std::string>("sample_prompt"))
-    notes.sample_prompt = *prompt;
   return notes;
+}
+
+std::string FolderNotes::text(const char* key) const {
+  const auto* const found = config.find<std::string>(key);
+  return found == nullptr ? "" : *found;
+}
+
+std::optional<std::size_t> FolderNotes::count(const char* key, std::size_t least) const {
+  const auto* const n = config.find<std::uint64_t>(key);
+  return n == nullptr || *n < least || *n > many ? std::nullopt : std::optional<std::size_t>(*n);
 }
 
 namespace {

@@ -59,9 +59,11 @@ struct FolderNotes {
   xgrad::io::Json config = nullptr;      ///< all of it
   std::string broken = {};               ///< why it cannot be read, though it is there
   std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
-  std::string val_data = {}, init_from = {};
-  std::optional<std::size_t> save_interval = {}, keep = {}, sample_interval = {}, val_blocks = {};
-  std::string sample_prompt = {};
+
+  /// What stands under a key; empty without one.
+  std::string text(const char* key) const;
+  /// A number that the flag of the same name takes, from `least` on.
+  std::optional<std::size_t> count(const char* key, std::size_t least) const;
 };
 FolderNotes read_folder_notes(const std::string& checkpoint);
 /// What is written there.

@@ -1,4 +1,4 @@
-#include "program.hpp"
+#include "ranks.hpp"
 
 #include <fmt/format.h>
 #if defined(__GLIBC__)

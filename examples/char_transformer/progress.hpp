@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "metrics.hpp"
 #include "output.hpp"
 #include "runs/format.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 

@@ -55,4 +55,7 @@ class Ranks {
   std::size_t shards_;
 };
 
+/// The program; its exit code.
+int main(int argc, char** argv, Ranks& ranks);
+
 }  // namespace char_transformer

@@ -159,12 +159,13 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
   const auto* const preset = config.find<std::string>("preset");
   if (seed == nullptr || preset == nullptr)
     throw FileError(fmt::format("{}: its configuration has no 'seed' or no 'preset'", path));
-  options.seed = *seed;
-  options.preset = *preset;
-  if (given.given.count("--seed") != 0 && given.seed != *seed)
-    differences.push_back(difference("--seed", given.seed, *seed, whose));
-  if (given.given.count("--preset") != 0 && given.preset != *preset)
-    differences.push_back(difference("--preset", given.preset, *preset, whose));
+  const auto same = [&](const char* flag, auto& wanted, const auto& found) {
+    if (given.given.count(flag) != 0 && wanted != found)
+      differences.push_back(difference(flag, wanted, found, whose));
+    wanted = found;
+  };
+  same("--seed", options.seed, *seed);
+  same("--preset", options.preset, *preset);
   std::error_code none;
   if (!given.out.empty() && !fs::equivalent(point.folder, given.out, none))
     differences.push_back(difference("--out", given.out, point.folder, whose));
@@ -180,21 +181,22 @@ ResumePoint read_resume_point(const std::string& path, const TrainOptions& given
     throw FileError(fmt::format("{}: its configuration: {}", path, *wrong));
 
   const FolderNotes notes = read_folder_notes(path);
-  if (!options.save_interval)
-    options.save_interval = notes.save_interval;
-  if (!options.keep)
-    options.keep = notes.keep;
-  if (!options.sample_interval)
-    options.sample_interval = notes.sample_interval;
+  const auto fall_back = [&](std::optional<std::size_t>& given_count, const char* key,
+                             std::size_t least) {
+    if (!given_count)
+      given_count = notes.count(key, least);
+  };
+  fall_back(options.save_interval, "save_interval", 1);
+  fall_back(options.keep, "keep", 0);
+  fall_back(options.sample_interval, "sample_interval", 0);
+  fall_back(options.val_blocks, "val_blocks", 0);
   if (given.given.count("--sample-prompt") == 0)  // it may be empty
-    options.sample_prompt = notes.sample_prompt;
-  if (!options.val_blocks)
-    options.val_blocks = notes.val_blocks;
+    options.sample_prompt = notes.text("sample_prompt");
   if (options.data.empty())
     options.data = notes.data.value_or("");
   if (options.val_data.empty())
-    options.val_data = notes.val_data;
-  options.init_from = notes.init_from;
+    options.val_data = notes.text("val_data");
+  options.init_from = notes.text("init_from");
   return point;
 }
 

@@ -61,31 +61,33 @@ void handle(int signal, void (*handler)(int)) {
 
 std::array<struct sigaction, stopping.size() + failing.size()> previous;
 
+/// Calls f with each signal and what was done with it before.
+template <class F>
+void for_each_signal(F&& f) {
+  std::size_t i = 0;
+  for (const int signal : stopping)
+    f(signal, previous[i++], note);
+  for (const int signal : failing)
+    f(signal, previous[i++], SIG_IGN);
+}
+
 }  // namespace
 
 StopSignals::StopSignals() {
   terminal = ::isatty(STDERR_FILENO) == 1;
   first_signal = 0;
   first_time = 0;
-  std::size_t i = 0;
-  for (const int signal : stopping) {
-    ::sigaction(signal, nullptr, &previous[i++]);
-    handle(signal, note);
-  }
-  for (const int signal : failing) {
-    ::sigaction(signal, nullptr, &previous[i++]);
-    handle(signal, SIG_IGN);
-  }
+  for_each_signal([](int signal, struct sigaction& before, void (*handler)(int)) {
+    ::sigaction(signal, nullptr, &before);
+    handle(signal, handler);
+  });
 }
 
 StopSignals::~StopSignals() {
-  if (first_signal != 0)  // the program is about to end, and what comes at once is still one
-    return;
-  std::size_t i = 0;
-  for (const int signal : stopping)
-    ::sigaction(signal, &previous[i++], nullptr);
-  for (const int signal : failing)
-    ::sigaction(signal, &previous[i++], nullptr);
+  if (first_signal == 0)  // else the program is about to end, and what comes at once is still one
+    for_each_signal([](int signal, const struct sigaction& before, void (*)(int)) {
+      ::sigaction(signal, &before, nullptr);
+    });
 }
 
 int StopSignals::received() const {
@@ -95,18 +97,11 @@ int StopSignals::received() const {
 }
 
 const char* signal_name(int signal) {
-  switch (signal) {
-    case SIGINT:
-      return "SIGINT";
-    case SIGTERM:
-      return "SIGTERM";
-    case SIGHUP:
-      return "SIGHUP";
-    case SIGUSR1:
-      return "SIGUSR1";
-    default:
-      return "a signal";
-  }
+  return signal == SIGINT    ? "SIGINT"
+         : signal == SIGTERM ? "SIGTERM"
+         : signal == SIGHUP  ? "SIGHUP"
+         : signal == SIGUSR1 ? "SIGUSR1"
+                             : "a signal";
 }
 
 }  // namespace char_transformer

@@ -124,8 +124,8 @@ Source open_text(const std::string& data, const std::string& val_data,
   const std::string preset = known_preset == nullptr ? "" : *known_preset;
   const FolderNotes known = read_folder_notes(checkpoint);
   if (val_data.empty())
-    check_text(known.val_data, "--val-data");
-  const std::string validation = val_data.empty() ? known.val_data : val_data;
+    check_text(known.text("val_data"), "--val-data");
+  const std::string validation = val_data.empty() ? known.text("val_data") : val_data;
   if (!data.empty())
     return open_source(data, validation, preset, notes.characters);
   if (known.data) {

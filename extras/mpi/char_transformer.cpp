@@ -9,7 +9,7 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "char_transformer/output.hpp"
-#include "char_transformer/program.hpp"
+#include "char_transformer/ranks.hpp"
 #include "char_transformer/start.hpp"
 #include "mpi/data_parallel.hpp"
 
