@@ -123,20 +123,24 @@ JsonObject to_json(const xgrad::nn::GPTConfig& config) {
           {"bias", config.bias}};
 }
 
-std::string checksum(const xgrad::text::Ids& ids) {
+std::string checksum(const xgrad::text::Ids& first, const xgrad::text::Ids& more) {
   xgrad::io::Checksum sum;
   std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
-  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
-    const std::size_t n = std::min(some.size(), ids.size() - begin);
-    for (std::size_t i = 0; i < n; ++i)
-      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
-    sum.add(some.data(), n * sizeof(some[0]));
-  }
+  for (const xgrad::text::Ids* const ids : {&first, &more})
+    for (std::size_t begin = 0; begin < ids->size(); begin += some.size()) {
+      const std::size_t n = std::min(some.size(), ids->size() - begin);
+      for (std::size_t i = 0; i < n; ++i)
+        some[i] = static_cast<std::uint32_t>((*ids)[begin + i]);
+      sum.add(some.data(), n * sizeof(some[0]));
+    }
   return sum.digits();
 }
 
 std::string other_text(const Source& source, const Notes& notes) {
-  if (!notes.text.empty() && checksum(source.all) != notes.text)
+  // Without a checksum of its own, the text of --val-data is part of the other's.
+  const bool both = notes.val_text.empty() && source.ids.train.size() == source.all.size();
+  if (!notes.text.empty() && checksum(source.all) != notes.text &&
+      !(both && checksum(source.all, source.ids.validation) == notes.text))
     return "--data";
   const bool apart = !notes.val_text.empty();
   return apart && checksum(source.ids.validation) != notes.val_text ? "--val-data" : "";

@@ -49,8 +49,8 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 /// The same of a model of which only this is known.
 xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
 
-/// A checksum of the ids of a text.
-std::string checksum(const xgrad::text::Ids& ids);
+/// A checksum of the ids of a text, or of two, one after the other.
+std::string checksum(const xgrad::text::Ids& ids, const xgrad::text::Ids& more = {});
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
 std::string other_text(const Source& source, const Notes& notes);
 
