@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -119,9 +121,26 @@ double total_norm(std::span<const Tensor> tensors, double p) {
       else
         total += kernels::sum_of_powers(x.data<T>(), x.numel(), p);
     });
-  if (p == 2)
-    return std::sqrt(total);
-  return std::isinf(p) ? total : std::pow(total, 1 / p);
+  if (std::isinf(p))
+    return total;
+  std::int64_t elements = 0;
+  for (const Tensor& x : tensors)
+    elements += x.numel();
+  using Limits = std::numeric_limits<double>;
+  if (std::isinf(total) || total < Limits::min() * static_cast<double>(elements)) {
+    // powers of float64 leave the range before their norm does
+    const double most = total_norm(tensors, Limits::infinity());
+    if (most == 0 || std::isinf(most))
+      return most;
+    total = 0;
+    for (const Tensor& x : tensors)
+      dispatch(x.dtype(), [&]<class T>() {
+        for (const T v : std::span(x.data<T>(), static_cast<std::size_t>(x.numel())))
+          total += std::pow(std::abs(static_cast<double>(v)) / most, p);
+      });
+    return most * std::pow(total, 1 / p);
+  }
+  return p == 2 ? std::sqrt(total) : std::pow(total, 1 / p);
 }
 
 void foreach_tree_sum_(std::span<std::vector<Tensor>> lists) {

@@ -9,6 +9,7 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 
+#include "char_transformer/corpus.hpp"
 #include "examples/char_transformer_run.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/safetensors.hpp"

@@ -8,6 +8,7 @@
 #include <xgrad/nn/gpt.hpp>
 
 #include "examples/char_transformer_run.hpp"
+#include "examples/corpus_nll.hpp"
 
 namespace {
 

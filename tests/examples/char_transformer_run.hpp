@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -20,7 +19,6 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 
-#include "char_transformer/corpus.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
 #include "helpers/paths.hpp"
@@ -30,12 +28,6 @@
 inline xgrad::text::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
   return xgrad::text::Characters::from_list(
       xgrad::text::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
-}
-
-/// What no model can beat over a part of a corpus.
-inline double mean_nll(const corpus::Corpus& corpus, std::size_t begin, std::size_t end) {
-  return std::accumulate(corpus.nll.data() + begin, corpus.nll.data() + end, 0.0) /
-         static_cast<double>(end - begin);
 }
 
 using Json = nlohmann::json;

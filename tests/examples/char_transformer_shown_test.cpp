@@ -11,6 +11,7 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "examples/char_transformer_run.hpp"
+#include "examples/corpus_nll.hpp"
 
 namespace {
 

@@ -17,6 +17,7 @@
 #include <xgrad/optim/clip.hpp>
 
 #include "examples/char_transformer_run.hpp"
+#include "examples/corpus_nll.hpp"
 
 namespace {
 

@@ -9,6 +9,7 @@
 
 #include "char_transformer/corpus.hpp"
 #include "examples/char_transformer_run.hpp"
+#include "examples/corpus_nll.hpp"
 
 using namespace corpus;
 

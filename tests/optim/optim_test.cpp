@@ -379,6 +379,25 @@ TEST_CASE("A norm that is not finite", "[optim][clip]") {
   CHECK(std::isnan(element<float>(a.grad(), 1)));  // a bad gradient spreads, and is seen
 }
 
+TEST_CASE("clip_grad_norm: squares that leave the range", "[optim][clip]") {
+  const auto with = [](double size) {
+    Tensor p = zeros(3, DType::float64).requires_grad_();
+    p.set_grad(tensor({3 * size, 0.0, -4 * size}, DType::float64));
+    return p;
+  };
+  for (const double p : {2.0, 3.0})
+    for (const double size : {1e200, 1e-200, 1e307, 1e-310}) {
+      CAPTURE(p, size);
+      const double norm = std::pow(std::pow(3, p) + std::pow(4, p), 1 / p);
+      const Tensor a = with(size), b = with(size);
+      CHECK(optim::clip_grad_norm({a}, 1, {.norm_type = p}) == Approx(norm * size).epsilon(1e-12));
+      if (size > 1)
+        CHECK(allclose(a.grad(), with(1 / norm).grad(), 1e-12, 0));
+      else
+        CHECK(allclose(a.grad(), b.grad(), 0, 0));
+    }
+}
+
 TEST_CASE("The norm does not depend on the number of threads", "[optim][clip]") {
   Generator generator(1);
   Tensor a = zeros({100003}).requires_grad_();
