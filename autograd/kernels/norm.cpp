@@ -74,7 +74,7 @@ Moments<T> moments(std::size_t count, std::size_t n, const T* x, T eps) {
     all_in_range = all_in_range && in_range(square[k]);
     result.r[k] = static_cast<T>(square[k]);
   }
-  map_group(result.r, [](const Lanes& v) { return Lanes(1) / xsimd::sqrt(v); });
+  map_group(result.r, [](const Lanes& v) { return Lanes(1) / sqrt(v); });
   for (std::size_t k = 0; k < count; ++k)
     result.shift[k] = static_cast<T>(-rest[k] * static_cast<double>(result.r[k]));
   if (!all_in_range)

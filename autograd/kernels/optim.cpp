@@ -70,7 +70,7 @@ void adam(std::span<const AdamTask<T>> tasks) {
       const Lanes g = gradient + decay * p;
       m = m * beta1 + rest1 * g;
       v = v * beta2 + rest2 * g * g;
-      p = p - step_size * m / (xsimd::sqrt(v) / correction + eps);
+      p = p - step_size * m / (sqrt(v) / correction + eps);
     });
   });
 }

@@ -158,6 +158,10 @@ inline simd::Batch<float> exp(const simd::Batch<float>& x) { return simd::exp(x)
 inline simd::Batch<double> exp(const simd::Batch<double>& x) { return simd::exp(x); }
 inline simd::Batch<float> expm1(const simd::Batch<float>& x) { return simd::expm1(x); }
 inline simd::Batch<double> expm1(const simd::Batch<double>& x) { return simd::expm1(x); }
+#if XSIMD_WITH_NEON64
+// xsimd's is an approximation here, and NaN at infinity.
+inline simd::Batch<float> sqrt(const simd::Batch<float>& x) { return vsqrtq_f32(x); }
+#endif
 inline simd::Batch<float> log(const simd::Batch<float>& x) { return simd::log(x); }
 inline simd::Batch<double> log(const simd::Batch<double>& x) { return simd::log(x); }
 inline simd::Batch<float> log1p(const simd::Batch<float>& x) { return simd::log1p(x); }

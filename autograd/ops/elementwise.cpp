@@ -118,7 +118,7 @@ T raise(const T& x, double e) {
   if (e == 3)
     return x * x * x;
   if (e == 0.5)
-    return xsimd::sqrt(x);
+    return sqrt(x);
   if (e == -1)
     return T(1) / x;
   return raise(x, c(x, e));
