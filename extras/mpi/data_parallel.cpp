@@ -5,40 +5,17 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
-#include <mutex>
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops/optim.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/parallel/parts.hpp>
-
-#include "mpi/report.hpp"
 
 namespace xgrad::parallel {
 namespace {
 
 using detail::Part;
-using detail::Report;
-
-// What this thread is doing: the backward of a shard, at a depth of runs within each other.
-thread_local std::size_t shard_at_work = 0;
-thread_local int depth_of_backward = 0;
-
-// While one lives, gradients of the run that begins next are a shard's.  Those of runs that a
-// loss, a hook or a formula makes for itself are not.
-class BackwardOfShard {
- public:
-  BackwardOfShard()
-      : before_(std::exchange(depth_of_backward, xgrad::detail::NestedRun::depth() + 1)) {}
-  BackwardOfShard(const BackwardOfShard&) = delete;
-  BackwardOfShard& operator=(const BackwardOfShard&) = delete;
-  ~BackwardOfShard() { depth_of_backward = before_; }
-
- private:
-  int before_;
-};
 
 std::span<std::byte> bytes_of(Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
@@ -57,215 +34,109 @@ double checksum(const Tensor& x) {
   });
 }
 
-}  // namespace
+// Parameters of one dtype whose gradients travel together, about a megabyte: more would not stay in
+// the processor's caches.
+struct Bucket {
+  std::vector<std::size_t> parameters;
+  DType dtype;
+  std::size_t elements = 0;
+};
 
-// One batch on this rank.
-class DataParallel::Step {
- public:
-  Step(const DataParallel& all, std::size_t rows, std::size_t parameters)
-      : all_(all),
-        rows_(rows),
-        shards_(shard_count(rows, all.options_.shards)),
-        range_(shards_of_rank(shards_, all.size(), all.rank())),
-        gradients_(parameters, std::vector<Tensor>(shards_)),
-        kept_(parameters, std::vector<const Value*>(shards_)),
-        missing_(parameters, range_.second - range_.first) {
-    report_.losses.resize(shards_);
-    report_.present.resize(parameters);
+std::vector<Bucket> buckets_of(const std::vector<std::pair<std::string, Tensor>>& parameters) {
+  constexpr std::size_t enough = 1 << 18;
+  std::vector<Bucket> buckets;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const Tensor& x = parameters[p].second;
+    if (buckets.empty() || buckets.back().dtype != x.dtype() || buckets.back().elements >= enough)
+      buckets.push_back({.parameters = {}, .dtype = x.dtype()});
+    buckets.back().parameters.push_back(p);
+    buckets.back().elements += x.numel();
   }
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
-  ~Step() {
-    for (const auto& [parameter, id] : hooks_)
-      Tensor(parameter).remove_hook(id);
-  }
+  return buckets;
+}
 
-  /// The shards, and what the ranks have made of them together.  False if the batch must stay
-  /// whole.  `early` begins sums while shards are at work; without it, the ranks first ask each
-  /// other whether there is something to add up.
-  bool run(const detail::RunShard& shard, bool early) {
-    std::exception_ptr error;
-    const auto attempt = [&](const auto& f) {
-      try {
-        f();
-      } catch (...) {
-        error = std::current_exception();
-        report_.failed = 1;
-      }
-    };
-    attempt([&] {
-      if (early)
-        listen();
-      const auto parts =
-          detail::run_shards(rows_, shards_, range_,
-                             [&](std::size_t s, std::size_t begin, std::size_t end, double weight) {
-                               shard_at_work = s;
-                               Part part = shard(s, begin, end, weight);
-                               keep(s, std::exchange(part.gradients, {}));
-                               return part;
-                             });
-      report_.whole = parts ? 0 : 1;
-      for (std::size_t i = 0; parts && i < parts->size(); ++i) {
-        report_.losses[range_.first + i] = (*parts)[i].loss;
-        dtype_ = (*parts)[i].dtype;
+using Gradients = std::vector<std::vector<Tensor>>;  // of the parameters, of this rank's shards
+
+// A flat Tensor for each of this rank's subtrees: the sum over its shards.
+std::vector<Tensor> flattened(const Bucket& bucket,
+                              const std::vector<std::pair<std::string, Tensor>>& parameters,
+                              Gradients& gradients, std::size_t shards, ShardRange range) {
+  std::vector<Tensor> flat;
+  for (const auto& [begin, end] : subtrees(shards, range)) {
+    Gradients lists;
+    for (const std::size_t p : bucket.parameters) {
+      std::vector<Tensor>& list = lists.emplace_back();
+      for (std::size_t s = begin; s < end; ++s)
+        list.push_back(std::exchange(gradients[p][s - range.first], {}));
+    }
+    foreach_tree_sum_(lists);
+    // What no shard has is -0, which changes no sum.
+    flat.push_back(full({bucket.elements}, -0.0, bucket.dtype));
+    dispatch(bucket.dtype, [&]<class T>() {
+      T* to = xgrad::detail::writable_data<T>(flat.back());
+      for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (const Tensor& sum = lists[i].front(); sum.defined())
+          std::copy_n(sum.data<T>(), sum.numel(), to);
+        to += parameters[bucket.parameters[i]].second.numel();
       }
     });
-    const ModeGuard quiet({false, nullptr});
-    if (!early) {
-      ask();
-      if (report_.failed > 0 || report_.whole > 0 || gradients_.empty())
-        return decide(error);
-    }
-    // The others wait for this rank's part in any case: if it has failed, of no value.
-    while (sums_.size() < all_.buckets_.size())
-      if (report_.failed > 0)
-        send();
-      else
-        attempt([&] { send(); });
-    if (early) {
-      ask();
-      return decide(error);
-    }
-    results_ = wait(sums_);
-    if (error != nullptr)
-      std::rethrow_exception(error);
-    return true;
   }
+  return flat;
+}
 
-  double loss() const { return detail::total(report_.losses, dtype_); }
+}  // namespace
 
-  LeafGradients gradients() const {
-    LeafGradients result;
-    for (std::size_t b = 0; b < all_.buckets_.size(); ++b) {
-      std::size_t at = 0;
-      for (const std::size_t p : all_.buckets_[b].parameters) {
-        const Tensor& parameter = all_.parameters_[p].second;
-        const std::size_t n = parameter.numel();
-        if (report_.present[p] > 0)
-          result.emplace_back(parameter.handle(),
-                              narrow(results_[b], 0, static_cast<std::int64_t>(at), n)
-                                  .reshape(parameter.shape())
-                                  .clone());
-        at += n;
+// The shards of this rank, and what the ranks have made of all together: the loss, and the sums of
+// the gradients if they are asked for.  No value if the batch must stay whole.
+std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard& shard,
+                                        LeafGradients* sums) const {
+  const std::size_t shards = shard_count(rows, options_.shards);
+  const ShardRange range = shards_of_rank(shards, size(), rank());
+  const std::size_t count = sums != nullptr ? parameters_.size() : 0;
+  // Of the shards: their losses; of the parameters: how many ranks have a gradient; how many ranks
+  // must keep the batch whole, and have failed.
+  std::vector<double> report(shards + count + 2);
+  double &whole = report[shards + count], &failed = report.back();
+  std::exception_ptr error;
+  DType dtype = DType::float32;
+  Gradients gradients(count, std::vector<Tensor>(range.second - range.first));
+  try {
+    auto parts = detail::run_shards(rows, shards, range, shard);
+    whole = parts ? 0 : 1;
+    for (std::size_t i = 0; parts && i < parts->size(); ++i) {
+      Part& part = (*parts)[i];
+      report[range.first + i] = part.loss;
+      dtype = part.dtype;
+      for (auto& [leaf, gradient] : std::exchange(part.gradients, {})) {
+        const std::size_t p = numbers_.at(leaf.get());
+        report[shards + p] = 1;
+        gradients[p][i] = std::move(gradient);
       }
     }
-    return result;
+  } catch (...) {
+    error = std::current_exception();
+    failed = 1;
   }
-
- private:
-  /// From here on, gradients go to the other ranks as soon as this rank has those of all its
-  /// shards.
-  void listen() {
-    for (std::size_t p = 0; p < gradients_.size(); ++p) {
-      Tensor parameter = all_.parameters_[p].second;
-      if (parameter.requires_grad())
-        hooks_.emplace_back(parameter, parameter.register_hook([this, p](const Tensor& gradient) {
-          if (xgrad::detail::NestedRun::depth() == depth_of_backward)
-            deliver(p, shard_at_work, gradient);
-          return Tensor();
-        }));
-      else
-        missing_[p] = 0;
+  const ModeGuard quiet({false, nullptr});
+  report = world_->sum(report);
+  if (report.back() > 0)
+    agree(*world_, error);
+  if (report[shards + count] > 0)
+    return std::nullopt;
+  for (const Bucket& bucket : count > 0 ? buckets_of(parameters_) : std::vector<Bucket>()) {
+    const Tensor sum =
+        world_->sum(shards, flattened(bucket, parameters_, gradients, shards, range));
+    std::int64_t at = 0;
+    for (const std::size_t p : bucket.parameters) {
+      const Tensor& x = parameters_[p].second;
+      if (report[shards + p] > 0)
+        sums->emplace_back(x.handle(), narrow(sum, 0, at, x.numel()).reshape(x.shape()).clone());
+      at += static_cast<std::int64_t>(x.numel());
     }
   }
-
-  /// What a shard's backward has given in the end: the same, unless the loss has changed hooks.
-  void keep(std::size_t shard, const LeafGradients& gradients) {
-    for (const auto& [leaf, gradient] : gradients) {
-      const std::size_t p = all_.numbers_.at(leaf.get());
-      const bool late = kept_[p][shard] == nullptr;
-      if (!late && kept_[p][shard] == gradient.impl().value.get())
-        continue;
-      const std::lock_guard lock(mutex_);
-      if (!late || sums_.size() > all_.bucket_of(p))
-        fail<GraphError>(
-            "DataParallel: while its loss was computed, parameter {} was unfrozen or got a hook; "
-            "do that before backward()",
-            all_.parameters_[p].first);
-      put(p, shard, gradient);
-    }
-  }
-
-  void put(std::size_t parameter, std::size_t shard, const Tensor& gradient) {
-    report_.present[parameter] = 1;
-    kept_[parameter][shard] = gradient.impl().value.get();
-    gradients_[parameter][shard] = gradient.detach();
-  }
-
-  void deliver(std::size_t parameter, std::size_t shard, const Tensor& gradient) {
-    const Tensor& x = all_.parameters_[parameter].second;
-    if (gradient.shape() != x.shape() || gradient.dtype() != x.dtype())
-      return;  // a hook's: the engine refuses it next
-    const ModeGuard quiet({false, nullptr});
-    const std::lock_guard lock(mutex_);
-    put(parameter, shard, gradient);
-    --missing_[parameter];
-    const auto complete = [&](const Bucket& bucket) {
-      return std::ranges::all_of(bucket.parameters,
-                                 [&](std::size_t p) { return missing_[p] == 0; });
-    };
-    while (sums_.size() < all_.buckets_.size() && complete(all_.buckets_[sums_.size()]))
-      send();
-    for (const auto& sum : sums_)
-      sum->poll();
-  }
-
-  /// The next bucket.
-  void send() {
-    const Bucket& bucket = all_.buckets_[sums_.size()];
-    std::vector<Tensor> of_subtrees;
-    for (const auto& [begin, end] : subtrees(shards_, range_)) {
-      // What no shard has is -0, which changes no sum.
-      Tensor& flat = of_subtrees.emplace_back(full({bucket.elements}, -0.0, bucket.dtype));
-      if (report_.failed > 0 || report_.whole > 0)
-        continue;
-      std::vector<std::vector<Tensor>> lists;
-      for (const std::size_t p : bucket.parameters) {
-        std::vector<Tensor>& list = lists.emplace_back();
-        for (std::size_t s = begin; s < end; ++s)
-          list.push_back(std::exchange(gradients_[p][s], {}));
-      }
-      foreach_tree_sum_(lists);
-      dispatch(bucket.dtype, [&]<class T>() {
-        T* to = xgrad::detail::writable_data<T>(flat);
-        for (std::size_t i = 0; i < lists.size(); ++i) {
-          if (const Tensor& sum = lists[i].front(); sum.defined())
-            std::copy_n(sum.data<T>(), sum.numel(), to);
-          to += all_.parameters_[bucket.parameters[i]].second.numel();
-        }
-      });
-    }
-    sums_.push_back(all_.world().begin_sum(shards_, std::move(of_subtrees)));
-  }
-
-  /// Adds up the reports, and waits for all that is on its way.
-  void ask() {
-    sums_.push_back(report_.begin_sum(all_.world()));
-    results_ = wait(sums_);
-    sums_.pop_back();
-    report_.read(results_.back());
-    results_.pop_back();
-  }
-
-  bool decide(const std::exception_ptr& error) const {
-    if (report_.failed > 0)
-      detail::agree(all_.world(), error);
-    return report_.whole == 0;
-  }
-
-  const DataParallel& all_;
-  std::size_t rows_, shards_;
-  ShardRange range_;
-  std::mutex mutex_;
-  std::vector<std::vector<Tensor>> gradients_;   // of the parameters, of the shards
-  std::vector<std::vector<const Value*>> kept_;  // which these were
-  std::vector<std::size_t> missing_;             // of the parameters: how many shards
-  std::vector<std::pair<Tensor, std::size_t>> hooks_;
-  Report report_;
-  DType dtype_ = DType::float32;
-  std::vector<std::unique_ptr<PendingSum>> sums_;  // of the buckets
-  std::vector<Tensor> results_;
-};
+  report.resize(shards);
+  return detail::total(report, dtype);
+}
 
 DataParallel::DataParallel(std::vector<std::pair<std::string, Tensor>> named_parameters,
                            std::shared_ptr<const Communicator> world, const Options& options)
@@ -281,7 +152,6 @@ DataParallel::DataParallel(std::vector<std::pair<std::string, Tensor>> named_par
     return;
   shards_of_rank(options.shards, size(), rank());  // or there are too many ranks
   share_parameters();
-  make_buckets();
 }
 
 void DataParallel::share_parameters() {
@@ -307,21 +177,6 @@ void DataParallel::share_parameters() {
   default_generator().set_state(text_of(*world_, 0, default_generator().state()));
 }
 
-// The parameters that were used last come first: their gradients are complete first.
-void DataParallel::make_buckets() {
-  bucket_numbers_.resize(parameters_.size());
-  for (std::size_t p = parameters_.size(); p-- > 0;) {
-    const Tensor& x = parameters_[p].second;
-    const std::size_t itemsize = x.dtype() == DType::float32 ? 4 : 8;
-    if (buckets_.empty() || buckets_.back().dtype != x.dtype() ||
-        buckets_.back().elements * itemsize >= options_.bucket_bytes)
-      buckets_.push_back({.parameters = {}, .dtype = x.dtype()});
-    bucket_numbers_[p] = buckets_.size() - 1;
-    buckets_.back().parameters.push_back(p);
-    buckets_.back().elements += x.numel();
-  }
-}
-
 void DataParallel::check_parameters() const {
   std::vector<double> mine;
   for (const auto& [name, x] : parameters_)
@@ -338,7 +193,6 @@ void DataParallel::check_parameters() const {
 }
 
 Part DataParallel::shard_of(const Tensor& loss, double weight) const {
-  const BackwardOfShard backward;
   Part part = detail::backward_of(loss, weight);
   for (const auto& [leaf, gradient] : part.gradients)
     if (!numbers_.contains(leaf.get()))
@@ -357,18 +211,12 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
   if (size() == 1)
     return detail::backward_all(rows, options_.shards, run);
   check<ValueError>(rows > 0, "parallel: a batch without rows");
-  for (std::size_t p = 0; p < parameters_.size(); ++p)
-    check<ValueError>(parameters_[p].second.dtype() == buckets_[bucket_of(p)].dtype,
-                      "DataParallel: parameter {} is {} by now: make it anew after nn::to()",
-                      parameters_[p].first, to_string(parameters_[p].second.dtype()));
   if (batches_++ % options_.check_interval == 0)
     check_parameters();
-  Step step(*this, rows, parameters_.size());
-  const bool cut = step.run(run, !cautious_);
-  cautious_ = !cut;
-  if (cut) {
-    together(*world_, [&] { accumulate_grads(step.gradients(), false); });
-    return step.loss();
+  LeafGradients gradients;
+  if (const auto all = this->run(rows, run, &gradients)) {
+    together(*world_, [&] { accumulate_grads(gradients, false); });
+    return *all;
   }
   Part part;
   together(*world_, [&] { part = run(0, 0, rows, 1); });
@@ -387,11 +235,11 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     together(*world_, [&] { all = parallel::mean_loss(rows, loss, options_.shards); });
     return all;
   }
-  Step step(*this, rows, 0);
-  if (step.run([&](std::size_t, std::size_t begin, std::size_t end,
-                   double weight) { return detail::part_of(loss(begin, end), weight); },
-               false))
-    return step.loss();
+  const detail::RunShard run = [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
+    return detail::part_of(loss(begin, end), weight);
+  };
+  if (const auto all = this->run(rows, run, nullptr))
+    return *all;
   Part part;
   together(*world_, [&] { part = detail::part_of(loss(0, rows), 1); });
   return detail::total({part.loss}, part.dtype);

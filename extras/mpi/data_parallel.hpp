@@ -2,8 +2,8 @@
 // A model that several processes train as one (torch.nn.parallel.DistributedDataParallel).
 
 #include <concepts>
-#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -13,15 +13,11 @@
 #include "mpi/communicator.hpp"
 
 namespace xgrad::parallel {
-namespace detail {
-struct Part;
-}
 
 struct DataParallelOptions {
-  std::size_t shards =
-      default_shards;  ///< into which a batch is cut, and the most ranks there may be
-  std::size_t bucket_bytes = 1 << 20;  ///< gradients travel in pieces of about so many bytes
-  std::size_t check_interval = 100;    ///< batches between comparisons of the ranks' parameters
+  /// Into which a batch is cut, and the most ranks there may be.
+  std::size_t shards = default_shards;
+  std::size_t check_interval = 100;  ///< batches between comparisons of the ranks' parameters
 };
 
 /// backward() and mean_loss() of shards.hpp on all ranks of a world, each of which computes some of
@@ -67,27 +63,17 @@ class DataParallel {
   }
 
  private:
-  struct Bucket {
-    std::vector<std::size_t> parameters;
-    DType dtype = DType::float32;
-    std::size_t elements = 0;
-  };
-  class Step;
-
+  std::optional<double> run(std::size_t rows, const detail::RunShard& shard,
+                            LeafGradients* gradients) const;
   detail::Part shard_of(const Tensor& loss, double weight) const;
   void share_parameters();
   void check_parameters() const;
-  void make_buckets();
-  std::size_t bucket_of(std::size_t parameter) const { return bucket_numbers_[parameter]; }
 
   std::vector<std::pair<std::string, Tensor>> parameters_;
   std::unordered_map<const Tensor::Impl*, std::size_t> numbers_;  ///< of the parameters
   std::shared_ptr<const Communicator> world_;
   Options options_;
-  std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_numbers_;  ///< of the parameters
   std::size_t batches_ = 0;
-  bool cautious_ = false;  ///< the last batch had to stay whole: ask before anything is sent
 };
 
 }  // namespace xgrad::parallel

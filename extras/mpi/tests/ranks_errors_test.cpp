@@ -8,11 +8,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 
-#include "helpers/threads.hpp"
 #include "ranks.hpp"
 
-TEST_CASE("hooks that give what does not fit, or come too late, are errors of all ranks",
-          "[.mpi]") {
+TEST_CASE("hooks that give what does not fit are errors of all ranks", "[.mpi]") {
   Tensor w = ones({5}).requires_grad_(), frozen = ones({5});
   DataParallel ranks({{"w", w}, {"frozen", frozen}}, all_ranks(), {.shards = 8});
   const Tensor x = ones({8});
@@ -24,17 +22,6 @@ TEST_CASE("hooks that give what does not fit, or come too late, are errors of al
     CHECK_FALSE(w.grad().defined());
     w.remove_hook(id);
   }
-  if (ranks.size() == 1)  // nothing is sent
-    return;
-  const auto hooks = [&](const Tensor& rows) {
-    if (mine && rows.numel() > 0)
-      w.register_hook([](const Tensor& g) { return g * 2; });
-    return loss(rows);
-  };
-  const Threads one(1);
-  CHECK_THAT(said_by([&] { ranks.backward(hooks, x); }),
-             ContainsSubstring("parameter w was unfrozen or got a hook"));
-  CHECK_FALSE(w.grad().defined());
 }
 
 // mpirun ends what is left of the others, and with an error (../CMakeLists.txt).
@@ -55,7 +42,7 @@ TEST_CASE("a rank that leaves ends those that wait for it", "[.mpi-leaves]") {
 TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]") {
   const Tensor w = ones({4}).requires_grad_(), v = ones({300}).requires_grad_();
   const nn::StateDict parameters{{"w", w}, {"v", v}};
-  DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = 1});
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const Tensor x = arange(0, 16);
   for (std::size_t bad = 0; bad < 24; ++bad) {
     CAPTURE(bad, ranks.rank());

@@ -23,20 +23,19 @@ TEST_CASE("ranks give the bits of one process", "[.mpi]") {
   const nn::GPT model = tiny_gpt();
   const auto parameters = nn::named_parameters(model);
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
-  for (const std::size_t bucket : {std::size_t{1}, std::size_t{400}, std::size_t{1} << 20})
-    for (const std::size_t threads : {1, 2, 3}) {
-      const Threads these(threads);
-      DataParallel ranks(parameters, all_ranks(), {.shards = 8, .bucket_bytes = bucket});
-      for (const std::size_t rows : {8, 9, 21}) {
-        CAPTURE(bucket, threads, rows, ranks.rank());
-        const auto [x, y] = tiny_batch(rows);
-        const double expected = in_one_process(loss, x, y);
-        const std::string bits = take_gradients(parameters);
-        CHECK(ranks.backward(loss, x, y) == expected);
-        CHECK(take_gradients(parameters) == bits);
-        CHECK(ranks.mean_loss(loss, x, y) == expected);
-      }
+  for (const std::size_t threads : {1, 2, 3}) {
+    const Threads these(threads);
+    DataParallel ranks(parameters, all_ranks(), {.shards = 8});
+    for (const std::size_t rows : {8, 9, 21}) {
+      CAPTURE(threads, rows, ranks.rank());
+      const auto [x, y] = tiny_batch(rows);
+      const double expected = in_one_process(loss, x, y);
+      const std::string bits = take_gradients(parameters);
+      CHECK(ranks.backward(loss, x, y) == expected);
+      CHECK(take_gradients(parameters) == bits);
+      CHECK(ranks.mean_loss(loss, x, y) == expected);
     }
+  }
 }
 
 TEST_CASE("ranks add to the gradients that are there, in double as well", "[.mpi]") {
