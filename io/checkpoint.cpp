@@ -235,24 +235,15 @@ void read_generators(const Metadata& metadata, Checkpoint& checkpoint) {
   }
 }
 
-/// Version 1 was the character transformer's alone.
-void read_version_1(const Metadata& metadata, Checkpoint& checkpoint) {
-  checkpoint.generators.emplace(default_name, metadata.text("generator"));
-  checkpoint.user =
-      JsonObject{{"config", metadata.json("config")}, {"characters", metadata.text("characters")}};
-}
-
 }  // namespace
 
 Checkpoint load_checkpoint(const std::string& path) {
   const SafetensorsFile file(path);
   const Metadata metadata{file.metadata(), path};
   const std::string& version = metadata.text(version_key);
-  check<FileError>(version == "1" || version == "2",
-                   "{}: a checkpoint of version '{}'; this reads versions 1 and 2", path, version);
-  // From version 2 on, one without a checksum has lost it.
-  check<FileError>(file.verify() || version == "1",
-                   "{}: the file has been damaged: it has no checksum", path);
+  check<FileError>(version == "2", "{}: a checkpoint of version '{}'; this reads version 2", path,
+                   version);
+  check<FileError>(file.verify(), "{}: the file has been damaged: it has no checksum", path);
 
   Checkpoint checkpoint;
   checkpoint.path = path;
@@ -262,12 +253,8 @@ Checkpoint load_checkpoint(const std::string& path) {
                    step);
   checkpoint.step = *steps;
   read_optimizer(metadata, checkpoint);
-  if (version == "1") {
-    read_version_1(metadata, checkpoint);
-  } else {
-    read_generators(metadata, checkpoint);
-    checkpoint.user = metadata.json("user", deepest_user);
-  }
+  read_generators(metadata, checkpoint);
+  checkpoint.user = metadata.json("user", deepest_user);
   const Places parameters = places_of(checkpoint.parameters);
   for (const auto& [name, stored] : file.tensors()) {
     if (name.starts_with(optimizer_prefix))

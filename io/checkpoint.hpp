@@ -54,7 +54,6 @@ struct Checkpoint {
   std::vector<std::string> parameters;  ///< names, in the order in which the optimizer counts them
   std::uint64_t step = 0;
   std::map<std::string, std::string> generators;  ///< their states
-  /// Of a file of version 1, an object with "config", JSON, and "characters".
   Json user;
 };
 

@@ -48,8 +48,8 @@ double& Optimizer::rate(std::size_t group) {
 }
 
 void Optimizer::check_not_negative(const char* option, double value) const {
-  check<ValueError>(value >= 0 && std::isfinite(value), "{}: {} is {}; it must not be negative",
-                    name_, option, value);
+  check<ValueError>(value >= 0 && std::isfinite(value),
+                    "{}: {} is {}; it must be finite and not negative", name_, option, value);
 }
 
 // options_of() gives access for reading and writing alike.

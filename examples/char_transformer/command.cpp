@@ -252,7 +252,9 @@ CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
       refuse_value(flag, given, "true or false");
     target = yes;
   };
-  return app.add_option_function<std::string>(flag, read, help)->type_name("BOOL")->expected(0, 1);
+  return app.add_option_function<std::string>(flag, read, help)
+      ->type_name("[BOOL]")
+      ->expected(0, 1);
 }
 
 CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,

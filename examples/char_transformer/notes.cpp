@@ -97,8 +97,6 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
     e.without_improvement = count_in(*found, "without_improvement");
     if (const auto loss = found->number("best_loss"))
       e.best = {count_in(*found, "best_step"), *loss};
-  } else {
-    notes.evaluations.last = checkpoint.step;  // version 1 saved after evaluations
   }
   return notes;
 }

@@ -91,7 +91,8 @@ int main(int argc, char** argv, Ranks& ranks) {
     warn(error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    return failed(ranks, "not enough memory" + inputs_of(*command->app));
+    return failed(ranks,
+                  "not enough memory" + (command == nullptr ? "" : inputs_of(*command->app)));
   } catch (const std::exception& error) {
     return failed(ranks, error.what());
   }

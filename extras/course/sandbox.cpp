@@ -17,12 +17,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
 #if defined(__linux__)
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#include <cstddef>
 #endif
 
 namespace learn {
@@ -79,39 +74,6 @@ void limit(int resource, std::size_t most, std::size_t more = 0) {
   ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &both);
 }
 
-// fork() fails from here on, in this process; threads may be started.  Root is under no
-// RLIMIT_NPROC, and processes that start others can be faster than whoever ends them.
-void forbid_processes() {
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
-  constexpr auto load = [](std::size_t at) {
-    return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<__u32>(at)};
-  };
-  constexpr auto is = [](long number, unsigned char no) {
-    return sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, no, static_cast<__u32>(number)};
-  };
-  constexpr auto result = [](unsigned code) { return sock_filter{BPF_RET | BPF_K, 0, 0, code}; };
-  std::array filter = {
-    load(offsetof(seccomp_data, nr)),
-#if defined(__NR_fork)  // not on Arm
-    is(__NR_fork, 1),
-    result(SECCOMP_RET_ERRNO | EAGAIN),
-    is(__NR_vfork, 1),
-    result(SECCOMP_RET_ERRNO | EAGAIN),
-#endif
-    is(__NR_clone3, 1),  // its flags are in memory; without it, clone() is called
-    result(SECCOMP_RET_ERRNO | ENOSYS),
-    is(__NR_clone, 3),
-    load(offsetof(seccomp_data, args)),
-    sock_filter{BPF_JMP | BPF_JSET | BPF_K, 1, 0, 0x10000 /* CLONE_THREAD */},
-    result(SECCOMP_RET_ERRNO | EAGAIN),
-    result(SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-#endif
-}
-
 // Bytes of memory that a process uses; 0 if that is not known.
 std::size_t memory_of(pid_t id) {
   const std::string path = "/proc/" + std::to_string(id) + "/statm";
@@ -150,8 +112,6 @@ std::size_t memory_of(pid_t id) {
   // (AddressSanitizer has terabytes of addresses, in this process alone.)
   if (XGRAD_SANITIZER == 0 || limits.processes)
     limit(RLIMIT_AS, limits.memory);
-  if (!limits.processes)
-    forbid_processes();
   const int code = body(message.write_end);
   std::fflush(nullptr);
   ::_exit(code);

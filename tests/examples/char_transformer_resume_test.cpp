@@ -343,29 +343,3 @@ TEST_CASE("char_transformer: metrics that do not match the checkpoint", "[resume
   check_refused(folder, {"train", "--resume", "run", "--max-iters", "30"}, 1, {"metrics.jsonl: "});
   CHECK(read_bytes(folder / "outside") == "precious");
 }
-
-TEST_CASE("char_transformer: a checkpoint of version 1 goes on", "[resume]") {
-  const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "whole", "--max-iters", "20"}));
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
-  const std::string path = folder / "run/checkpoint.safetensors";
-  xgrad::io::TensorFile file = xgrad::io::load_safetensors(path);
-  const Json user = Json::parse(file.metadata.at("user"));
-  Json config = user.at("config");
-  config.erase("patience");
-  config["data"] = folder / "text";
-  file.metadata = {{"xgrad_checkpoint", "1"},
-                   {"step", "10"},
-                   {"generator", Json::parse(file.metadata.at("generators")).at("default")},
-                   {"config", config.dump()},
-                   {"characters", user.at("characters")},
-                   {"optimizer", file.metadata.at("optimizer")}};
-  xgrad::io::save_safetensors(path, file);
-  run_well(folder, {"train", "--resume", "run", "--max-iters", "20"});
-  const auto whole = xgrad::io::load_safetensors(folder / "whole/checkpoint.safetensors");
-  const auto parts = xgrad::io::load_safetensors(path);
-  CHECK(parts.metadata.at("xgrad_checkpoint") == "2");
-  CHECK(whole.metadata.at("generators") == parts.metadata.at("generators"));
-  for (const auto& [name, x] : whole.tensors)
-    CHECK(same_bits(x, parts.tensors.at(name)));
-}

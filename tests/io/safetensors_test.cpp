@@ -203,7 +203,8 @@ TEST_CASE("safetensors: a tensor that is described wrongly") {
   refused(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"strides":[1]})",
           {"'w'", "unknown key 'strides'"});
   refused(R"({"dtype":5,"shape":[1],"data_offsets":[0,4]})", {"'w'", "dtype is not a string"});
-  refused(R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})", {"'w'", "dtype 'f32'"});
+  refused(R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})",
+          {"only F32, F64 and I64", "'w' (f32)"});
   refused(R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})", {"'w'", "shape is not a list"});
   refused(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})", {"'w'", "shape holds -1"});
   refused(R"({"dtype":"F32","shape":[1.0],"data_offsets":[0,4]})", {"'w'", "shape holds 1.0"});
@@ -259,7 +260,7 @@ TEST_CASE("safetensors: holes, overlaps and what is left over") {
                 {"overlaps"});
 }
 
-TEST_CASE("safetensors: dtypes that have no counterpart are checked for size, and named") {
+TEST_CASE("safetensors: dtypes that have no counterpart are named") {
   const auto header = [](const std::string& dtype, int size, int bytes) {
     return R"({"w":{"dtype":")" + dtype + R"(","shape":[)" + std::to_string(size) +
            R"(],"data_offsets":[0,)" + std::to_string(bytes) + "]}}";
@@ -271,9 +272,9 @@ TEST_CASE("safetensors: dtypes that have no counterpart are checked for size, an
     const std::string data(static_cast<std::size_t>(3 * width), '\1');
     check_refused(file_of(header(dtype, 3, 3 * width), data),
                   {"only F32, F64 and I64", "'w' (" + dtype + ")"});
-    check_refused(file_of(header(dtype, 2, 3 * width), data), {"'w'", "has"});
+    if (dtype == "F16" || dtype == "BF16")  // what can be converted is checked for size
+      check_refused(file_of(header(dtype, 2, 3 * width), data), {"'w'", "has"});
   }
-  check_refused(file_of(header("F4", 3, 2), "ab"), {"'w'", "not a whole number of bytes"});
   check_refused(file_of(header("F4", 4, 2), "ab"), {"'w' (F4)"});
 
   const TemporaryFolder folder;

@@ -175,6 +175,8 @@ TEST_CASE("Groups have their own options", "[optim]") {
   CHECK(grouped.learning_rate(0) == 0.5);
   CHECK(grouped.learning_rate(1) == 0.25);
   CHECK_THROWS_AS(grouped.set_learning_rate(-1), ValueError);
+  CHECK_THROWS_WITH(grouped.set_learning_rate(std::numeric_limits<double>::infinity()),
+                    ContainsSubstring("lr is inf; it must be finite"));
   CHECK_THROWS_WITH(grouped.learning_rate(2), ContainsSubstring("no group 2; there are 2"));
 }
 
