@@ -43,9 +43,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 /// "; did you mean NAME?" of a flag or a command, if one is near.
 std::string suggestion(const std::string& written, const CLI::App& app) {
-  if (written.size() < 3 || written.size() > 100)
+  const std::size_t begin = written.find_first_not_of('-');
+  if (written.size() < 3 || written.size() > 100 || begin == written.npos)
     return "";
-  const std::string letters = written.substr(written.find_first_not_of('-'));
+  const std::string letters = written.substr(begin);
   std::string nearest;
   std::size_t least = 3;
   const auto consider = [&](const std::string& name) {

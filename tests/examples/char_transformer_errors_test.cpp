@@ -14,6 +14,7 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   };
   refused({}, {"char_transformer: a command is needed"});
   refused({"trian"}, {"unknown command 'trian'", "did you mean train?"});
+  refused({"---"}, {"unknown command '---'"});
   refused({"train", "--n-layers", "3"},
           {"train: unknown flag --n-layers", "did you mean --n-layer?"});
   refused({"train", "--block_size=3"}, {"--block_size;", "did you mean --block-size?"});
