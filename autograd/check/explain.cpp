@@ -16,7 +16,7 @@ namespace {
 
 using detail::elements;
 using Event = Trace::Event;
-using Verdict = OpCheck::Verdict;
+
 
 std::string in_scope(const OpCheck& check) {
   return check.scope.empty() ? check.op : check.op + " in " + check.scope;
@@ -86,7 +86,7 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
 // A hook on an input or on an op's output that changes the gradient.
 std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs) {
   for (const OpCheck& check : ops)
-    if (check.verdict == Verdict::right && !check.message.empty())
+    if (check.verdict == OpCheck::Verdict::right && !check.message.empty())
       return fmt::format("op {}, {}: {}", check.number, in_scope(check), check.message);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad()) {
@@ -108,7 +108,7 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
   if (std::string found = detail::copied_value(f, inputs); !found.empty())
     return found;
   for (const OpCheck& check : ops)
-    if (check.verdict == Verdict::unchecked)
+    if (check.verdict == OpCheck::Verdict::unchecked)
       return fmt::format("op {}, {}, could not be checked: {}", check.number, in_scope(check),
                          check.message);
   for (const OpCheck& check : ops)
@@ -132,7 +132,7 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
     const ModeGuard unobserved({true, nullptr});
     for (const Event& event : events) {
       found.ops.push_back(detail::check_op(event, found.ops.size() + 1, options));
-      if (!found.first_wrong && found.ops.back().verdict == Verdict::wrong)
+      if (!found.first_wrong && found.ops.back().verdict == OpCheck::Verdict::wrong)
         found.first_wrong = found.ops.size() - 1;
     }
     const TensorFunction same_draws = [&](const std::vector<Tensor>& in) {
@@ -191,10 +191,10 @@ std::string to_string(const GradientExplanation& explanation) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const OpCheck& c = explanation.ops[i];
     std::string verdict = "constant";
-    if (c.verdict == Verdict::unchecked)
+    if (c.verdict == OpCheck::Verdict::unchecked)
       verdict = "not checked";
-    else if (c.verdict != Verdict::constant)
-      verdict = fmt::format("{}, error {:.1e}", c.verdict == Verdict::right ? "right" : "WRONG",
+    else if (c.verdict != OpCheck::Verdict::constant)
+      verdict = fmt::format("{}, error {:.1e}", c.verdict == OpCheck::Verdict::right ? "right" : "WRONG",
                             c.worst_error);
     table += fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  {}\n", c.number, c.op, op, c.scope, scope,
                          rows[i], shapes, verdict);

@@ -8,7 +8,8 @@
 //
 // The gradient that the formulas give ("analytic") is compared with what differences of the
 // function say it is ("numeric").  The report is a value: which elements disagree, by how much, and
-// for what reason, as far as it can be told from the numbers.
+// for what reason, as far as it can be told from the numbers.  An element of which differences say
+// nothing is neither right nor wrong: it is unchecked, counted and listed.
 
 #include <cstdint>
 #include <string>
@@ -20,27 +21,29 @@ namespace xgrad {
 
 /// The defaults are torch.autograd.gradcheck's.
 struct GradcheckOptions {
-  double eps = 1e-6;   ///< central differences (f(x + eps) - f(x - eps)) / (2 eps)
+  double eps = 1e-6;   ///< central differences (f(x + eps) - f(x - eps)) / (2 eps); where these
+                       ///< disagree, or rounding hides what they say, other steps are tried
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
+  bool strict = false;  ///< what is unchecked is a failure, too
   /// Compares vᵀJu for a random direction u of each input and a random v of each output, instead of
   /// every element of J: two calls of the function an input, instead of two an element.  With
   /// |u| = |v| = 1 the error of vᵀJu is about the root mean square of the errors in J, so a single
-  /// wrong element of a large J can hide.  Where the products disagree, the whole J is compared.
+  /// wrong element of a large J can hide.  Where a product is not right, the whole J is compared.
   bool fast_mode = false;
   std::uint64_t seed = 0;               ///< of random directions and cotangents
   std::vector<std::string> names = {};  ///< of the inputs; "input 0", ... if empty
 };
 
-/// Why a check failed.
+/// Why a check failed, or an element is unchecked.
 enum class GradcheckReason {
   none,              ///< it did not
   float32_rounding,  ///< the function computes in float32 inside, too coarse for differences
-  rounding,          ///< float64 is too coarse as well: large values cancel
-  truncation,        ///< the function bends within eps: a smaller one agrees
-  kink,              ///< the derivative jumps within eps of the point
+  rounding,          ///< unchecked: no digit is left, as large values cancel
+  truncation,        ///< unchecked: the function is steep, or jumps, within every step
+  kink,              ///< unchecked: the derivative jumps at the point
   nondeterministic,  ///< two calls, or two backward runs, give different results
-  not_finite,        ///< NaN or infinity in the function, or in its gradient alone
+  not_finite,        ///< NaN or infinity in the gradient alone; in the function it is unchecked
   inputs_modified,   ///< the function changes its inputs
   wrong_shape,       ///< a backward formula gives a gradient of the wrong shape
   wrong_dtype,       ///< ... of the wrong dtype
@@ -68,16 +71,26 @@ struct GradcheckPair {
   std::size_t output = 0, input = 0;  ///< positions among the outputs and the inputs
   std::string output_name, input_name;
   Shape output_shape, input_shape;
-  /// (elements of the output, elements of the input), float64.  In fast mode (1, 1): vᵀJu.
+  /// (elements of the output, elements of the input), float64.  In fast mode (1, 1): vᵀJu.  numeric
+  /// is NaN where the element is unchecked.
   Tensor analytic, numeric;
-  std::size_t elements = 0;  ///< compared
-  std::size_t disagree = 0;  ///< of these
-  std::size_t zeros = 0;     ///< of those compared: analytic is 0, and numeric agrees
-  double worst_error = 0;    ///< largest |analytic - numeric| / max(1, |numeric|)
+  std::size_t elements = 0;   ///< compared
+  std::size_t disagree = 0;   ///< of these
+  std::size_t unchecked = 0;  ///< of these
+  std::size_t zeros = 0;      ///< of those compared: analytic is 0, and numeric agrees
+  double worst_error = 0;     ///< largest |analytic - numeric| / max(1, |numeric|)
   /// Of those that disagree, if there are any, the one with the largest error / max(1, |numeric|).
   GradcheckElement worst;
   GradcheckReason reason = GradcheckReason::none;
   std::string explanation;  ///< the reason with its particulars, and the cure
+};
+
+/// An element of which differences say nothing.
+struct GradcheckUnchecked {
+  std::size_t output = 0, input = 0;
+  std::vector<std::size_t> output_index = {}, input_index = {};
+  GradcheckReason reason = GradcheckReason::none;
+  std::string message;  ///< "d output 0 (1) / d input 0 (1): a kink at the point: ..."
 };
 
 /// How much of the Jacobian of all outputs in one input is 0.  Where all of it is, that it agrees
@@ -91,7 +104,7 @@ struct GradcheckZeros {
   std::string nonzero_at = {};
 };
 
-/// What was found.  Converts to true if everything agrees.
+/// What was found.  Converts to true if nothing disagrees.
 struct GradcheckReport {
   bool ok = true;
   GradcheckReason reason = GradcheckReason::none;
@@ -99,12 +112,14 @@ struct GradcheckReport {
   std::string message;                 ///< one line that says all this
   std::size_t checked = 0;             ///< elements compared; in fast mode products vᵀJu
   std::size_t disagree = 0;            ///< of these
+  std::size_t unchecked = 0;           ///< of these
   double worst_error = 0;              ///< largest |analytic - numeric| / max(1, |numeric|)
   bool fast_mode = false;              ///< no Jacobians were needed, and none are kept
   double eps = 0, atol = 0, rtol = 0;  ///< as they were asked for
   std::vector<GradcheckPair> pairs;    ///< every output with every input that requires a gradient
   std::vector<GradcheckZeros> zeros;   ///< of every input that requires a gradient
-  std::vector<std::string> notes;      ///< what is no failure but worth knowing
+  std::vector<GradcheckUnchecked> left_out;  ///< the unchecked, the first 100 of each pair
+  std::vector<std::string> notes;            ///< what is no failure but worth knowing
   explicit operator bool() const { return ok; }
 
   /// ValueError if that input was not checked, or there is no such output.
@@ -115,7 +130,8 @@ struct GradcheckReport {
   /// A line per output and input: elements, how many disagree, the worst, the reason.
   std::string table() const;
   /// |analytic - numeric|, (elements of the output, elements of the input): for
-  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))).  ValueError in fast mode.
+  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))).  ValueError in fast
+  /// mode.
   Tensor error_map(std::size_t output, std::size_t input) const;
   /// The same as text, in at most `width` columns and half as many rows, of the worst pair or of
   /// one by choice; the last lines explain the signs.  ValueError in fast mode.
@@ -128,10 +144,14 @@ struct GradcheckReport {
 /// the bit, a zero cotangent gives zero, the gradient is linear in the cotangent, the inputs are
 /// not modified.
 ///
+/// Unchecked are: a kink at the point, between whose slopes the gradient lies; a function that is
+/// steep, or jumps, within every step; a place where it is infinite or NaN; and one where rounding
+/// leaves no digit.
+///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
 /// the outputs, and keeps 16 bytes for each element of the Jacobian.  Where no graph leads from an
-/// output to an input the derivative counts as zero; elements of outputs that are infinite because a
-/// constant is (a mask of -inf that was added) have none and are left out.
+/// output to an input the derivative counts as zero; elements of outputs that are infinite because
+/// a constant is (a mask of -inf that was added) have none and are left out.
 ///
 /// What cannot be checked throws: DTypeError for float32 (and names the cure), GraphError for an
 /// input that is the result of an op, ValueError if no input requires a gradient or an option makes

@@ -182,17 +182,27 @@ void CheckedFunction::check_shapes(const std::vector<Tensor>& outputs,
                        to_string(shapes[i]), to_string(outputs[i].shape()));
 }
 
-Differences CheckedFunction::differences(const CheckedLeaf& leaf, std::size_t at,
-                                         std::size_t output, std::size_t j, double h) const {
+std::vector<double> CheckedFunction::moved(const CheckedLeaf& leaf, const LinePoint& point,
+                                           const std::vector<Shape>& shapes,
+                                           const std::function<void(Nudge&)>& move) const {
+  std::vector<std::unique_ptr<Nudge>> away;
+  Generator generator(point.seed);
+  for (const CheckedLeaf& other : leaves_) {
+    if (point.away == 0)
+      break;
+    Nudge& nudge = *away.emplace_back(std::make_unique<Nudge>(other.x));
+    const double typical = typical_size(elements(other.x)), size = typical > 0 ? typical : 1;
+    for (Size i = 0; i < other.x.numel(); ++i)
+      nudge.set(i, nudge.before(i) + point.away * size * (2 * generator.uniform_double() - 1));
+  }
   Nudge nudge(leaf.x);
-  const double x = nudge.before(at), high = x + h, low = x - h;
-  const auto value = [&](double moved) {
-    nudge.set(at, moved);
-    return values().at(output).data<double>()[j];
-  };
-  const double y = value(x), above = value(high), below = value(low);
-  return {difference(above, below) / (high - low), difference(above, y) / (high - x),
-          difference(y, below) / (x - low)};
+  move(nudge);
+  const std::vector<Tensor> outputs = values();
+  check_shapes(outputs, shapes);
+  std::vector<double> all;
+  for (const Tensor& y : outputs)
+    all.insert(all.end(), y.data<double>(), y.data<double>() + y.numel());
+  return all;
 }
 
 // Whether f gives the same without recording graphs: it does not if it takes gradients itself.
@@ -261,36 +271,6 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
     return outputs;
   };
   return {caller, call, std::move(leaves), {}};
-}
-
-std::vector<Tensor> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf& leaf,
-                                     const std::vector<Shape>& shapes, double eps) {
-  const std::size_t n = leaf.x.numel();
-  std::vector<Array<double>> columns;  // the Jacobian transposed, which is written in order
-  for (const Shape& shape : shapes)
-    columns.push_back(empty_array<double>(Shape{n, numel(shape)}));
-  Nudge nudge(leaf.x);
-  for (std::size_t a = 0; a < n; ++a) {
-    const double x = nudge.before(a), high = x + eps, low = x - eps;
-    const double step = std::isfinite(x) ? high - low : 2 * eps;  // a mask's -inf stays
-    nudge.set(a, high);
-    const std::vector<Tensor> above = f.values();
-    nudge.set(a, low);
-    const std::vector<Tensor> below = f.values();
-    nudge.set(a, x);
-    f.check_shapes(above, shapes);
-    f.check_shapes(below, shapes);
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      const double *const p = above[i].data<double>(), *const q = below[i].data<double>();
-      double* const column = columns[i].data() + a * above[i].numel();
-      for (Size j = 0; j < above[i].numel(); ++j)
-        column[j] = difference(p[j], q[j]) / step;
-    }
-  }
-  std::vector<Tensor> result;
-  for (Array<double>& transposed : columns)
-    result.push_back(transpose(Tensor(std::move(transposed)), 0, 1));
-  return result;
 }
 
 std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/autograd/check/values.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -68,11 +68,6 @@ class Nudge {
   std::shared_ptr<const Value> before_;
 };
 
-/// Three difference quotients of one element of the Jacobian.
-struct Differences {
-  double central, forward, backward;
-};
-
 class CheckedFunction {
  public:
   /// Computes the outputs from the inputs' present values, with graphs if asked to.
@@ -100,9 +95,11 @@ class CheckedFunction {
   /// ShapeError unless the outputs have these shapes.
   void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
 
-  /// Difference quotients of d outputs[output][j] / d leaf[at], with step h.
-  Differences differences(const CheckedLeaf& leaf, std::size_t at, std::size_t output,
-                          std::size_t j, double h) const;
+  /// All elements of all outputs, of these shapes, after `move` has changed the leaf; at a point
+  /// away from here the other leaves move, too.
+  std::vector<double> moved(const CheckedLeaf& leaf, const LinePoint& point,
+                            const std::vector<Shape>& shapes,
+                            const std::function<void(Nudge&)>& move) const;
 
  private:
   std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
@@ -119,31 +116,29 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options);
 
-/// a - b, where equal infinities (masked elements) differ by 0.
-inline double difference(double a, double b) { return a == b ? 0 : a - b; }
-
-/// d outputs / d leaf by central differences: of each output, of one of these shapes,
-/// (elements of the output, elements of the leaf).
-std::vector<Tensor> numeric_jacobian(const CheckedFunction& f, const CheckedLeaf& leaf,
-                                     const std::vector<Shape>& shapes, double eps);
-
 /// v . (d outputs / d leaf) . u by central differences with step h, for each output; `moved` gets
 /// the direction that the leaf really moved in: u with rounding errors.
 std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,
                                 const std::vector<Tensor>& v, double h, std::vector<double>& moved);
 
-/// The two Jacobians of one output in one leaf, compared element by element.
-GradcheckPair compared(const CheckedFunction& f, std::size_t output, const Shape& shape,
-                       const CheckedLeaf& leaf, const Tensor& analytic, const Tensor& numeric,
-                       const GradcheckOptions& options);
+/// The two Jacobians of one output in one leaf, and what each element is.
+struct JudgedPair {
+  Array<double> analytic, numeric;
+  std::vector<Verdict> verdicts = {};
+  bool reached = false;  ///< whether the output's graph leads to the input
+  bool refined = false;  ///< whether eps alone did not do
+  std::size_t wrong = 0;
+  Tolerance tolerance = {};
+};
+GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
+                         const CheckedLeaf& leaf, JudgedPair&& judged);
 /// Fills in what the report says of all pairs together.
-void sum_up(GradcheckReport& report, const char* caller);
+void sum_up(GradcheckReport& report, const char* caller, bool strict);
 /// Counts the zeros of each input.  Where a right Jacobian is 0 everywhere, looks for a point where
 /// it is not, and says so in the message.
 void count_zeros(GradcheckReport& report, const CheckedFunction& f);
 
-/// Why a pair disagrees.  `reached`: whether the output's graph leads to the input.
-void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
-             const GradcheckOptions& options);
+/// Why a pair disagrees.
+void explain(GradcheckPair& pair, const JudgedPair& judged);
 
 }  // namespace xgrad::detail

@@ -1,5 +1,4 @@
-// Why a Jacobian disagrees.  Each reason has a test: of the pattern of the numbers, or of the
-// function at points nearby.
+// Why a Jacobian disagrees: each reason has a test, of the pattern of the numbers.
 
 #include <algorithm>
 
@@ -55,15 +54,15 @@ std::string counts_like(double c, const GradcheckPair& pair) {
 
 class Numbers {
  public:
-  Numbers(const GradcheckPair& pair, const GradcheckOptions& options)
+  Numbers(const GradcheckPair& pair, const JudgedPair& judged)
       : pair_(pair),
-        options_(options),
+        tolerance_(judged.tolerance),
         m_(pair.analytic.size(0)),
         n_(pair.analytic.size(1)),
         a_(pair.analytic.data<double>()),
         b_(pair.numeric.data<double>()) {
     for (std::size_t i = 0; i < m_ * n_; ++i)
-      if (!close(a_[i], b_[i]))
+      if (judged.verdicts[i] == Verdict::wrong)
         wrong_.push_back(i);
   }
 
@@ -73,10 +72,10 @@ class Numbers {
   double b(std::size_t i) const { return b_[i]; }
   const std::vector<std::size_t>& wrong() const { return wrong_; }
   std::span<const double> analytic() const { return {a_, m_ * n_}; }
-  std::span<const double> numeric() const { return {b_, m_ * n_}; }
+  double atol() const { return tolerance_.atol; }
+  // (What is unchecked, NaN, agrees with anything.)
   bool close(double a, double b) const {
-    return std::isfinite(a) && std::isfinite(b) &&
-           std::abs(a - b) <= options_.atol + options_.rtol * std::abs(b);
+    return std::isnan(b) || std::abs(a - b) <= tolerance_.atol + tolerance_.rtol * std::abs(b);
   }
 
   // A(i) = B(to(i)) for all elements i.
@@ -101,17 +100,18 @@ class Numbers {
     }
     double ab = 0, bb = 0;
     std::size_t significant = 0;
+    std::erase_if(over, [&](std::size_t i) { return std::isnan(b_[i]); });
     for (const std::size_t i : over) {
       ab += a_[i] * b_[i];
       bb += b_[i] * b_[i];
-      significant += std::abs(b_[i]) > 100 * options_.atol ? 1 : 0;
+      significant += std::abs(b_[i]) > 100 * tolerance_.atol ? 1 : 0;
     }
     if (bb == 0 || significant == 0 || ab == 0)
       return {};
     const double c = ab / bb;
     if (!std::ranges::all_of(over, [&](std::size_t i) {
-          return std::abs(a_[i] - c * b_[i]) <=
-                 options_.atol * std::max(1.0, std::abs(c)) + options_.rtol * std::abs(c * b_[i]);
+          return std::abs(a_[i] - c * b_[i]) <= tolerance_.atol * std::max(1.0, std::abs(c)) +
+                                                    tolerance_.rtol * std::abs(c * b_[i]);
         }))
       return {};
     return Ratio{c, significant};
@@ -147,145 +147,11 @@ class Numbers {
   }
 
   const GradcheckPair& pair_;
-  const GradcheckOptions& options_;
+  const Tolerance& tolerance_;
   std::size_t m_, n_;
   const double *a_, *b_;
   std::vector<std::size_t> wrong_;
 };
-
-// ---- the function at points nearby ----
-
-class Beside {
- public:
-  Beside(const GradcheckPair& pair, const Numbers& numbers, const CheckedFunction& f,
-         const GradcheckOptions& options)
-      : pair_(pair),
-        numbers_(numbers),
-        f_(f),
-        options_(options),
-        leaf_(*std::ranges::find(f.leaves(), pair.input, &CheckedLeaf::position)) {}
-
-  Differences at(std::size_t i, double h) const {
-    return f_.differences(leaf_, i % numbers_.n(), pair_.output, i / numbers_.n(), h);
-  }
-  double x(std::size_t i) const { return leaf_.x.data<double>()[i % numbers_.n()]; }
-  double error(std::size_t i, double h) const { return std::abs(numbers_.a(i) - at(i, h).central); }
-
-  // If a larger eps gives better differences, rounding errors are what is wrong.
-  Maybe rounding(std::size_t i) const {
-    const double here = error(i, options_.eps);
-    double best = here, best_eps = options_.eps;
-    for (const double h : {1e1, 1e2, 1e3, 1e4})
-      if (const double e = error(i, h * options_.eps); h * options_.eps <= 0.02 && e < best) {
-        best = e;
-        best_eps = h * options_.eps;
-      }
-    if (!(here > 0 && best <= here / 20))
-      return {};
-    double scale = std::abs(x(i));
-    for (const Tensor& y : f_.values())
-      scale = std::max(scale, scale_of(elements(y)));
-    const std::string cast = float32_op();
-    const std::string curve = fmt::format(
-        "the error falls from {:.2g} at eps {:.0e} to {:.2g} at eps {:.0e}, as rounding errors do",
-        here, options_.eps, best, best_eps);
-    if (cast.empty() && here * 2 * options_.eps < 1e-11 * scale)
-      return finding(Reason::rounding,
-                     "float64 rounding: {}: values as large as {:.2g} cancel: scale the function, "
-                     "or take a larger eps",
-                     curve, scale);
-    return finding(
-        Reason::float32_rounding, "float32 rounding: {}: {}: compute in the inputs' dtype", curve,
-        cast.empty() ? "the function rounds to float32 inside, or cancels as much" : cast);
-  }
-
-  // If the error falls with eps^2, the function bends within eps.
-  Maybe truncation(std::size_t i) const {
-    const double e1 = error(i, options_.eps), e2 = error(i, options_.eps / 2),
-                 e4 = error(i, options_.eps / 4);
-    const auto quarter = [](double r) { return r > 0.15 && r < 0.4; };
-    if (!quarter(e2 / e1) || !quarter(e4 / e2))
-      return {};
-    return finding(Reason::truncation,
-                   "the function bends within eps: the error falls from {:.2g} at eps {:.0e} to "
-                   "{:.2g} at a quarter of it: take a smaller eps",
-                   e1, options_.eps, e4);
-  }
-
-  // The slopes to the left and to the right differ; and smaller steps agree with the analytic
-  // derivative, or it lies between the two slopes.
-  Maybe kink() const {
-    std::string told;
-    const auto& wrong = numbers_.wrong();
-    for (const std::size_t i : std::span(wrong).first(std::min<std::size_t>(wrong.size(), 16))) {
-      const Differences d = at(i, options_.eps);
-      const double low = std::min(d.forward, d.backward), high = std::max(d.forward, d.backward);
-      if (!(high - low >
-            10 * options_.atol + 2 * options_.rtol * std::max(std::abs(low), std::abs(high))))
-        return {};
-      double resolved = 0;
-      for (const double h : {1e-1, 1e-2, 1e-3})
-        if (resolved == 0 && agrees_loosely(i, at(i, h * options_.eps), h * options_.eps))
-          resolved = h * options_.eps;
-      const double slack = 1e-3 * (high - low);
-      if (resolved == 0 && (numbers_.a(i) < low - slack || numbers_.a(i) > high + slack))
-        return {};
-      if (told.empty())
-        told = fmt::format(
-            "d {} {} / d {} {} is {:.6g} to the left and {:.6g} to the right of {:.9g}; the "
-            "analytic {:.6g} {}",
-            pair_.output_name, place(i / numbers_.n(), pair_.output_shape), pair_.input_name,
-            place(i % numbers_.n(), pair_.input_shape), d.backward, d.forward, x(i), numbers_.a(i),
-            resolved > 0 ? fmt::format("agrees with differences of eps {:.0e}", resolved)
-                         : "is between them, as good as any if the kink is at the point");
-    }
-    return finding(Reason::kink, "a kink within eps: {}: move the input away from the kink", told);
-  }
-
- private:
-  // Within what rounding leaves of the difference with so small a step.
-  bool agrees_loosely(std::size_t i, const Differences& d, double h) const {
-    const double rounding = 1e-14 * std::max(1.0, std::abs(x(i))) / h;
-    return std::abs(d.central - numbers_.a(i)) <=
-           options_.atol + rounding + 10 * options_.rtol * std::abs(numbers_.a(i));
-  }
-
-  // The first op that makes float32 values, if an op does and not the caller's own loop.
-  std::string float32_op() const {
-    const Trace trace;
-    f_.values();
-    for (const Trace::Event& e : trace.events())
-      if (e.output.defined() && e.output.dtype() == DType::float32)
-        return fmt::format("op '{}'{} makes a float32 Tensor of shape {}", e.op,
-                           e.scope.empty() ? "" : " in " + e.scope, to_string(e.output.shape()));
-    return {};
-  }
-
-  const GradcheckPair& pair_;
-  const Numbers& numbers_;
-  const CheckedFunction& f_;
-  const GradcheckOptions& options_;
-  const CheckedLeaf& leaf_;
-};
-
-Maybe not_finite(const Numbers& numbers, const CheckedFunction& f, const GradcheckPair& pair) {
-  const auto is_finite = [](double v) { return std::isfinite(v); };
-  const bool numeric = std::ranges::all_of(numbers.numeric(), is_finite);
-  if (numeric && std::ranges::all_of(numbers.analytic(), is_finite))
-    return {};
-  const Tensor y = f.values().at(pair.output);
-  for (Size j = 0; j < y.numel(); ++j)
-    if (const double value = y.data<double>()[j]; !std::isfinite(value) && !numeric)
-      return finding(Reason::not_finite, "{} is {} at {}: the function has no derivative there",
-                     pair.output_name, value, place(j, pair.output_shape));
-  if (!numeric)
-    return finding(Reason::not_finite,
-                   "the function is finite at the point but not within eps of it: move the input "
-                   "into its domain");
-  return finding(Reason::not_finite,
-                 "the function is finite, its analytic gradient is not: a formula divides by zero, "
-                 "or multiplies zero by infinity");
-}
 
 Maybe absent(const Numbers& numbers, const GradcheckPair& pair, bool reached) {
   if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
@@ -304,8 +170,8 @@ Maybe absent(const Numbers& numbers, const GradcheckPair& pair, bool reached) {
                  numbers.pattern());
 }
 
-Maybe spurious(const Numbers& numbers, const GradcheckOptions& options) {
-  const auto flat = [&](std::size_t i) { return std::abs(numbers.b(i)) <= options.atol; };
+Maybe spurious(const Numbers& numbers) {
+  const auto flat = [&](std::size_t i) { return std::abs(numbers.b(i)) <= numbers.atol(); };
   if (!std::ranges::all_of(numbers.wrong(), flat))
     return {};
   return finding(Reason::spurious,
@@ -370,24 +236,20 @@ Maybe transposed(const Numbers& numbers, const GradcheckPair& pair) {
 
 }  // namespace
 
-void explain(GradcheckPair& pair, bool reached, const CheckedFunction& f,
-             const GradcheckOptions& options) {
-  const Numbers numbers(pair, options);
-  const Beside beside(pair, numbers, f, options);
-  const std::size_t worst = *std::ranges::max_element(
-      numbers.wrong(), {}, [&](std::size_t i) { return std::abs(numbers.a(i) - numbers.b(i)); });
+void explain(GradcheckPair& pair, const JudgedPair& judged) {
+  const Numbers numbers(pair, judged);
   // The surest reasons first, and a special case (no gradient at all) before the general one (a
   // wrong factor).
-  Maybe found = not_finite(numbers, f, pair);
+  Maybe found;
   const auto otherwise = [&found](const auto& test) { found = found ? found : test(); };
-  otherwise([&] { return reached ? Maybe() : absent(numbers, pair, reached); });
-  otherwise([&] { return beside.rounding(worst); });
-  otherwise([&] { return beside.truncation(worst); });
-  otherwise([&] { return beside.kink(); });
-  otherwise([&] { return absent(numbers, pair, reached); });
+  if (!std::ranges::all_of(numbers.analytic(), [](double a) { return std::isfinite(a); }))
+    found = finding(Reason::not_finite,
+                    "the function is finite, its analytic gradient is not: a formula divides by "
+                    "zero, or multiplies zero by infinity");
+  otherwise([&] { return absent(numbers, pair, judged.reached); });
   otherwise([&] { return factor(numbers, pair, true); });
   otherwise([&] { return transposed(numbers, pair); });
-  otherwise([&] { return spurious(numbers, options); });
+  otherwise([&] { return spurious(numbers); });
   otherwise([&] { return factor(numbers, pair, false); });
   if (!found)
     found = Finding{Reason::unknown, "no pattern that is known: " + numbers.pattern()};

@@ -4,56 +4,25 @@
 
 #include <fmt/format.h>
 #include <cmath>
+#include <iterator>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
 
 const char* to_string(GradcheckReason reason) {
-  switch (reason) {
-    case GradcheckReason::none:
-      return "none";
-    case GradcheckReason::float32_rounding:
-      return "float32_rounding";
-    case GradcheckReason::rounding:
-      return "rounding";
-    case GradcheckReason::truncation:
-      return "truncation";
-    case GradcheckReason::kink:
-      return "kink";
-    case GradcheckReason::nondeterministic:
-      return "nondeterministic";
-    case GradcheckReason::not_finite:
-      return "not_finite";
-    case GradcheckReason::inputs_modified:
-      return "inputs_modified";
-    case GradcheckReason::wrong_shape:
-      return "wrong_shape";
-    case GradcheckReason::wrong_dtype:
-      return "wrong_dtype";
-    case GradcheckReason::not_linear:
-      return "not_linear";
-    case GradcheckReason::transposed:
-      return "transposed";
-    case GradcheckReason::wrong_factor:
-      return "wrong_factor";
-    case GradcheckReason::wrong_sign:
-      return "wrong_sign";
-    case GradcheckReason::absent:
-      return "absent";
-    case GradcheckReason::spurious:
-      return "spurious";
-    case GradcheckReason::unvisited:
-      return "unvisited";
-    case GradcheckReason::unknown:
-      break;
-  }
-  return "unknown";
+  static constexpr const char* names[] = {
+      "none",         "float32_rounding", "rounding",   "truncation",
+      "kink",         "nondeterministic", "not_finite", "inputs_modified",
+      "wrong_shape",  "wrong_dtype",      "not_linear", "transposed",
+      "wrong_factor", "wrong_sign",       "absent",     "spurious",
+      "unvisited",    "unknown"};
+  static_assert(std::size(names) == static_cast<std::size_t>(GradcheckReason::unknown) + 1);
+  return names[static_cast<std::size_t>(reason)];
 }
 
-GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, const Shape& shape,
-                               const CheckedLeaf& leaf, const Tensor& analytic,
-                               const Tensor& numeric, const GradcheckOptions& options) {
+GradcheckPair detail::summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
+                                 const CheckedLeaf& leaf, JudgedPair&& judged) {
   GradcheckPair pair;
   pair.output = output;
   pair.input = leaf.position;
@@ -61,17 +30,20 @@ GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, con
   pair.input_name = leaf.name;
   pair.output_shape = shape;
   pair.input_shape = leaf.x.shape();
-  pair.analytic = analytic;
-  pair.numeric = numeric;
+  pair.analytic = Tensor(std::move(judged.analytic));
+  pair.numeric = Tensor(std::move(judged.numeric));
   const double *const a = pair.analytic.data<double>(), *const n = pair.numeric.data<double>();
   pair.elements = pair.analytic.numel();
   std::size_t worst = 0;
   double largest = -1;
   for (std::size_t i = 0; i < pair.elements; ++i) {
+    if (judged.verdicts[i] == Verdict::unchecked) {
+      ++pair.unchecked;
+      continue;
+    }
+    const bool agrees = judged.verdicts[i] == Verdict::right;
     const double error = std::abs(a[i] - n[i]);
-    const bool finite = std::isfinite(error) && std::isfinite(n[i]);
-    const bool agrees = finite && error <= options.atol + options.rtol * std::abs(n[i]);
-    const double size = finite ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
+    const double size = std::isfinite(error) ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
     pair.worst_error = std::max(pair.worst_error, size);
     // The worst element that disagrees is reported; if all agree, the worst of all.  Of those that
     // differ by rounding alone, the first: with every compiler the same.
@@ -94,13 +66,16 @@ GradcheckPair detail::compared(const CheckedFunction& f, std::size_t output, con
     pair.worst.output_index = position(pair.output_shape, worst / pair.analytic.size(1));
     pair.worst.input_index = position(pair.input_shape, worst % pair.analytic.size(1));
   }
+  if (pair.disagree > 0)
+    explain(pair, judged);
   return pair;
 }
 
-void detail::sum_up(GradcheckReport& report, const char* caller) {
+void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
   for (const GradcheckPair& pair : report.pairs) {
     report.checked += pair.elements;
     report.disagree += pair.disagree;
+    report.unchecked += pair.unchecked;
     report.worst_error = std::max(report.worst_error, pair.worst_error);
   }
   const GradcheckPair* const worst = report.disagree > 0 ? &report.worst() : nullptr;
@@ -108,11 +83,23 @@ void detail::sum_up(GradcheckReport& report, const char* caller) {
     report.reason = worst->reason;
     report.explanation = worst->explanation;
   }
+  const std::string unchecked = report.unchecked == 0
+                                    ? ""
+                                    : fmt::format("; {} unchecked, the first: {}", report.unchecked,
+                                                  report.left_out[0].message);
   report.ok = report.reason == GradcheckReason::none;
   if (report.ok) {
-    report.message =
-        fmt::format("{}: all {} {} agree; largest error {:.2g}", caller, report.checked,
-                    report.fast_mode ? "products" : "elements", report.worst_error);
+    report.message = fmt::format(
+        "{}: {} {} agree; largest error {:.2g}{}", caller,
+        report.unchecked == 0
+            ? fmt::format("all {}", report.checked)
+            : fmt::format("{} of {}", report.checked - report.unchecked, report.checked),
+        report.fast_mode ? "products" : "elements", report.worst_error, unchecked);
+    if (strict && report.unchecked > 0) {
+      report.ok = false;
+      report.reason = report.left_out[0].reason;
+      report.explanation = report.left_out[0].message;
+    }
     return;
   }
   report.message = fmt::format("{}: ", caller);
@@ -123,7 +110,7 @@ void detail::sum_up(GradcheckReport& report, const char* caller) {
         worst->output_name, fmt::join(e.output_index, ", "), worst->input_name,
         fmt::join(e.input_index, ", "), e.analytic, e.numeric, report.disagree, report.checked);
   }
-  report.message += report.explanation;
+  report.message += report.explanation + unchecked;
 }
 
 const GradcheckPair& GradcheckReport::pair(std::size_t output, std::size_t input) const {
@@ -157,7 +144,9 @@ std::string GradcheckReport::table() const {
                                        fmt::join(e.input_index, ", ")),
                      p.elements > 0 ? fmt::format("{:.9g}", e.analytic) : "-",
                      p.elements > 0 ? fmt::format("{:.9g}", e.numeric) : "-",
-                     p.disagree > 0 ? to_string(p.reason) : "ok"});
+                     p.disagree > 0    ? to_string(p.reason)
+                     : p.unchecked > 0 ? fmt::format("{} unchecked", p.unchecked)
+                                       : "ok"});
   }
   std::vector<std::size_t> widths(lines[0].size());
   for (const auto& line : lines)
@@ -175,6 +164,8 @@ std::string GradcheckReport::table() const {
   for (const GradcheckPair& p : pairs)
     if (p.disagree > 0)
       text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);
+  for (const GradcheckUnchecked& u : left_out)
+    text += "unchecked: " + u.message + "\n";
   for (const std::string& note : notes)
     text += "note: " + note + "\n";
   return text + message + "\n";
@@ -216,9 +207,12 @@ std::string GradcheckReport::heat_map(std::size_t output, std::size_t input,
   for (std::size_t j0 = 0; j0 < m; j0 += down) {
     for (std::size_t i0 = 0; i0 < n; i0 += across) {
       double worst_ratio = 0;
-      bool finite = true;
+      bool finite = true, all_unchecked = true;
       for (std::size_t j = j0; j < std::min(m, j0 + down); ++j)
         for (std::size_t i = i0; i < std::min(n, i0 + across); ++i) {
+          if (std::isnan(b[j * n + i]))
+            continue;
+          all_unchecked = false;
           const double error = std::abs(a[j * n + i] - b[j * n + i]);
           const double bound = atol + rtol * std::abs(b[j * n + i]);
           finite = finite && std::isfinite(error);
@@ -226,7 +220,7 @@ std::string GradcheckReport::heat_map(std::size_t output, std::size_t input,
         }
       const auto* const sign =
           std::ranges::find_if(signs, [&](const auto& s) { return worst_ratio <= s.most; });
-      text += finite ? sign->sign : '?';
+      text += all_unchecked ? 'u' : finite ? sign->sign : '?';
     }
     text += '\n';
   }
@@ -234,7 +228,7 @@ std::string GradcheckReport::heat_map(std::size_t output, std::size_t input,
     text += fmt::format("each sign is the worst of {} x {} elements\n", down, across);
   return text +
          ". within the tolerance   - to 10 times it   + to 100   * to 10,000   # more   ? not "
-         "finite\n";
+         "finite   u unchecked\n";
 }
 
 }  // namespace xgrad

@@ -18,7 +18,7 @@ namespace {
 using detail::elements;
 using detail::IsolatedOp;
 using Event = Trace::Event;
-using Verdict = OpCheck::Verdict;
+using OpVerdict = OpCheck::Verdict;
 
 // sum(v * (a - b)).
 double weighted_difference(const std::vector<double>& v, const std::vector<double>& a,
@@ -35,9 +35,9 @@ double noise(double value, double eps) {
 }
 
 // Derivatives of an op by differences, at the inputs it ran on, for one cotangent v.
-class Differences {
+class OpDifferences {
  public:
-  Differences(const IsolatedOp& op, const Tensor& v, double eps)
+  OpDifferences(const IsolatedOp& op, const Tensor& v, double eps)
       : op_(op), v_(elements(v)), eps_(eps), here_(op.forward(still())) {}
 
   const std::vector<double>& here() const { return here_; }
@@ -210,18 +210,18 @@ class OpChecker {
       return;
     }
     if (v_.numel() > 0 && !any(v_ != 0)) {
-      check_.verdict = Verdict::unchecked;
+      check_.verdict = OpVerdict::unchecked;
       check_.message = "all its outputs are infinite, as its inputs are";
       return;
     }
-    check_.verdict = Verdict::right;
+    check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false);
-    if (check_.verdict != Verdict::right || !first_order(ordinary))
+    if (check_.verdict != OpVerdict::right || !first_order(ordinary))
       return;
     const auto recorded = gradients(true);
-    if (check_.verdict == Verdict::right)
+    if (check_.verdict == OpVerdict::right)
       readings_agree(ordinary, recorded);
-    if (check_.verdict == Verdict::right && options_.second_order)
+    if (check_.verdict == OpVerdict::right && options_.second_order)
       second_order();
   }
 
@@ -231,7 +231,7 @@ class OpChecker {
   }
 
   void wrong(std::string why) {
-    check_.verdict = Verdict::wrong;
+    check_.verdict = OpVerdict::wrong;
     check_.message = std::move(why);
   }
 
@@ -243,7 +243,7 @@ class OpChecker {
         check_.message = "a hook on its output changes the gradient that it is given";
       return result.of_sources;
     } catch (const GraphError& error) {
-      check_.verdict = Verdict::unchecked;
+      check_.verdict = OpVerdict::unchecked;
       check_.message = error.what();
     } catch (const std::exception& error) {
       wrong(fmt::format("{} throws: {}", reading, error.what()));
@@ -279,10 +279,10 @@ class OpChecker {
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
     if (check_.disagree == 0 && (judge.blind() || (unmoved && check_.checked == 0))) {
-      check_.verdict = Verdict::unchecked;
+      check_.verdict = OpVerdict::unchecked;
       check_.message = "its numbers are so large that finite differences tell nothing";
     }
-    return check_.verdict == Verdict::right;
+    return check_.verdict == OpVerdict::right;
   }
 
   // In words how a wrong gradient differs from the right one, if that is simple.
@@ -368,7 +368,7 @@ class OpChecker {
   Generator generator_;
   IsolatedOp op_;
   Tensor v_;
-  Differences numeric_;
+  OpDifferences numeric_;
 };
 
 }  // namespace
@@ -388,7 +388,7 @@ OpCheck detail::check_op(const Event& event, std::size_t number, const ExplainOp
   if (!event.output.requires_grad())
     return check;
   if (single) {
-    check.verdict = Verdict::unchecked;
+    check.verdict = OpVerdict::unchecked;
     check.message = "it computes in float32, which is too coarse for finite differences";
     return check;
   }

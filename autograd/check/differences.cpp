@@ -1,0 +1,321 @@
+#include <xgrad/autograd/check/differences.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace xgrad::detail {
+namespace {
+
+constexpr double ratio_of_steps = 1.0 / 3;
+constexpr double huge = 1e8;  // arguments as large are a mask's
+
+}  // namespace
+
+std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights) {
+  std::vector<std::pair<std::size_t, double>> some;
+  for (std::size_t j = 0; j < weights.size(); ++j)
+    if (weights[j] != 0)
+      some.emplace_back(j, weights[j]);
+  return some;
+}
+
+double typical_size(std::span<const double> x) {
+  double squares = 0;
+  std::size_t n = 0;
+  for (const double v : x)
+    if (std::abs(v) < huge && v != 0) {
+      squares += v * v;
+      ++n;
+    }
+  return n > 0 ? std::sqrt(squares / static_cast<double>(n)) : 0;
+}
+
+Tolerance Tolerance::scaled(double largest, double values, double arguments) const {
+  Tolerance result = *this;
+  if (largest < 10 * atol && atol <= Tolerance().atol)
+    result.atol = std::min(
+        atol, std::max({rtol * largest, 1e-8 * values / (arguments > 0 ? arguments : 1), 1e-14}));
+  if (std::isfinite(largest))
+    result.atol = std::max(result.atol, 1e-11 * largest);
+  return result;
+}
+
+std::string Judgement::because() const {
+  switch (reason) {
+    case GradcheckReason::kink:
+      return fmt::format(
+          "a kink at the point: the slopes around it are {:.6g} and {:.6g}, and all between them "
+          "is as good; move the input to have it checked",
+          left, right);
+    case GradcheckReason::truncation:
+      return "steep: the differences of every two steps differ";
+    case GradcheckReason::rounding:
+      return "no digit is left: rounding changes the function by more than its derivative does";
+    case GradcheckReason::not_finite:
+      return "the function is infinite or NaN there, or on both sides of it";
+    default:
+      return {};
+  }
+}
+
+Differences::Differences(Line line, const Tolerance& tolerance)
+    : line_(std::move(line)), tolerance_(tolerance) {
+  if (!(line_.size > 0))
+    line_.size = 1;
+  const double unit = tolerance_.unit;
+  const double last = 128 * unit * std::abs(line_.x);
+  double from = 1e-2 * std::max(line_.size, 0.1), to = 1e-11 * std::min(line_.size, 1.0);
+  if (line_.order == 2 || unit > 1e-10) {
+    from = 0.1 * line_.size;
+    to = 1e-6 * line_.size;
+  }
+  for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
+       h *= ratio_of_steps)
+    sizes_.push_back(h);
+  if (line_.order == 1 && line_.here.empty())
+    line_.here = line_.at({});
+}
+
+Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
+  const auto rounded = [&](double t) {
+    if (line_.x == 0 || !std::isfinite(line_.x))
+      return t;
+    const double moved = line_.x + t;
+    return (tolerance_.unit > 1e-10 ? static_cast<double>(static_cast<float>(moved)) : moved) -
+           line_.x;
+  };
+  Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
+  if (line_.order > 1 || away > 0)
+    s.here = line_.at({0, h, away, seed});
+  s.above = line_.at({s.up, h, away, seed});
+  s.below = line_.at({-s.down, h, away, seed});
+  return s;
+}
+
+Differences::Slope Differences::slope(const Step& s, Weights weights) const {
+  double whole = 0, up = 0, down = 0, noise = 0;
+  bool finite = true;
+  for (const auto& [j, w] : weights) {
+    const double y = s.here.at(j), above = s.above.at(j), below = s.below.at(j);
+    finite = finite && !std::isnan(y);
+    whole += w * difference(above, below);
+    up += w * difference(above, y);
+    down += w * difference(y, below);
+    const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
+    noise += std::abs(w) * (2 * tolerance_.unit * (std::isfinite(size) ? size : 0) +
+                            line_.noise / (line_.order > 1 ? s.h : 1));
+  }
+  Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
+  r.finite = finite;
+  r.usable = std::isfinite(r.central);
+  if (!r.usable && (std::isfinite(up) || std::isfinite(down))) {  // at the edge of its domain
+    r.central = std::isfinite(up) ? r.right : r.left;
+    r.one_sided = r.usable = true;
+  }
+  r.usable = r.usable && s.up > 0 && s.down > 0;
+  return r;
+}
+
+double Differences::tolerance(double numeric) const {
+  return tolerance_.atol + tolerance_.rtol * std::abs(numeric);
+}
+
+bool Differences::agrees(double analytic, const Slope& s) const {
+  return s.usable && std::abs(analytic - s.central) <= tolerance(s.central);
+}
+
+Judgement Differences::judge(std::size_t value, double analytic) {
+  const std::pair<std::size_t, double> weight{value, 1.0};
+  return judge(Weights(&weight, 1), analytic);
+}
+
+Judgement Differences::first(Weights weights, double analytic) {
+  Judgement result{.verdict = Verdict::unchecked, .reason = GradcheckReason::unknown};
+  if (!std::isfinite(line_.x)) {  // it cannot be moved
+    result.reason = GradcheckReason::not_finite;
+    if (analytic == 0)
+      result = {.numeric = 0};
+    return result;
+  }
+  if (line_.order > 1)
+    return result;
+  if (!first_)
+    first_ = step(tolerance_.eps);
+  const Slope s = slope(*first_, weights);
+  result.numeric = s.central;
+  if (!s.finite)
+    return {Verdict::unchecked, GradcheckReason::not_finite};
+  const bool moved = std::abs(first_->up + first_->down - 2 * first_->h) <= 0.2 * first_->h;
+  if (moved && !s.one_sided && agrees(analytic, s) && s.error <= tolerance(s.central))
+    return {.numeric = s.central};
+  return result;
+}
+
+const Differences::Step& Differences::compared(std::size_t k) {
+  steps_.resize(sizes_.size());
+  if (!steps_[k])
+    steps_[k] = step(sizes_[k]);
+  return *steps_[k];
+}
+
+// Whether steps near eps agree with each other, and say something else than this larger one: then
+// the function is another one nearby.
+bool Differences::bends_within(const Slope& s, Weights weights) {
+  if (!first_ || s.h < 10 * first_->h)
+    return false;
+  const double near = 3 * tolerance(s.central);
+  const Slope at_eps = slope(*first_, weights);
+  if (!at_eps.usable || at_eps.error > near || std::abs(at_eps.central - s.central) <= near)
+    return false;
+  for (std::size_t k = 1; k < sizes_.size(); ++k)
+    if (sizes_[k] <= first_->h)
+      return std::abs(slope(compared(k), weights).central - at_eps.central) <= near &&
+             std::abs(slope(compared(k - 1), weights).central - at_eps.central) <= near;
+  return false;
+}
+
+Judgement Differences::judge(Weights weights, double analytic) {
+  Judgement result = first(weights, analytic);
+  if (result.verdict == Verdict::right || result.reason == GradcheckReason::not_finite)
+    return result;
+  result.verdict = Verdict::right;
+  result.reason = GradcheckReason::none;
+  // From the largest step on, until neighbours that agree agree with the analytic derivative.
+  std::vector<Slope> slopes;
+  bool smooth = false;  // a slope that is the same to both sides was seen, and it is another
+  for (std::size_t k = 0; k < sizes_.size(); ++k) {
+    if (const Slope s = slope(compared(k), weights); s.usable)
+      slopes.push_back(s);
+    const std::size_t n = slopes.size();
+    if (n < 3)
+      continue;
+    const Slope &before = slopes[n - 3], &s = slopes[n - 2], &after = slopes[n - 1];
+    const double near = 3 * tolerance(s.central);
+    const bool steady = std::abs(s.central - before.central) <= near &&
+                        std::abs(s.central - after.central) <= near && s.error <= near;
+    smooth = smooth || (steady && !agrees(analytic, s) &&
+                        std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
+    // (Steps too small to be seen beside what cancels give 0.)
+    const bool unseen = smooth && s.central == 0;
+    if (agrees(analytic, s) && steady && !unseen && !bends_within(s, weights)) {
+      result.numeric = s.central;
+      return result;
+    }
+  }
+  result.verdict = Verdict::unchecked;
+  result.numeric = std::numeric_limits<double>::quiet_NaN();
+  if (slopes.size() < 4) {
+    result.reason =
+        slopes.empty() && !sizes_.empty() ? GradcheckReason::not_finite : GradcheckReason::rounding;
+    return result;
+  }
+  // The plateau: where neighbours differ least.
+  const auto spread = [&](std::size_t k) {
+    double most = slopes[k].error;
+    for (const std::size_t other : {k - 1, k + 1, k + 2})
+      most = std::max(most, std::abs(slopes[k].central - slopes[other].central));
+    return most;
+  };
+  const auto rises = [&](std::size_t k) {  // on and on, as where the function is steep
+    for (std::size_t other = k; other <= k + 2; ++other)
+      if (!(slopes[other].central / slopes[other - 1].central > 1.3))
+        return false;
+    return true;
+  };
+  std::size_t best = 1;
+  const double first = spread(1);
+  double least = INFINITY, last = first;
+  for (std::size_t k = 1; k + 2 < slopes.size(); ++k) {
+    last = spread(k);
+    if (last < least && !rises(k)) {
+      least = last;
+      best = k;
+    }
+  }
+  const double numeric = slopes[best].central;
+  if (const auto found = kink(slopes, analytic))
+    return *found;
+  const bool known = std::isfinite(analytic)
+                         ? std::abs(analytic - numeric) > 3 * least + tolerance(numeric)
+                         : least <= 0.1 * std::abs(numeric) + tolerance_.atol;
+  if (!known) {
+    result.reason = (last > first && std::isfinite(least) && !rises(slopes.size() - 3)) ||
+                            least <= 2 * slopes[best].error
+                        ? GradcheckReason::rounding
+                        : GradcheckReason::truncation;
+    return result;
+  }
+  if (!std::isfinite(analytic))
+    return {Verdict::wrong, GradcheckReason::not_finite, numeric};
+  double h = slopes[best].h;  // the smallest that tells
+  for (std::size_t k = best; k + 2 < slopes.size(); ++k)
+    if (std::abs(slopes[k].central - numeric) + slopes[k].error <=
+        0.02 * std::abs(analytic - numeric))
+      h = slopes[k].h;
+  if (const auto found = kinks_nearby(weights, h, analytic, numeric))
+    return *found;
+  return {Verdict::wrong, GradcheckReason::unknown, numeric};
+}
+
+// The slopes to both sides differ, by as much for smaller steps, or by more, as where the function
+// jumps; the analytic one is between them.
+std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
+                                           double analytic) const {
+  const auto gap = [&](std::size_t k) { return slopes[k].right - slopes[k].left; };
+  const auto grows = [&](std::size_t k, double times) {
+    const double ratio = gap(k) / gap(k - 1) / times;
+    return ratio > 0.8 && ratio < 1.25;
+  };
+  const auto seen = [&](std::size_t k, double size) {
+    return !slopes[k].one_sided && 20 * slopes[k].error <= size;
+  };
+  for (std::size_t k = slopes.size(); k-- > 2;) {
+    const Slope& s = slopes[k];
+    const double size = std::abs(gap(k));
+    if (!seen(k, size) || size <= 3 * tolerance(s.central) ||
+        !((grows(k, 1) && grows(k - 1, 1)) ||
+          (grows(k, 1 / ratio_of_steps) && grows(k - 1, 1 / ratio_of_steps))))
+      continue;
+    for (std::size_t smaller = k + 1; smaller < slopes.size(); ++smaller)
+      if (seen(smaller, size) && std::abs(gap(smaller)) < 0.5 * size)
+        return {};  // it is not at the point
+    const auto [low, high] = std::minmax(s.left, s.right);
+    const double near = tolerance(s.central) + 1e-3 * size;
+    if (analytic >= low - near && analytic <= high + near)
+      return Judgement{Verdict::unchecked, GradcheckReason::kink, s.central, s.left, s.right};
+    return {};
+  }
+  return {};
+}
+
+// Whether derivatives at points nearby differ however near they are, as at a tie: among them is the
+// analytic one.  If they are more than two, it need not be: an op takes one side of each kink, and
+// the sum of such choices may be none of those nearby.
+std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, double analytic,
+                                                   double numeric) {
+  constexpr std::uint64_t samples = 12;
+  double spread = 0;
+  Judgement found{Verdict::unchecked, GradcheckReason::kink, numeric};
+  for (const double far : {100.0, 20.0}) {
+    std::vector<double> nearby{numeric};
+    for (std::uint64_t seed = 1; seed <= samples; ++seed)
+      if (const Slope s = slope(step(h, far * h / line_.size, seed), weights); s.usable)
+        nearby.push_back(s.central);
+    const auto [low, high] = std::ranges::minmax(nearby);
+    const double width = high - low, middle = (low + high) / 2;
+    const bool two = std::ranges::all_of(std::span(nearby).subspan(1), [&](double slope) {
+      return std::abs(slope - middle) > 0.45 * width;
+    });
+    const double near = tolerance(numeric) + (two ? 1e-3 : 0.75) * width;
+    if (analytic < low - near || analytic > high + near || width < 0.6 * spread)
+      return {};
+    spread = width;
+    found.left = low;
+    found.right = high;
+  }
+  return found;
+}
+
+}  // namespace xgrad::detail

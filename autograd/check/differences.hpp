@@ -1,0 +1,118 @@
+#pragma once
+// The engine of differences: is this number the derivative of that function?
+//
+// gradcheck(), gradgradcheck(), explain_gradient(), check_layer(), the course and the graph page
+// ask it and share its verdicts: right, wrong (because), unchecked (because).
+//
+// - A first step of eps decides almost always, as in torch.autograd.gradcheck.
+// - Where that disagrees, or rounding hides what it says, steps from a hundredth of the argument
+//   down to its last digits are compared.  A derivative is known where differences of neighbouring
+//   steps agree: larger steps suffer from the function's curvature, smaller ones from its rounding.
+// - Where the slopes to both sides differ however small the step is, or those of points nearby do,
+//   is a kink.  All between the slopes is unchecked, all beyond them wrong.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/check/gradcheck.hpp>
+
+namespace xgrad::detail {
+
+struct Tolerance {
+  double eps = 1e-6;   ///< the first step
+  double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
+  double rtol = 1e-3;
+  double unit = 0x1p-53;  ///< of the function's arithmetic; 0x1p-24 for float32
+
+  /// The same for derivatives of which `largest` is the largest.  Where all of them are below atol,
+  /// they are held to rtol of it, if it is not rounding beside values / arguments.  What is below
+  /// 1e-11 of it is rounding.
+  Tolerance scaled(double largest, double values, double arguments) const;
+};
+
+/// Where a function is wanted: at x + t on its line.
+struct LinePoint {
+  double t = 0;
+  double h = 0;     ///< the step of the difference: a function that is one itself takes the same
+  double away = 0;  ///< all arguments lie so far from where they are, times their sizes, ...
+  std::uint64_t seed = 0;  ///< ... in a random direction of this seed
+};
+
+/// A function of one number that has several values.
+struct Line {
+  std::function<std::vector<double>(const LinePoint&)> at;
+  double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
+  double size = 1;                ///< of the argument, and of those like it
+  std::vector<double> here = {};  ///< the values at x, if they are known
+  int order = 1;     ///< 2 for a function that is itself a difference: its rounding grows by 1 / h
+  double noise = 0;  ///< of each value: what rounding changes beside its own last digit
+};
+
+enum class Verdict { right, wrong, unchecked };
+
+struct Judgement {
+  Verdict verdict = Verdict::right;
+  /// Of wrong: not_finite or unknown.  Of unchecked: kink, truncation (steep within every step),
+  /// rounding (no digit left) or not_finite.
+  GradcheckReason reason = GradcheckReason::none;
+  double numeric = std::numeric_limits<double>::quiet_NaN();
+  double left = 0, right = 0;  ///< the slopes at a kink
+  /// "a kink at the point: ...", for unchecked.
+  std::string because() const;
+};
+
+/// Differences of a function along a line.  Its values are computed when they are first needed.
+class Differences {
+ public:
+  using Weights = std::span<const std::pair<std::size_t, double>>;  ///< (value, weight)
+
+  Differences(Line line, const Tolerance& tolerance);
+  void set_tolerance(const Tolerance& tolerance) { tolerance_ = tolerance; }
+  /// Is `analytic` the derivative of the sum of weights * values?  An infinity that stays is a
+  /// constant.
+  Judgement judge(Weights weights, double analytic);
+  Judgement judge(std::size_t value, double analytic);
+  /// The same by the step of eps alone: unchecked if that does not agree.
+  Judgement first(Weights weights, double analytic);
+
+ private:
+  struct Step {
+    double h = 0, up = 0, down = 0;  // the way it really moves
+    std::vector<double> here, above, below;
+  };
+  struct Slope {
+    double h = 0, central = 0, left = 0, right = 0;
+    double error = 0;  // that rounding may make
+    bool usable = false, one_sided = false, finite = true;
+  };
+
+  Step step(double h, double away = 0, std::uint64_t seed = 0);
+  const Step& compared(std::size_t k);
+  Slope slope(const Step& step, Weights weights) const;
+  bool bends_within(const Slope& slope, Weights weights);
+  bool agrees(double analytic, const Slope& slope) const;
+  double tolerance(double numeric) const;
+  std::optional<Judgement> kink(const std::vector<Slope>& slopes, double analytic) const;
+  std::optional<Judgement> kinks_nearby(Weights weights, double h, double analytic, double numeric);
+
+  Line line_;
+  Tolerance tolerance_;
+  std::optional<Step> first_;
+  std::vector<double> sizes_;  // of the steps that are compared, falling
+  std::vector<std::optional<Step>> steps_;
+};
+
+/// a - b, where equal infinities (masked elements) differ by 0.
+inline double difference(double a, double b) { return a == b ? 0 : a - b; }
+/// (value, weight) of the weights that are not 0.
+std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights);
+/// The root mean square of what is not 0, and below 1e8 (not a mask's -1e9); 0 if nothing is.
+double typical_size(std::span<const double> x);
+
+}  // namespace xgrad::detail
