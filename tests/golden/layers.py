@@ -13,13 +13,15 @@ A case has a name and writes
     <case>/f64/grad/<parameter>
     <case>/f64/grad_in/<input>
 
-all float32 but the results.  Dropout draws from manual_seed(99), set before the call.
+all float32 but the results.  Dropout draws from manual_seed(99), set before the call.  What is not drawn by a layer comes from a
+generator that each case seeds by its name, so a new case changes no other's numbers.
 
 Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the standard library; the same PyTorch
 writes the same bytes.
 """
 import copy
 import math
+import zlib
 from pathlib import Path
 
 import torch
@@ -29,15 +31,22 @@ from torch import nn
 
 golden = Golden(Path(__file__).with_suffix(".safetensors"),
                 {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
-shared = torch.Generator().manual_seed(7)  # for all that is not drawn by the layers
+generator = torch.Generator()  # for all that is not drawn by the layers
 
 
 def normal(*sizes):
-    return torch.randn(sizes, generator=shared)
+    return torch.randn(sizes, generator=generator)
+
+
+def flags(share, *sizes):
+    return (torch.rand(sizes, generator=generator) < share).long()
 
 
 def case(name, make, run, inputs):
-    """run(layer, **inputs) returns a dict of outputs.  Floating inputs get gradients."""
+    """run(layer, **inputs) returns a dict of outputs.  An input is a Tensor, or a function that draws one.  Floating inputs get
+    gradients."""
+    generator.manual_seed(zlib.crc32(name.encode()))
+    inputs = {key: value() if callable(value) else value for key, value in inputs.items()}
     torch.manual_seed(1337)
     layer = make()
     with torch.no_grad():
@@ -79,49 +88,48 @@ def simple(name, make, x):
 # ---- the layers that PyTorch has ----
 
 def plain_layers():
-    simple("Linear/bias", lambda: nn.Linear(5, 4), normal(3, 5))
-    simple("Linear/no_bias", lambda: nn.Linear(5, 4, bias=False), normal(3, 5))
-    simple("Linear/3d", lambda: nn.Linear(7, 9), normal(2, 3, 7))
-    simple("Linear/1d", lambda: nn.Linear(3, 2), normal(3))
-    simple("Linear/wide", lambda: nn.Linear(40, 17), normal(6, 40))
+    simple("Linear/bias", lambda: nn.Linear(5, 4), lambda: normal(3, 5))
+    simple("Linear/no_bias", lambda: nn.Linear(5, 4, bias=False), lambda: normal(3, 5))
+    simple("Linear/3d", lambda: nn.Linear(7, 9), lambda: normal(2, 3, 7))
+    simple("Linear/1d", lambda: nn.Linear(3, 2), lambda: normal(3))
+    simple("Linear/wide", lambda: nn.Linear(40, 17), lambda: normal(6, 40))
     ids = torch.tensor([[0, 3, 3, 6], [6, 3, 1, 0]])  # 2, 4 and 5 get no gradient
     look_up = lambda layer, ids: {"y": layer(ids)}
     case("Embedding/repeated", lambda: nn.Embedding(7, 5), look_up, {"ids": ids})
     case("Embedding/small", lambda: nn.Embedding(3, 4), look_up, {"ids": ids[0, :2] // 3})
-    simple("LayerNorm/bias", lambda: nn.LayerNorm(6), normal(4, 6) * 3 + 1)
-    simple("LayerNorm/3d", lambda: nn.LayerNorm(37), normal(2, 3, 37))
-    simple("LayerNorm/two_dimensions", lambda: nn.LayerNorm((3, 4)), normal(2, 3, 4))
-    simple("LayerNorm/eps", lambda: nn.LayerNorm(6, eps=0.1), normal(4, 6))
-    simple("LayerNorm/no_bias", lambda: LayerNorm(6, False), normal(4, 6))
-    simple("RMSNorm/default_eps", lambda: RMSNorm((6,)), normal(4, 6))
-    simple("RMSNorm/eps", lambda: RMSNorm((37,), 0.1), normal(2, 3, 37))
-    simple("RMSNorm/two_dimensions", lambda: RMSNorm((3, 4)), normal(2, 3, 4))
-    simple("Dropout/0.3", lambda: nn.Dropout(0.3), normal(5, 7))
-    simple("Dropout/0.5", lambda: nn.Dropout(), normal(4, 4))
-    simple("Dropout/0", lambda: nn.Dropout(0), normal(4))
-    simple("Dropout/1", lambda: nn.Dropout(1), normal(4))
-    simple("Dropout/eval", lambda: nn.Dropout(0.3).eval(), normal(5))
-    x = torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
+    simple("LayerNorm/bias", lambda: nn.LayerNorm(6), lambda: normal(4, 6) * 3 + 1)
+    simple("LayerNorm/3d", lambda: nn.LayerNorm(37), lambda: normal(2, 3, 37))
+    simple("LayerNorm/two_dimensions", lambda: nn.LayerNorm((3, 4)), lambda: normal(2, 3, 4))
+    simple("LayerNorm/eps", lambda: nn.LayerNorm(6, eps=0.1), lambda: normal(4, 6))
+    simple("LayerNorm/no_bias", lambda: LayerNorm(6, False), lambda: normal(4, 6))
+    simple("RMSNorm/default_eps", lambda: RMSNorm((6,)), lambda: normal(4, 6))
+    simple("RMSNorm/eps", lambda: RMSNorm((37,), 0.1), lambda: normal(2, 3, 37))
+    simple("RMSNorm/two_dimensions", lambda: RMSNorm((3, 4)), lambda: normal(2, 3, 4))
+    simple("Dropout/0.3", lambda: nn.Dropout(0.3), lambda: normal(5, 7))
+    simple("Dropout/0.5", lambda: nn.Dropout(), lambda: normal(4, 4))
+    simple("Dropout/0", lambda: nn.Dropout(0), lambda: normal(4))
+    simple("Dropout/1", lambda: nn.Dropout(1), lambda: normal(4))
+    simple("Dropout/eval", lambda: nn.Dropout(0.3).eval(), lambda: normal(5))
+    x = lambda: torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
     for layer in nn.ReLU, nn.SiLU, nn.Tanh, nn.Sigmoid:
         simple(f"{layer.__name__}/default", layer, x)
     simple("GELU/erf", nn.GELU, x)
     simple("GELU/tanh", lambda: nn.GELU(approximate="tanh"), x)
     for dim in -1, 0, 1:
-        simple(f"Softmax/{dim}", lambda: nn.Softmax(dim), normal(3, 4, 5) * 4)
+        simple(f"Softmax/{dim}", lambda: nn.Softmax(dim), lambda: normal(3, 4, 5) * 4)
     simple("Sequential/mixed",
            lambda: nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.4),
                                  nn.Linear(6, 3)),
-           normal(5, 4))
+           lambda: normal(5, 4))
 
 
 def multi_head_attention():
     B, T, S, C, H = 2, 4, 5, 6, 2
-    query, key, value = normal(B, T, C), normal(B, S, C), normal(B, S, C)
+    query, key, value = lambda: normal(B, T, C), lambda: normal(B, S, C), lambda: normal(B, S, C)
     future = torch.ones(T, T).triu(1)
-    bool_mask = (torch.rand(T, S, generator=shared) < 0.4).long()
-    bool_mask[:, 1] = 0  # no row is forbidden completely
-    per_head = (torch.rand(B * H, T, S, generator=shared) < 0.4).long()
-    per_head[:, :, 2] = 0
+    some = (torch.arange(S) != 1).long()  # no row is forbidden completely
+    bool_mask = lambda: flags(0.4, T, S) * some
+    per_head = lambda: flags(0.4, B * H, T, S) * some
     padding = torch.tensor([[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]])
 
     def attention(name, inputs, bias=True, dropout=0.0, causal=False, **options):
@@ -144,7 +152,7 @@ def multi_head_attention():
     attention("self_per_head", self_input, average_attn_weights=False)
     attention("self_no_weights", self_input, need_weights=False)
     attention("self_no_bias", self_input, bias=False)
-    attention("self_unbatched", {"query": normal(T, C)})
+    attention("self_unbatched", {"query": lambda: normal(T, C)})
     attention("causal", self_input, causal=True)
     attention("causal_no_weights", self_input, causal=True, need_weights=False)
     attention("cross", cross)
@@ -154,14 +162,14 @@ def multi_head_attention():
     attention("bool_mask", cross | {"attn_mask": bool_mask})
     attention("bool_mask_no_weights", cross | {"attn_mask": bool_mask}, need_weights=False)
     attention("bool_mask_of_each_head", cross | {"attn_mask": per_head}, average_attn_weights=False)
-    attention("additive_mask", cross | {"attn_mask": normal(T, S)})
-    attention("additive_mask_no_weights", cross | {"attn_mask": normal(T, S)}, need_weights=False)
-    attention("additive_mask_of_each_head", cross | {"attn_mask": normal(B * H, T, S)})
+    attention("additive_mask", cross | {"attn_mask": lambda: normal(T, S)})
+    attention("additive_mask_no_weights", cross | {"attn_mask": lambda: normal(T, S)}, need_weights=False)
+    attention("additive_mask_of_each_head", cross | {"attn_mask": lambda: normal(B * H, T, S)})
     attention("padding", cross | {"padding": padding})
     padded = cross | {"padding": padding}
     attention("padding_and_bool_mask_no_weights", padded | {"attn_mask": bool_mask},
               need_weights=False)
-    attention("padding_and_additive_mask", padded | {"attn_mask": normal(T, S)})
+    attention("padding_and_additive_mask", padded | {"attn_mask": lambda: normal(T, S)})
     attention("dropout", self_input, dropout=0.3)
     attention("dropout_no_weights", cross, dropout=0.3, need_weights=False)
     attention("dropout_causal_no_weights", self_input, dropout=0.3, causal=True, need_weights=False)
@@ -215,15 +223,14 @@ class SelfAttention(nn.Module):
 
 def self_attention():
     B, T, C = 2, 4, 6
-    x = normal(B, T, C)
+    x = lambda: normal(B, T, C)
     causal = torch.ones(T, T).tril().bool()
-    mask = (torch.rand(B, T, T, generator=shared) < 0.5).long()
-    mask[:, :, 0] = 1
-    masked = {"x": x, "mask": mask}
+    some = (torch.arange(T) == 0).long()  # no row is forbidden completely
+    masked = {"x": x, "mask": lambda: flags(0.5, B, T, T) | some}
     plain = lambda layer, x: layer(x)
     whole = lambda: SelfAttention(C)
     case("SelfAttention/plain", whole, plain, {"x": x})
-    case("SelfAttention/unbatched", whole, plain, {"x": x[0]})
+    case("SelfAttention/unbatched", whole, plain, {"x": lambda: normal(T, C)})
     case("SelfAttention/causal", whole, lambda layer, x: layer(x, causal), {"x": x})
     case("SelfAttention/mask", whole, lambda layer, x, mask: layer(x, mask.bool()), masked)
     case("SelfAttention/mask_and_causal", whole,
@@ -304,14 +311,17 @@ class GPT(nn.Module):
 
 
 def transformer():
-    x = normal(2, 5, 8)
+    x = lambda: normal(2, 5, 8)
     for name, dropout, bias in ("bias", 0.0, True), ("no_bias", 0.0, False), ("dropout", 0.2, True):
         simple(f"CausalSelfAttention/{name}", lambda: CausalSelfAttention(8, 2, dropout, bias), x)
         simple(f"MLP/{name}", lambda: MLP(8, dropout, bias), x)
         simple(f"TransformerBlock/{name}", lambda: TransformerBlock(8, 2, dropout, bias), x)
-    ids = torch.randint(11, (2, 6), generator=shared)
-    targets = torch.randint(11, (2, 6), generator=shared)
-    targets[1, 2] = -100  # does not count
+    ids = lambda: torch.randint(11, (2, 6), generator=generator)
+
+    def targets():
+        drawn = torch.randint(11, (2, 6), generator=generator)
+        drawn[1, 2] = -100  # does not count
+        return drawn
 
     def loss(model, ids, targets):
         return {"loss": F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())}

@@ -5,10 +5,14 @@
 #include <iomanip>
 #include <iostream>
 #include <set>
+#include <sstream>
+#include <utility>
 
 #include "autograd/ops/catalogue.hpp"
 #include "golden/ops.hpp"
 #include "helpers/catch.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -76,6 +80,28 @@ TEST_CASE("every op has golden values, and every golden value a call", "[golden]
   for (const std::string& op : names) {
     INFO(op << " has no golden case with second gradients");
     CHECK(ops.contains(op));
+  }
+}
+
+TEST_CASE("every op stands in a row of docs/pytorch_ops.md or docs/pytorch.md", "[ops][docs]") {
+  std::istringstream page(read_bytes(source_dir + "/docs/pytorch_ops.md") +
+                          read_bytes(source_dir + "/docs/pytorch.md"));
+  std::set<std::string> code;  // the words between backticks of all rows
+  for (std::string line; std::getline(page, line);) {
+    bool within = false;
+    std::string word;
+    for (const char c : line.starts_with("|") ? line : "") {
+      if (within && (std::isalnum(static_cast<unsigned char>(c)) || c == '_')) {
+        word += c;
+        continue;
+      }
+      code.insert(std::exchange(word, ""));
+      within ^= c == '`';
+    }
+  }
+  for (const std::string& op : declared_ops("elementwise", "")) {
+    INFO(op << " stands in no row of docs/pytorch_ops.md");
+    CHECK(code.contains(op));
   }
 }
 
