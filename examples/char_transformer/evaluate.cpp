@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -25,102 +22,52 @@ namespace char_transformer {
 namespace {
 
 using xgrad::nn::GPT;
+using xgrad::text::Ids;
 
-/// The same weights with dropout off; the model itself keeps its mode.
-GPT without_dropout(const GPT& model) {
-  GPT copy = model;
-  xgrad::nn::eval(copy);
-  return copy;
-}
-
-double mean_loss(const Ranks& ranks, const GPT& model, const xgrad::Indices& x,
-                 const xgrad::Indices& y) {
-  const auto loss = [&](const auto& inputs, const auto& targets) {
-    return model.loss(inputs, targets);
-  };
-  return ranks.mean_loss(static_cast<std::size_t>(x.size(0)),
-                         xgrad::parallel::detail::of_rows(loss, x, y));
+/// The mean loss over so many items, with dropout off; `batch(i)` is the next, of some of them,
+/// after i.
+template <class Batch>
+std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_t items,
+                                const Stop& stop, const Batch& batch) {
+  GPT evaluated = model;  // the model itself keeps its mode
+  xgrad::nn::eval(evaluated);
+  const auto loss = [&](const auto& x, const auto& y) { return evaluated.loss(x, y); };
+  double total = 0;
+  for (std::size_t done = 0; done < items;) {
+    if (stop(static_cast<double>(done) / static_cast<double>(items)))
+      return std::nullopt;
+    const auto [xy, taken] = batch(done);
+    const auto& [x, y] = xy;
+    total +=
+        static_cast<double>(taken) * ranks.mean_loss(static_cast<std::size_t>(x.size(0)),
+                                                     xgrad::parallel::detail::of_rows(loss, x, y));
+    done += taken;
+  }
+  return total / static_cast<double>(items);
 }
 
 }  // namespace
 
-std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part,
+std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
                                  std::size_t blocks, const Stop& stop) {
-  const GPT evaluated = without_dropout(model);
-  double total = 0;
-  for (std::size_t done = 0; done < blocks;) {
-    if (stop(static_cast<double>(done) / static_cast<double>(blocks)))
-      return std::nullopt;
-    const auto [x, y] = xgrad::text::block_batch(part, model.config.block_size, done,
-                                                 std::min(blocks_at_once, blocks - done));
-    total += mean_loss(ranks, evaluated, x, y) * static_cast<double>(x.size(0));
-    done += x.size(0);
-  }
-  return total / static_cast<double>(blocks);
+  return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
+    const std::size_t n = std::min(blocks_at_once, blocks - done);
+    return std::pair(xgrad::text::block_batch(part, model.config.block_size, done, n), n);
+  });
 }
 
-std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model,
-                                    const xgrad::text::Ids& part, std::size_t batch_size,
-                                    std::size_t batches, std::uint64_t seed, const Stop& stop) {
-  const GPT evaluated = without_dropout(model);
+std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const Ids& part,
+                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
+                                    const Stop& stop) {
   xgrad::Generator generator(seed);
-  double total = 0;
-  for (std::size_t i = 0; i < batches; ++i) {
-    if (stop(static_cast<double>(i) / static_cast<double>(batches)))
-      return std::nullopt;
-    const auto [x, y] =
-        xgrad::text::random_batch(part, model.config.block_size, batch_size, generator);
-    total += mean_loss(ranks, evaluated, x, y);
-  }
-  return total / static_cast<double>(batches);
+  return mean_loss(ranks, model, batches, stop, [&](std::size_t) {
+    return std::pair(
+        xgrad::text::random_batch(part, model.config.block_size, batch_size, generator),
+        std::size_t{1});
+  });
 }
 
-namespace {
-
-/// The loss over all blocks, with a line on standard error that shows how far it is: on a terminal
-/// one that changes, otherwise one every ten seconds.
-double shown_loss(const Ranks& ranks, const GPT& model, const xgrad::text::Ids& part,
-                  std::size_t blocks) {
-  using Clock = std::chrono::steady_clock;
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  const auto begin = Clock::now();
-  auto shown = begin;
-  const auto show = [&](double done) {
-    const auto now = Clock::now();
-    if (done > 0 && now - shown > std::chrono::milliseconds(terminal ? 200 : 10'000)) {
-      shown = now;
-      const std::chrono::duration<double> spent = now - begin;
-      std::fprintf(stderr, terminal ? "\r%.0f %%, %s left\x1b[K" : "%.0f %%, %s left\n", 100 * done,
-                   format_duration(spent.count() * (1 - done) / done).c_str());
-    }
-    return false;
-  };
-  const double loss = block_loss(ranks, model, part, blocks, show).value();
-  if (terminal && shown != begin)
-    std::fprintf(stderr, "\r\x1b[K");
-  return loss;
-}
-
-/// What --split names.
-struct Scored {
-  std::string label, name;  ///< "val_loss", "the validation split of FILE"
-  xgrad::text::Ids ids;
-};
-
-Scored scored(const Source& source, const std::string& split) {
-  if (split == "train")
-    return {"train_loss",
-            source.ids.train.size() < source.all.size() ? "the training split of " + source.name
-                                                        : source.name,
-            source.ids.train};
-  if (split == "val")
-    return {"val_loss", source.validation_name, source.ids.validation};
-  return {"loss", source.name, source.all};
-}
-
-}  // namespace
-
-std::size_t final_blocks(const TrainOptions& options, const xgrad::text::Ids& validation) {
+std::size_t final_blocks(const TrainOptions& options, const Ids& validation) {
   const std::size_t all = xgrad::text::block_count(validation, options.recipe.block_size);
   const std::size_t most = options.val_blocks.value_or(usual_val_blocks);
   return most == 0 ? all : std::min(all, most);
@@ -143,6 +90,31 @@ void print_loss(const std::string& label, double loss, const std::string& over,
         *entropy, loss - *entropy));
 }
 
+namespace {
+
+struct EvalOptions {
+  std::string checkpoint;
+  std::string data;   ///< empty: what the checkpoint was trained on
+  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
+  std::size_t threads = 0;
+};
+
+/// Says on standard error how far it is: on a terminal in a line that changes, otherwise in one
+/// every ten seconds.
+Stop show_progress() {
+  using Clock = std::chrono::steady_clock;
+  return [begin = Clock::now(), shown = Clock::now()](double done) mutable {
+    const auto now = Clock::now();
+    if (done > 0 && now - shown > std::chrono::milliseconds(can_redraw() ? 200 : 10'000)) {
+      shown = now;
+      const double spent = std::chrono::duration<double>(now - begin).count();
+      draw(fmt::format("{}{:.0f} %, {} left{}", can_redraw() ? "\r" : "", 100 * done,
+                       format_duration(spent * (1 - done) / done), can_redraw() ? "\x1b[K" : "\n"));
+    }
+    return false;
+  };
+}
+
 void evaluate(const EvalOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const Notes& notes = trained.notes;
@@ -154,24 +126,37 @@ void evaluate(const EvalOptions& options) {
     warn(fmt::format("{}: another text than the model was trained on", source.name));
   else if (!flag.empty() && !named)
     warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
-  const Scored part = scored(source, options.split.empty() && !named ? "val" : options.split);
-  if (part.ids.size() <= block_size)
+
+  const std::string split = options.split.empty() && !named ? "val" : options.split;
+  const bool train = split == "train", val = split == "val";
+  const Ids& ids = train ? source.ids.train : val ? source.ids.validation : source.all;
+  const std::string name = val                              ? source.validation_name
+                           : ids.size() < source.all.size() ? "the training split of " + source.name
+                                                            : source.name;
+  if (ids.size() <= block_size)
     throw xgrad::FileError(fmt::format("{}: {} {} too few: a block of {} needs one more than that",
-                                       part.name,
-                                       xgrad::counted(part.ids.size(), "character", "characters"),
-                                       part.ids.size() == 1 ? "is" : "are", block_size));
-  const std::size_t blocks = xgrad::text::block_count(part.ids, block_size);
+                                       name, xgrad::counted(ids.size(), "character", "characters"),
+                                       ids.size() == 1 ? "is" : "are", block_size));
+  const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
   const auto* const shards = notes.config.find<std::uint64_t>("shards");
   const Ranks one(shards != nullptr && *shards > 0 ? *shards : xgrad::parallel::default_shards);
-  const auto measure = [&] { return shown_loss(one, trained.model, part.ids, blocks); };
+  const auto measure = [&] {
+    return block_loss(one, trained.model, ids, blocks, show_progress()).value();
+  };
   const double loss = measure();
+  draw(can_redraw() ? "\r\x1b[K" : "");
   if (!std::isfinite(loss))
     throw NotFinite(fmt::format("{}: the loss is {}\n{}", trained.path, loss,
                                 first_anomaly([&] { measure(); })));
-  print_loss(part.label, loss, fmt::format("{} of {}", format_blocks(blocks, blocks), part.name),
-             part.label == "val_loss" ? source.entropy(blocks * block_size) : std::nullopt);
+  print_loss(train ? "train_loss"
+             : val ? "val_loss"
+                   : "loss",
+             loss, fmt::format("{} of {}", format_blocks(blocks, blocks), name),
+             val ? source.entropy(blocks * block_size) : std::nullopt);
 }
+
+}  // namespace
 
 Command add_eval(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");

@@ -42,14 +42,4 @@ std::string format_blocks(std::size_t blocks, std::size_t all);
 void print_loss(const std::string& label, double loss, const std::string& over,
                 const std::optional<double>& entropy);
 
-struct EvalOptions {
-  std::string checkpoint;
-  std::string data;   ///< empty: what the checkpoint was trained on
-  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
-  std::size_t threads = 0;
-};
-
-/// The command `eval`.  Throws NotFinite for a loss that is not a number, and FileError.
-void evaluate(const EvalOptions& options);
-
 }  // namespace char_transformer

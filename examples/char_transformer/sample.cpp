@@ -1,10 +1,9 @@
 #include "sample.hpp"
 
 #include <fmt/format.h>
-
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -31,35 +30,31 @@ using xgrad::text::Ids;
 /// likeliest others with the probabilities that they would have been drawn with.  `logits` are (1,
 /// V).
 void print_probabilities(const xgrad::Tensor& logits, std::int64_t token,
-                         const xgrad::nn::GenerateOptions& options,
-                         const xgrad::text::Characters& characters) {
-  constexpr std::size_t alternatives = 3;
-  const xgrad::Tensor drawn = xgrad::nn::next_token_probabilities(logits, options);
+                         const SampleOptions& options, const Characters& characters) {
+  const xgrad::Tensor drawn = xgrad::nn::next_token_probabilities(logits, options.drawing);
   const xgrad::Tensor model = xgrad::nn::next_token_probabilities(logits);
-  const float* const of_drawn = drawn.data<float>();
-  const float* const of_model = model.data<float>();
+  const float *const of_drawn = drawn.data<float>(), *const of_model = model.data<float>();
   std::vector<std::size_t> order(characters.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return of_model[i]; });
 
   const auto chosen = static_cast<std::size_t>(token);
-  const auto rank = std::ranges::find(order, chosen) - order.begin() + 1;
-  std::string row = fmt::format("{:7.4f} {:7.4f} {:5}  {:<9}", of_drawn[chosen], of_model[chosen],
-                                rank, shown(characters.list()[chosen]));
-  std::size_t named = 0;
+  const auto at = std::ranges::find(order, chosen);
+  const auto rank = at - order.begin() + 1;
+  order.erase(at);
+  std::erase_if(order, [&](std::size_t i) { return !(of_drawn[i] > 0); });
+  order.resize(std::min<std::size_t>(order.size(), 3));
+  const std::string name = shown(characters.list()[chosen]);
+  std::string row = fmt::format("{:7.4f} {:7.4f} {:5}  {}", of_drawn[chosen], of_model[chosen],
+                                rank, order.empty() ? name : fmt::format("{:<9}", name));
   for (const std::size_t i : order)
-    if (i != chosen && of_drawn[i] > 0 && named < alternatives) {
-      row += fmt::format("  {} {:.4f}", shown(characters.list()[i]), of_drawn[i]);
-      ++named;
-    }
-  row.erase(row.find_last_not_of(' ') + 1);
+    row += fmt::format("  {} {:.4f}", shown(characters.list()[i]), of_drawn[i]);
   say(row + "\n");
 }
 
 /// The text of --stop; none without it.
 std::vector<std::int64_t> stop_ids(const SampleOptions& options, const Characters& characters) {
-  return options.stop.empty() ? std::vector<std::int64_t>()
-                              : list_of(encode_given("--stop", options.stop, characters));
+  return list_of(encode_given("--stop", options.stop, characters));
 }
 
 void write_one(const xgrad::nn::GPT& model, const Characters& characters, const Ids& prompt,
@@ -67,32 +62,24 @@ void write_one(const xgrad::nn::GPT& model, const Characters& characters, const 
   const std::vector<std::int64_t> end = stop_ids(options, characters);
   std::vector<std::int64_t> written;
   std::string text = characters.decode(prompt);
-  xgrad::nn::GenerateOptions drawing{.temperature = options.temperature,
-                                     .top_k = options.top_k,
-                                     .top_p = options.top_p,
-                                     .min_p = options.min_p};
-  const xgrad::nn::GenerateOptions filters = drawing;
+  xgrad::nn::GenerateOptions drawing = options.drawing;
   xgrad::Tensor logits;
   drawing.on_logits = [&](const xgrad::Tensor& x) { logits = x; };
   drawing.on_token = [&](std::span<const std::int64_t> token) {
     written.push_back(token[0]);
     const std::string character = characters.decode(Ids(token));
-    if (options.show_probs) {
-      print_probabilities(logits, token[0], filters, characters);
-      text += character;
-    } else {
-      say(character);
-    }
+    if (!options.show_probs)
+      return say(character);
+    print_probabilities(logits, token[0], options, characters);
+    text += character;
   };
   drawing.stop = [&] {
     return output_error() != 0 || (!end.empty() && written.size() >= end.size() &&
                                    std::equal(end.rbegin(), end.rend(), written.rbegin()));
   };
-  if (options.show_probs)
-    say(fmt::format("{:>7} {:>7} {:>5}  {:<9}  {}\n", "drawn", "model", "rank", "character",
-                    "instead"));
-  else
-    say(text);
+  say(options.show_probs ? fmt::format("{:>7} {:>7} {:>5}  {:<9}  {}\n", "drawn", "model", "rank",
+                                       "character", "instead")
+                         : text);
   try {
     model.generate(as_row(list_of(prompt)), options.tokens, generator, drawing);
   } catch (const xgrad::ValueError& error) {
@@ -111,16 +98,16 @@ void write(const xgrad::nn::GPT& model, const Characters& characters, const Ids&
   }
 }
 
-/// Each line of standard input is a prompt; whether all of them could be.
-bool converse(const TrainedModel& trained, const SampleOptions& options) {
+/// Each line of standard input is a prompt; the exit code: 1 if one that is not typed on a terminal
+/// could not be.
+int converse(const TrainedModel& trained, const SampleOptions& options) {
   const Characters& characters = trained.notes.characters;
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   stop_ids(options, characters);  // what is wrong with it is no prompt's fault
   xgrad::Generator generator(options.seed);
-  bool well = true;
+  int code = 0;
   while (output_error() == 0) {
-    if (terminal)
-      say("> ");
+    say(terminal ? "> " : "");
     std::string line;
     if (!std::getline(std::cin, line))
       break;
@@ -131,12 +118,11 @@ bool converse(const TrainedModel& trained, const SampleOptions& options) {
             generator);
     } catch (const xgrad::ValueError& error) {
       warn(error.what());
-      well = terminal;
+      code = terminal ? 0 : 1;
     }
   }
-  if (terminal)
-    say("\n");
-  return well;
+  say(terminal ? "\n" : "");
+  return code;
 }
 
 }  // namespace
@@ -154,21 +140,14 @@ void print_sample(const xgrad::nn::GPT& model, const Characters& characters,
   write(model, characters, prompt, options, generator);
 }
 
-int sample(const SampleOptions& options) {
-  const TrainedModel trained = load_trained_model(options.checkpoint);
-  if (options.interactive)
-    return converse(trained, options) ? 0 : 1;
-  print_sample(trained.model, trained.notes.characters, options);
-  return 0;
-}
-
 Command add_sample(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("sample", "let a model write");
   const auto options = std::make_shared<SampleOptions>();
+  auto& drawing = options->drawing;
   add_checkpoint(app, options->checkpoint);
   app.option_defaults()->group("What it continues, and how far");
   app.add_option("--prompt", options->prompt, "what it continues [a newline]");
-  add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
+  add_data(app, "--file", options->file, "a file with the prompt; -: standard input");
   add_bool(app, "--interactive", options->interactive,
            "each line of standard input is a prompt, until its end (Ctrl-D)");
   add_number(app, "--tokens", options->tokens, {0, many},
@@ -177,13 +156,13 @@ Command add_sample(CLI::App& program) {
              "samples of each prompt, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
   app.option_defaults()->group("How it draws, in this order");
-  add_number(app, "--temperature", options->temperature, {0, 100},
-             fmt::format("0: always the likeliest; higher: wilder [{}]", options->temperature));
-  add_number(app, "--top-k", options->top_k, {1, many},
+  add_number(app, "--temperature", drawing.temperature, {0, 100},
+             fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
+  add_number(app, "--top-k", drawing.top_k, {1, many},
              "draw among the k likeliest characters [all]");
-  add_number(app, "--top-p", options->top_p, {0, 1, true, false},
+  add_number(app, "--top-p", drawing.top_p, {0, 1, true, false},
              "draw among the likeliest that have this probability together [1: all]");
-  add_number(app, "--min-p", options->min_p, {0, 1},
+  add_number(app, "--min-p", drawing.min_p, {0, 1},
              "draw among those at least this many times as likely as the likeliest [0]");
   app.option_defaults()->group("Options");
   add_bool(app, "--show-probs", options->show_probs,
@@ -198,7 +177,11 @@ Command add_sample(CLI::App& program) {
             if (options->interactive && (file || prompt))
               throw UsageError(
                   "--interactive reads prompts from standard input: leave --prompt and --file out");
-            return sample(*options);
+            const TrainedModel trained = load_trained_model(options->checkpoint);
+            if (options->interactive)
+              return converse(trained, *options);
+            print_sample(trained.model, trained.notes.characters, *options);
+            return 0;
           }};
 }
 

@@ -14,13 +14,11 @@ struct SampleOptions {
   std::string checkpoint;
   std::size_t num_samples = 1;
   std::string prompt;  ///< empty: a newline, or else the first character
-  std::string file;    ///< with the prompt; "-": standard input
+  std::string file;    ///< with the prompt
   bool interactive = false;
   std::size_t tokens = 500;
   std::string stop;  ///< the text that ends it; empty: none does
-  double temperature = 0.8;
-  std::optional<std::size_t> top_k;
-  double top_p = 1, min_p = 0;
+  xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
   bool show_probs = false;
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
@@ -32,8 +30,5 @@ struct SampleOptions {
 /// each character of prompt and stop that the model does not know, and those that it does.
 void print_sample(const xgrad::nn::GPT& model, const xgrad::text::Characters& characters,
                   const SampleOptions& options);
-
-/// The command `sample`; the exit code: 1 if a line that is not typed on a terminal was refused.
-int sample(const SampleOptions& options);
 
 }  // namespace char_transformer

@@ -1,7 +1,6 @@
 #pragma once
-// Models read back from a checkpoint.
+// Models read back from a checkpoint, and the texts that go with them.
 
-#include <cstdint>
 #include <string>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/module.hpp>
@@ -14,8 +13,13 @@ namespace char_transformer {
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 
 /// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
-/// says something else than the tensors.
+/// asks for more than the tensors hold.
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
+
+/// FileError if a model would be larger than the weights that a file holds: made before that is
+/// known, it may be larger than memory.
+void check_size(const xgrad::nn::GPTConfig& config, double weights, std::size_t characters,
+                const std::string& path);
 
 /// The texts of a run: those of --data and --val-data, or without them what config.json beside a
 /// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
@@ -27,10 +31,6 @@ Source open_text(const std::string& data, const std::string& val_data,
 std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
-
-/// FileError if the model's loss there is not finite: there is nothing to explain.
-void check_loss(const xgrad::nn::GPT& model, const xgrad::Indices& x, const xgrad::Indices& y,
-                const std::string& path);
 
 struct TrainedModel {
   std::string path;  ///< of the checkpoint

@@ -15,15 +15,15 @@ namespace {
 
 using xgrad::pages::Series;
 
-// Of a chart.  Two stand beside each other on a screen, and on a telephone its text can be read.
-constexpr std::size_t chart_width = 380, chart_height = 200;
 constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_finite(double y) { return std::isfinite(y); }
 
 /// A series of each run that has it, and as `weight` says its smoothed form before it.
 Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
-                 const std::function<Series(const Run&)>& series_of) {
-  Curves curves{.lines = {}, .options = {.x_label = "step"}};
-  std::vector<Series> faint;
+                 const std::function<Series(const Run&)>& series_of, const char* label) {
+  Curves curves{.lines = {}, .options = {.x_label = "step", .y_label = label}};
+  std::vector<Series> lines;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = series_of(runs[i]);
     if (series.xs.empty())
@@ -32,79 +32,72 @@ Curves curves_of(const std::vector<Run>& runs, double weight, Raw raw,
     series.name = runs[i].name;
     // Curves that agree cover each other: the first is thick, so that it shows under the others.
     series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
+    lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
     if (weight > 0 && raw == Raw::faint) {
-      faint.push_back(series);
-      faint.back().thickness = 1;
-      faint.back().opacity = 0.35;
-      faint.back().name = "";
+      series.thickness = 1;
+      series.opacity = 0.35;
+      series.name = "";
+      curves.lines.push_back(std::move(series));
     }
-    curves.lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
   }
-  curves.lines.insert(curves.lines.begin(), faint.begin(), faint.end());
+  std::ranges::move(lines, std::back_inserter(curves.lines));
   return curves;
 }
 
 /// Ends the chart there, if something goes beyond.
-void cut_off(Curves& curves, const std::vector<Run>& runs, double limit) {
+Curves cut_off(Curves curves, const std::vector<Run>& runs, double limit) {
   std::vector<double> most(runs.size(), -infinity);
   for (const Series& line : curves.lines)
     for (const double y : line.ys)
-      if (std::isfinite(y))
-        most[*line.color] = std::max(most[*line.color], y);
+      most[*line.color] = std::max(most[*line.color], std::isfinite(y) ? y : -infinity);
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (most[i] > limit && limit > 0) {
       curves.options.y_high = limit;
       curves.cut +=
           fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ", runs[i].name, most[i]);
     }
+  return curves;
 }
 
 /// Far above nearly all: five times what 99 of 100 are below.
 double usual_limit(const Curves& curves) {
   std::vector<double> all;
   for (const Series& line : curves.lines)
-    std::ranges::copy_if(line.ys, std::back_inserter(all),
-                         [](double y) { return std::isfinite(y); });
+    std::ranges::copy_if(line.ys, std::back_inserter(all), is_finite);
   if (all.empty())
     return infinity;
   const auto at = all.begin() + static_cast<std::ptrdiff_t>(all.size() * 99 / 100);
   std::nth_element(all.begin(), at, all.end());
-  const double most = *std::max_element(at, all.end());
-  return most > 5 * *at ? 1.5 * *at : infinity;
+  return *std::max_element(at, all.end()) > 5 * *at ? 1.5 * *at : infinity;
 }
 
 /// Losses far above those that runs begin with are of runs that diverged.
 double highest_sane(const std::vector<Run>& runs) {
   std::vector<double> firsts;
   for (const Run& run : runs) {
-    const auto first =
-        std::ranges::find_if(run.metrics.loss.ys, [](double loss) { return std::isfinite(loss); });
+    const auto first = std::ranges::find_if(run.metrics.loss.ys, is_finite);
     if (first != run.metrics.loss.ys.end() && *first > 0)
       firsts.push_back(*first);
   }
   if (firsts.empty())
     return infinity;
-  const double lowest = std::ranges::min(firsts);
-  double limit = 0;
-  for (const double first : firsts)
-    if (first <= 10 * lowest)
-      limit = std::max(limit, 1.5 * first);
-  return limit;
+  const double ten_times = 10 * std::ranges::min(firsts);
+  std::erase_if(firsts, [&](double first) { return first > ten_times; });
+  return 1.5 * std::ranges::max(firsts);
 }
 
 Curves speed_curves(const std::vector<Run>& runs, double weight, Raw raw) {
   const bool known =
       std::ranges::all_of(runs, [](const Run& run) { return tokens_per_step(run).has_value(); });
-  Curves curves = curves_of(runs, weight, raw, [&](const Run& run) {
+  const auto speed_of = [&](const Run& run) {
     Series speed = run.metrics.ms;
     const double in_step = known ? *tokens_per_step(run) : 1;
     for (double& y : speed.ys)
       y = y > 0 ? 1000 * in_step / y : std::numeric_limits<double>::quiet_NaN();
     return speed;
-  });
-  curves.options.y_label = known ? "tokens/s" : "steps/s";
-  cut_off(curves, runs, usual_limit(curves));
-  return curves;
+  };
+  Curves curves = curves_of(runs, weight, raw, speed_of, known ? "tokens/s" : "steps/s");
+  return cut_off(curves, runs, usual_limit(curves));
 }
 
 /// Of one run, under names that say what they are.
@@ -128,32 +121,31 @@ std::string chart_html(const char* title, Curves curves) {
   auto& options = curves.options;
   options.title = title;
   options.y_label = "";
-  options.width = chart_width;
-  options.height = chart_height;
+  // Two stand beside each other on a screen, and on a telephone its text can be read.
+  options.width = 380;
+  options.height = 200;
   options.left = 50;
-  std::string html;
   try {
-    html = xgrad::pages::chart_figure(curves.lines, options);
+    std::string html = xgrad::pages::chart_figure(curves.lines, options);
+    if (!curves.cut.empty())
+      html.insert(html.rfind("</figcaption>"),
+                  "Beyond the picture: " + xgrad::pages::escaped(curves.cut));
+    return html;
   } catch (const xgrad::ValueError&) {
     return fmt::format("<p class=\"soft\">{}: no axis has room for its numbers.</p>\n", title);
   }
-  if (!curves.cut.empty()) {
-    const std::size_t end = html.rfind("</figcaption>");
-    html.insert(end, "Beyond the picture: " + xgrad::pages::escaped(curves.cut));
-  }
-  return html;
 }
 
 }  // namespace
 
 bool Curves::empty() const {
-  return std::ranges::all_of(lines, [](const Series& line) {
-    return std::ranges::none_of(line.ys, [](double y) { return std::isfinite(y); });
-  });
+  return std::ranges::all_of(
+      lines, [](const Series& line) { return std::ranges::none_of(line.ys, is_finite); });
 }
 
 Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw) {
-  Curves curves = curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.loss; });
+  Curves curves = curves_of(
+      runs, weight, raw, [](const Run& run) { return run.metrics.loss; }, "loss");
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto add = [&](Series series, const char* what, double thickness) {
       if (series.xs.empty())
@@ -167,36 +159,39 @@ Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw) {
     add(runs[i].metrics.validation, "validation", 1.5);
     add(runs[i].metrics.final_validation, "final validation", 3);
   }
-  curves.options.y_label = "loss";
-  cut_off(curves, runs, highest_sane(runs));
-  return curves;
+  return cut_off(std::move(curves), runs, highest_sane(runs));
 }
 
 Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw) {
-  Curves curves =
-      curves_of(runs, weight, raw, [](const Run& run) { return run.metrics.grad_norm; });
-  curves.options.y_label = "gradient norm";
-  cut_off(curves, runs, usual_limit(curves));
-  return curves;
+  Curves curves = curves_of(
+      runs, weight, raw, [](const Run& run) { return run.metrics.grad_norm; }, "gradient norm");
+  return cut_off(curves, runs, usual_limit(curves));
 }
 
 std::string charts_html(const std::vector<Run>& runs, double weight, Raw raw) {
-  Curves lr = curves_of(runs, 0, Raw::hidden, [](const Run& run) { return run.metrics.lr; });
-  lr.options.y_label = "learning rate";
   const auto chart = [&](const char* title, Curves curves, double smooth) {
     if (raw == Raw::faint && runs.size() == 1)
       rename(curves, runs[0], smooth > 0);
     return chart_html(title, std::move(curves));
   };
-  Curves speed = speed_curves(runs, weight, raw);
-  const bool tokens = speed.options.y_label == "tokens/s";
+  const auto lr = curves_of(
+      runs, 0, Raw::hidden, [](const Run& run) { return run.metrics.lr; }, "learning rate");
+  const Curves speed = speed_curves(runs, weight, raw);
   return "<h2>Curves</h2>\n<div class=\"charts\">\n" +
          chart(raw == Raw::hidden && weight > 0 ? "Loss, smoothed, and validation" : "Loss",
                loss_curves(runs, weight, raw), weight) +
-         chart("Learning rate", std::move(lr), 0) +
+         chart("Learning rate", lr, 0) +
          chart("Gradient norm", grad_norm_curves(runs, weight, raw), weight) +
-         chart(tokens ? "Tokens per second" : "Steps per second", std::move(speed), weight) +
+         chart(speed.options.y_label == "tokens/s" ? "Tokens per second" : "Steps per second",
+               speed, weight) +
          "</div>\n";
+}
+
+double usual_weight(const std::vector<Run>& runs) {
+  std::size_t longest = 0;
+  for (const Run& run : runs)
+    longest = std::max(longest, run.metrics.loss.ys.size());
+  return longest <= 100 ? 0 : 1 - 50.0 / static_cast<double>(longest);
 }
 
 }  // namespace runs

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/pages/svg.hpp>
 
 namespace runs {
 
@@ -41,11 +40,6 @@ std::string format_value(const xgrad::io::Json& value) {
   const auto* const text = value.as<std::string>();
   return text != nullptr ? xgrad::printable(*text)
                          : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced);
-}
-
-std::string table_row(std::string_view name, std::string_view value) {
-  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", xgrad::pages::escaped(name),
-                     xgrad::pages::escaped(value));
 }
 
 }  // namespace runs

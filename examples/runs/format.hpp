@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <xgrad/io/json.hpp>
 
 namespace runs {
@@ -24,8 +23,5 @@ std::string format_duration(double seconds);
 std::string format_number(const std::optional<double>& x);
 /// A text as it is, printable; all else as JSON.
 std::string format_value(const xgrad::io::Json& value);
-
-/// Rows of an HTML table.
-std::string table_row(std::string_view name, std::string_view value);
 
 }  // namespace runs

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/safetensors.hpp>
@@ -21,12 +21,18 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::io::Json;
 
-// Many times what is needed.  A file that is no metrics file may be one line of gigabytes.
-constexpr std::size_t longest_row = 65536, longest_sample = 1 << 20;
 constexpr const char* file_names[] = {"metrics.jsonl",          "config.json",
                                       "environment.json",       "samples.jsonl",
                                       "checkpoint.safetensors", "best.safetensors"};
 
+bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
+
+std::string text_in(const Json& json, const char* key) {
+  const auto* const text = json.find<std::string>(key);
+  return text == nullptr ? "" : *text;
+}
+
+/// The object, or null for what is none.
 Json parse(std::string_view text) {
   try {
     Json json = xgrad::io::parse_json(text);
@@ -36,63 +42,41 @@ Json parse(std::string_view text) {
   }
 }
 
-/// With null in the place of numbers that are not finite, in texts as well.
-std::string without_infinities(std::string text) {
+/// NaN and Infinity, which JSON does not have and Python writes, are null.
+Json parse_row(std::string text) {
+  Json row = parse(text);
+  if (!is_null(row))
+    return row;
   for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
     for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;)
       text.replace(at, word.size(), "null");
-  return text;
+  return parse(text);
 }
 
-Json parse_line(const std::string& line, std::size_t longest) {
-  if (line.size() > longest)
-    return {};
-  Json row = parse(line);
-  return row.as<std::nullptr_t>() == nullptr ? row : parse(without_infinities(line));
-}
-
-/// Gives f each line that is an object, or null for one that is not, or is longer than `longest`
-/// bytes.  A last line without its newline that is not JSON is passed over unless it is longer: a
-/// run may be writing it.  NaN and Infinity, which JSON does not have and Python writes, are read
-/// as null.  Blank lines are counted and passed over.  FileError for what is no file that can be
-/// read.
-void for_each_line(const std::string& path, std::size_t longest,
+/// Gives f each line that is not blank: an object, or null for one that is none or has more than a
+/// megabyte.  A last line without its newline that is no object is passed over: a run may be
+/// writing it.  FileError for what is no file that can be read.
+void for_each_line(const std::string& path,
                    const std::function<void(std::size_t number, const Json& row)>& f) {
-  const xgrad::io::ReadFile file(path);
-  std::string part(1 << 20, ' '), rest;  // what was read last; the line that it ended in
-  std::size_t number = 0;
-  for (std::uint64_t at = 0; at < file.size(); at += part.size()) {
-    part.resize(std::min<std::uint64_t>(part.size(), file.size() - at));
-    file.read(part.data(), part.size(), at);
-    std::string_view left = part;
-    const auto take = [&](std::size_t end) {  // no more than shows that a line is too long
-      rest += left.substr(0, std::min(end, longest + 1 - rest.size()));
-    };
-    for (std::size_t end = 0; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
-      take(end);
-      ++number;
-      if (rest.find_first_not_of(" \t\r") != rest.npos)
-        f(number, parse_line(rest, longest));
-      rest.clear();
-    }
-    take(left.size());
+  constexpr std::size_t longest = 1 << 20;
+  const xgrad::io::ReadFile checked(path);
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == line.npos)
+      continue;
+    const bool too_long = line.size() > longest;
+    const Json row = too_long ? Json() : parse_row(line);
+    if (too_long || !is_null(row) || !file.eof())
+      f(number, row);
   }
-  if (rest.size() > longest)
-    f(++number, Json());
-  if (rest.empty())
-    return;
-  if (const Json row = parse_line(rest, longest); row.as<std::nullptr_t>() == nullptr)
-    f(++number, row);
 }
 
 /// The object in a small file, such as config.json; null if there is none that can be read.
 Json read_object(const std::string& path) {
-  constexpr std::uint64_t largest = 1 << 20;
   try {
     const xgrad::io::ReadFile file(path);
-    if (file.size() > largest)
-      return {};
-    std::string text(file.size(), '\0');
+    std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');
     file.read(text.data(), text.size(), 0);
     return parse(text);
   } catch (const xgrad::FileError&) {
@@ -116,11 +100,10 @@ std::string tail_of(const fs::path& path, std::size_t parts) {
 }
 
 void read_samples(const std::string& path, Run& run) {
-  std::error_code none;
-  if (!fs::exists(path, none))
+  if (std::error_code none; !fs::exists(path, none))
     return;
   try {
-    for_each_line(path, longest_sample, [&](std::size_t, const Json& row) {
+    for_each_line(path, [&](std::size_t, const Json& row) {
       const auto step = row.number("step");
       const auto* const text = row.find<std::string>("text");
       if (step && text != nullptr)
@@ -144,17 +127,12 @@ void read_checkpoint(const std::string& path, Run& run) {
         count += static_cast<double>(xgrad::numel(stored.shape));
     run.parameters = run.parameters.value_or(count);
     const auto user = file.metadata().find("user");
-    if (user == file.metadata().end())
-      return;
-    const Json notes = xgrad::io::parse_json(user->second);
-    const auto note = [&](const char* key) {
-      const auto* const text = notes.find<std::string>(key);
-      return text == nullptr ? std::string() : *text;
-    };
-    if (run.text.empty() && !note("text").empty() && !note("characters").empty())
-      run.text = note("text") + " " + note("characters");
+    const Json notes = user == file.metadata().end() ? Json() : parse(user->second);
+    const std::string text = text_in(notes, "text"), characters = text_in(notes, "characters");
+    if (run.text.empty() && !text.empty() && !characters.empty())
+      run.text = text + " " + characters;
     if (run.val_text.empty())
-      run.val_text = note("val_text");
+      run.val_text = text_in(notes, "val_text");
   } catch (const xgrad::Error&) {
   }
 }
@@ -164,68 +142,60 @@ void read_checkpoint(const std::string& path, Run& run) {
 Metrics read_metrics(const std::string& path) {
   Metrics metrics;
   std::size_t bad = 0, first_bad = 0;
-  for_each_line(path, longest_row, [&](std::size_t number, const Json& row) {
+  for_each_line(path, [&](std::size_t number, const Json& row) {
     const auto step = row.number("step");
     const auto add = [&](xgrad::pages::Series& series, const char* key) {
       const Json* const value = row.find(key);
-      if (!step || value == nullptr)
-        return false;
-      const bool null = value->as<std::nullptr_t>() != nullptr;
-      const auto y =
-          null ? std::optional(std::numeric_limits<double>::quiet_NaN()) : value->number();
-      if (!y)
+      if (!step || value == nullptr || !(is_null(*value) || value->number()))
         return false;
       series.xs.push_back(*step);
-      series.ys.push_back(*y);
+      series.ys.push_back(value->number().value_or(std::numeric_limits<double>::quiet_NaN()));
       return true;
     };
     if (!add(metrics.loss, "loss")) {
-      if (bad++ == 0)
-        first_bad = number;
+      first_bad = bad++ == 0 ? number : first_bad;
       return;
     }
-    const auto note = [&](std::string& text, const char* key) {
-      if (const auto* const found = row.find<std::string>(key))
-        text = xgrad::printable_name(*found);
-    };
     add(metrics.validation, "val_loss");
     add(metrics.final_validation, "final_val_loss");
-    note(metrics.validation_over, "val_loss_over");
-    if (const auto* const changes = row.find<std::string>("changes"))
-      metrics.changes.push_back(
-          fmt::format("from step {:.0f} on: {}", *step, xgrad::printable_name(*changes)));
-    note(metrics.final_validation_over, "final_val_loss_over");
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");
+    for (const auto& [over, key] : {std::pair(&metrics.validation_over, "val_loss_over"),
+                                    {&metrics.final_validation_over, "final_val_loss_over"}})
+      if (const std::string text = text_in(row, key); !text.empty())
+        *over = xgrad::printable_name(text);
+    if (const std::string changes = text_in(row, "changes"); !changes.empty())
+      metrics.changes.push_back(
+          fmt::format("from step {:.0f} on: {}", *step, xgrad::printable_name(changes)));
   });
   constexpr std::string_view row = "a JSON object with the numbers \"step\" and \"loss\"";
   if (metrics.loss.xs.empty())
     throw xgrad::FileError(bad == 0 ? fmt::format("{}: it has no lines", path)
                                     : fmt::format("{}: line {} is not {}", path, first_bad, row));
-  if (bad == 1)
-    metrics.left_out = fmt::format("line {} is not {}, and is left out", first_bad, row);
-  else if (bad > 1)
-    metrics.left_out = fmt::format(
-        "{} lines, the first of them line {}, are not {}, and are left out", bad, first_bad, row);
+  if (bad > 0)
+    metrics.left_out = bad == 1 ? fmt::format("line {} is not {}, and is left out", first_bad, row)
+                                : fmt::format(
+                                      "{} lines, the first of them line {}, are not {}, and are "
+                                      "left out",
+                                      bad, first_bad, row);
   return metrics;
 }
 
 Run read_run(const std::string& given) {
-  fs::path metrics = given;
   std::error_code none;
+  fs::path metrics = given;
   if (fs::is_directory(metrics, none))
-    metrics /= "metrics.jsonl";
+    metrics /= file_names[0];
   const fs::path folder = metrics.has_parent_path() ? metrics.parent_path() : fs::path(".");
   const auto in_folder = [&](const char* name) { return (folder / name).string(); };
   Run run{.path = metrics.string(),
           .folder = folder.string(),
-          .name = tail_of(absolute(folder.string()), 1)};
-  run.metrics = read_metrics(metrics.string());
-  run.config = read_object(in_folder("config.json"));
-  run.environment = read_object(in_folder("environment.json"));
-  if (const auto* const checksum = run.config.find<std::string>("val_text"))
-    run.val_text = *checksum;
+          .name = tail_of(absolute(folder.string()), 1),
+          .metrics = read_metrics(metrics.string()),
+          .config = read_object(in_folder("config.json")),
+          .environment = read_object(in_folder("environment.json"))};
+  run.val_text = text_in(run.config, "val_text");
   read_samples(in_folder("samples.jsonl"), run);
   for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
     read_checkpoint(in_folder(name), run);
@@ -235,34 +205,24 @@ Run read_run(const std::string& given) {
 std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   std::vector<Run> runs;
   std::vector<fs::path> places;
-  std::size_t deepest = 0;
   for (const std::string& path : paths) {
     runs.push_back(read_run(path));
     places.push_back(absolute(runs.back().folder));
-    deepest = std::max(deepest, static_cast<std::size_t>(
-                                    std::distance(places.back().begin(), places.back().end())));
   }
-  const auto shared = [&](std::size_t i) {  // with another folder
-    for (std::size_t k = 0; k < runs.size(); ++k)
-      if (runs[k].name == runs[i].name && places[k] != places[i])
-        return true;
-    return false;
-  };
-  for (std::size_t parts = 2; parts <= deepest; ++parts) {
-    std::vector<std::size_t> clashing;
-    for (std::size_t i = 0; i < runs.size(); ++i)
-      if (shared(i))
-        clashing.push_back(i);
-    for (const std::size_t i : clashing)
-      runs[i].name = tail_of(places[i], parts);
-  }
-  // One that was given twice; or names that are too long to differ.
   std::set<std::string> taken;
-  for (Run& run : runs) {
-    std::string name = run.name;
-    for (std::size_t n = 2; !taken.insert(name).second; ++n)
-      name = fmt::format("{} ({})", run.name, n);
-    run.name = name;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto shared = [&](const fs::path& other, std::size_t parts) {
+      return other != places[i] && tail_of(other, parts) == tail_of(places[i], parts);
+    };
+    const auto most = static_cast<std::size_t>(std::distance(places[i].begin(), places[i].end()));
+    std::size_t parts = 1;
+    while (parts < most &&
+           std::ranges::any_of(places, [&](const fs::path& other) { return shared(other, parts); }))
+      ++parts;
+    const std::string name = runs[i].name = tail_of(places[i], parts);
+    // One that was given twice; or names that are too long to differ.
+    for (std::size_t n = 2; !taken.insert(runs[i].name).second; ++n)
+      runs[i].name = fmt::format("{} ({})", name, n);
   }
   return runs;
 }
@@ -275,6 +235,13 @@ std::vector<std::string> files_of(const std::vector<Run>& runs) {
       files.push_back((fs::path(run.folder) / name).string());
   }
   return files;
+}
+
+std::optional<double> tokens_per_step(const Run& run) {
+  const auto batch = run.config.number("batch_size"), block = run.config.number("block_size");
+  if (!batch || !block)
+    return std::nullopt;
+  return *batch * *block * run.config.number("gradient_accumulation_steps").value_or(1);
 }
 
 }  // namespace runs

@@ -17,9 +17,8 @@ struct Metrics {
   xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
   /// What the last of them are over, as "20 random batches"; empty if the file does not say.
   std::string validation_over, final_validation_over;
-  std::vector<std::string> changes =
-      {};                     ///< of flags on the way: "from step 20 on: --lr 0.1 -> 0.2"
-  std::string left_out = {};  ///< which lines are no rows, in a sentence; empty: none
+  std::vector<std::string> changes;  ///< of flags: "from step 20 on: --learning-rate 0.1 -> 0.2"
+  std::string left_out;              ///< which lines are no rows, in a sentence; empty: none
 };
 
 /// Throws FileError for what is not a metrics file: no line of it is a row.
@@ -48,33 +47,22 @@ struct Run {
 /// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;
 /// all else may be missing.
 Run read_run(const std::string& path);
-
 /// Several, under names that differ: where two have one name, as much of their paths as tells them
 /// apart, and of one that is there twice "NAME (2)".
 std::vector<Run> read_runs(const std::vector<std::string>& paths);
-
 /// The files that were read of runs, there or not.
 std::vector<std::string> files_of(const std::vector<Run>& runs);
-
-/// What its numbers come to.
-struct Summary {
-  double steps = 0;                    ///< made
-  std::optional<double> planned = {};  ///< --max-iters
-  double loss = 0;  ///< mean of the last `loss_of` steps that are finite; NaN: none
-  std::size_t loss_of = 0;
-  std::size_t not_finite = 0;  ///< losses
-  std::optional<double> best = {},
-                        best_after = {};  ///< lowest validation loss, and steps made then
-  std::optional<double> validation = {};  ///< the last
-  std::optional<double> final_validation = {};
-  std::optional<double> ms = {};  ///< of a step, the median
-  std::optional<double> tokens_per_second = {};
-  std::optional<double> seconds = {};  ///< of all steps
-};
-Summary summarise(const Run& run);
-
 /// Characters in a step, as its configuration says.
 std::optional<double> tokens_per_step(const Run& run);
+
+/// A line of the table: a value for each run, "-" where it has none.
+struct Row {
+  std::string name;  ///< indented where it says more of the row above
+  std::vector<std::string> values;
+};
+/// What the runs came to, and below it where their configurations differ.  The lowest validation
+/// loss has a star.
+std::vector<Row> table(const std::vector<Run>& runs);
 
 /// Lines, and where their chart is cut off.
 struct Curves {
@@ -95,10 +83,9 @@ Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw);
 Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw);
 /// Charts on a page (pages/chart.hpp): losses, learning rate, gradient norm, characters per second
 /// (or steps, where nobody knows how many characters a step has).  A sentence for what cannot be
-/// drawn, nothing where there is nothing to draw.  Of a single run the names of lines say what they
-/// are.
+/// drawn, nothing where there is nothing to draw.  Of a single run whose losses are faint, the
+/// names of lines say what they are.
 std::string charts_html(const std::vector<Run>& runs, double weight, Raw raw);
-
 /// A weight that suits the longest of the runs: an average over about a fiftieth of its steps; 0
 /// for a hundred steps or fewer.
 double usual_weight(const std::vector<Run>& runs);
@@ -107,20 +94,10 @@ double usual_weight(const std::vector<Run>& runs);
 struct Hint {
   std::string purpose, line;
 };
-
-/// What a run has left: its losses in numbers, curves, samples, configuration, environment, and how
-/// to go on.  Its size depends on neither the number of steps (pages::thinned) nor that of samples,
-/// of which at most 40 are shown.
-xgrad::pages::Page report_page(const Run& run, const std::vector<Hint>& hints);
-
-/// A line of the table: a value for each run.
-struct Row {
-  std::string name;
-  std::vector<std::string> values;
-};
-/// What the runs came to, and below it where their configurations differ.  The lowest validation
-/// loss has a star.
-std::vector<Row> comparison(const std::vector<Run>& runs);
+/// What a run has left: its table, curves, samples, configuration, environment, and how to go on.
+/// Its size depends on neither the number of steps (pages::thinned) nor that of samples, of which
+/// at most 40 are shown.
+xgrad::pages::Page report_page(Run run, const std::vector<Hint>& hints);
 
 /// The names of runs with a letter each, the table, as many columns at a time as fit into `width`
 /// characters, and a chart of the smoothed training losses.

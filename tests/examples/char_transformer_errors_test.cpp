@@ -179,22 +179,12 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   changed([](auto& file) { file.tensors.erase("transformer.ln_f.weight"); },
           {"changed: does not fit the model", "transformer.ln_f.weight"});
   changed([](auto& file) { file.tensors.erase("transformer.wte.weight"); },
-          {"another model", "transformer.wte.weight"});
-  config("n_embd", 32, {"n_embd 32", "transformer.wte.weight", "16)"});
-  config("block_size", 9, {"block_size 9", "transformer.wpe.weight", "(8, 16)"});
-  config("n_layer", 2, {"does not fit the model", "transformer.h.1."});
-  config("n_layer", 1000000, {"1000000 layers"});
-  changed(  // as many tensors as layers, but nothing in them
-      [](auto& file) {
-        for (int i = 0; i < 1000; ++i)
-          file.tensors[std::to_string(i)] = xgrad::zeros({0});
-        Json json = Json::parse(file.metadata["user"]);
-        json["config"]["n_layer"] = 1000;
-        file.metadata["user"] = json.dump();
-      },
-      {"1000 layers"});
+          {"asks for 3568 weights, and it has 3248"});
+  config("n_embd", 32, {"n_embd 32) asks for"});
+  config("block_size", 9, {"does not fit the model", "transformer.wpe.weight is (8, 16) here"});
+  config("n_layer", 1000000, {"n_layer 1000000", "asks for"});
   config("n_head", 3, {"changed: n_embd 16 is not a multiple of n_head 3\n"});
-  config("n_head", 0, {"has no number 'n_head'"});
+  config("n_head", 0, {"has no 'n_head'"});
   config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
   config("vocab_size", "many", {"'vocab_size'"});
   config("vocab_size", 1e30, {"'vocab_size'"});

@@ -182,7 +182,7 @@ TEST_CASE("char_transformer: files that cannot be imported") {
           {"no 'characters'", "--data FILE"});
   refused([](io::TensorFile& file) { file.metadata.at("characters") = "ba"; }, {"'characters'"});
   refused([](io::TensorFile& file) { file.metadata.at("characters") = "ab"; },
-          {"characters, but its metadata has 2"});
+          {"characters, but there are 2"});
   refused([](io::TensorFile& file) { file.tensors.erase("transformer.wpe.weight"); },
           {"no transformer.wpe.weight of rank 2"});
   refused([](io::TensorFile& file) { file.tensors["transformer.wte.weight"] = ones({20}); },
@@ -191,12 +191,12 @@ TEST_CASE("char_transformer: files that cannot be imported") {
       [](io::TensorFile& file) {
         file.tensors["transformer.h.0.attn.c_attn.weight"] = ones({48, 17});
       },
-      {"transformer.h.0.attn.c_attn.weight should be (48, 16), but it is (48, 17)"});
+      {"transformer.h.0.attn.c_attn.weight is (48, 17) here and (48, 16)"});
   refused([](io::TensorFile&) {},
           {"model.safetensors: its width 16 is not a multiple of --n-head 3\n"}, {"--n-head", "3"});
   refused([](io::TensorFile&) {}, {"none: no such file"}, {"--data", "none"});
   write_bytes(folder / "other", "abc");
-  refused([](io::TensorFile&) {}, {"but other has 3"}, {"--data", "other"});
+  refused([](io::TensorFile&) {}, {"but there are 3"}, {"--data", "other"});
   check_refused(folder, {"import", "--state", "none"}, {"none: "});
   check_refused(folder, {"export", "--checkpoint", "model.safetensors", "--out", "none"},
                 {"not a checkpoint"});

@@ -6,18 +6,14 @@
 
 #include "examples/char_transformer_run.hpp"
 
-namespace {
-
 namespace fs = std::filesystem;
-
-}  // namespace
 
 TEST_CASE("char_transformer: a run leaves its report, and one that is stopped", "[report]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run"}));
   const std::string page = read_bytes(folder / "run/report.html");
   CHECK_THAT(page, ContainsSubstring("<title>Run run</title>") &&
-                       ContainsSubstring("Best validation loss") &&
+                       ContainsSubstring("best validation loss") &&
                        ContainsSubstring("train --resume run") &&
                        ContainsSubstring("sample --checkpoint run/best.safetensors") &&
                        ContainsSubstring("<th scope=\"row\">threads</th>"));
