@@ -6,35 +6,30 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <xgrad/autograd/check/values.hpp>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/pages/graph_differences.hpp>
-#include <xgrad/pages/graph_numbers.hpp>
 
 namespace xgrad::pages::detail {
 namespace {
 
 using xgrad::detail::elements;
 
-constexpr double rounding_in_float32 = 1.2e-7, rounding_in_float64 = 2.2e-16;
 constexpr const char* left_out = "left out: it takes more work than is left for checks";
-
-double sum_of_sizes(const Numbers& x) {
-  return std::accumulate(x.begin(), x.end(), 0.0,
-                         [](double s, double v) { return s + std::abs(v); });
-}
 
 // These values, as x has them.
 Tensor like(const Tensor& x, const Numbers& values) {
   return reshape(Tensor(Numbers(values)), Dims(x.shape())).to(x.dtype());
 }
+
+Tensor in_float64(const Tensor& x) { return x.defined() ? x.detach().to(DType::float64) : x; }
+
+bool exact(const Tensor& x) { return x.dtype() == DType::float64; }
 
 // Of this thread.
 double processor_seconds() {
@@ -56,12 +51,9 @@ class Replay {
       once += cost_.emplace_back(cost_of(ops[i]));
     }
     affordable_ = once <= work;
-    base_.resize(graph.nodes.size());
-    rounded_.resize(graph.nodes.size());
+    for (const GraphNode& node : graph.nodes)
+      base_.push_back(node.value);
     wide_ = affordable_ && run_wide();
-    if (!wide_)
-      for (std::size_t i = 0; i < base_.size(); ++i)
-        base_[i] = graph.nodes[i].value;
   }
 
   // What each op added, and what it did not add, beside the op's own forward.
@@ -97,14 +89,13 @@ class Replay {
       const double cost = cost_[all[i].op] * static_cast<double>(runs_for(n));
       *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = left_out};
       work -= cost <= work ? cost : 0;
+      if (all[i].check->verdict == GraphCheck::Verdict::wrong)
+        wrong_.emplace_back(all[i].to, ops_[all[i].op].node);
     }
   }
 
-  // After check_own(), which finds how exact each op's backward is.
+  // After check_own(), which finds the contributions that are wrong.
   void check_whole(double work) {
-    relative_rounding_.resize(graph_.nodes.size());
-    for (const std::size_t i : graph_.order)
-      follow_rounding(i);
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
       if (graph_.nodes[i].gathered.defined() || graph_.nodes[i].value.requires_grad())
@@ -117,12 +108,7 @@ class Replay {
     });
     for (const std::size_t i : candidates)
       graph_.nodes[i].whole =
-          !affordable_ || work <= 0 ? GraphCheck{.message = left_out}
-          : !consistent_
-              ? GraphCheck{.message =
-                               "the function's ops, run again on the same values, give another "
-                               "result"}
-              : whole(i, work);
+          affordable_ && work > 0 ? whole(i, work) : GraphCheck{.message = left_out};
   }
 
  private:
@@ -148,123 +134,72 @@ class Replay {
            static_cast<double>(xgrad::detail::forward_flops(op.event->op, shapes, y.shape())) / 16;
   }
 
-  // What the sums that the engine makes in its dtype may lose of each element of a gradient: there,
-  // and if `inherited`, on the way there, also in the ops' own backwards.
-  Numbers rounding(std::size_t node, bool inherited) const {
-    const GraphNode& of = graph_.nodes[node];
-    Numbers lost(static_cast<std::size_t>(of.value.numel()));
-    const double unit = exact(of.value) ? rounding_in_float64 : rounding_in_float32;
-    for (const GraphContribution& part : of.contributions) {
-      double relative = unit, absolute = 0;
-      if (inherited && part.consumer) {
-        relative += relative_rounding_[*part.consumer] + 8 * lost_within(part);
-        if (part.own.numeric.empty() && part.own.message != left_out)
-          absolute = slack_of(*part.consumer) / static_cast<double>(lost.size());
-      }
-      const Numbers g = elements(part.gradient);
-      for (std::size_t i = 0; i < g.size(); ++i)
-        lost[i] += std::isinf(relative) ? relative : relative * std::abs(g[i]) + absolute;
-    }
-    return lost;
-  }
-
-  // The share of a contribution by which a right backward in float32 is beside differences.
-  double lost_within(const GraphContribution& part) const {
-    if (!wide_ || exact(graph_.nodes[*part.consumer].value) || !part.own.message.empty() ||
-        part.own.verdict != GraphCheck::Verdict::right)
-      return 0;
-    double off = 0;
-    for (std::size_t i = 0; i < part.own.numeric.size(); ++i)
-      off += std::abs(part.own.analytic[i] - part.own.numeric[i]);
-    return off == 0 ? 0 : off / sum_of_sizes(part.own.analytic);
-  }
-
   // What rounding may do to what an op adds.
   double slack_of(std::size_t consumer) const {
     const GraphNode& of = graph_.nodes[consumer];
-    return exact(of.value) ? 0 : 4e-6 * sum_of_sizes(elements(of.gradient));
+    const Numbers g = elements(of.gradient);
+    return exact(of.value)
+               ? 0
+               : 4e-6 * std::accumulate(g.begin(), g.end(), 0.0,
+                                        [](double s, double v) { return s + std::abs(v); });
   }
 
-  void follow_rounding(std::size_t node) {
-    const GraphNode& of = graph_.nodes[node];
-    const double lost = sum_of_sizes(rounding(node, true));
-    const double share = of.gathered.defined() ? lost / sum_of_sizes(elements(of.gathered)) : 0;
-    relative_rounding_[node] = lost == 0              ? 0
-                               : std::isfinite(share) ? share
-                                                      : std::numeric_limits<double>::infinity();
-    if (of.gathered.defined() && !xgrad::detail::same_bits(of.gathered, of.gradient))
-      hooked_.insert(node);
-  }
-
-  static Tensor in_float64(const Tensor& x) {
-    return x.dtype() == DType::float64 ? x.detach() : x.detach().to(DType::float64);
-  }
-
-  // All values in float64; false if an op does not compute in it.
+  // All values in float64; false, and nothing has changed, if an op does not compute in it.
   bool run_wide() {
-    for (std::size_t i = 0; i < base_.size(); ++i)
-      if (!op_of_[i])
-        base_[i] = in_float64(graph_.nodes[i].value);
+    std::vector<Tensor> values;
+    for (const GraphNode& node : graph_.nodes)
+      values.push_back(in_float64(node.value));
     for (std::size_t k = 0; k < ops_.size(); ++k) {
       const RanOp& op = ops_[k];
       const double began = processor_seconds();
       try {
-        base_[op.node] = op.event->forward(inputs_of(op, base_));
+        values[op.node] = forward(op, values, values);
       } catch (const std::exception&) {
         return false;
       }
       // Somebody's own op may do more than its sizes tell.  An element takes about a nanosecond.
       if (const double took = processor_seconds() - began; took > 0.02)
         cost_[k] = std::max(cost_[k], took * 1e9);
-      const Tensor& y = base_[op.node];
-      if (!y.defined() || y.dtype() != DType::float64 || y.shape() != op.event->output.shape())
+      const Tensor& y = values[op.node];
+      if (!y.defined() || !exact(y) || y.shape() != op.event->output.shape())
         return false;
-      const Numbers mine = elements(y), recorded = elements(op.event->output);
-      // Another result by more than rounding, which is as large as the inputs are: a leaf that was
-      // updated meanwhile.
-      double near = 1e-3 * (1e-6 + xgrad::detail::scale_of(recorded));
-      for (const Tensor& x : op.event->inputs)
-        if (x.defined())
-          near = std::max(near, 1e-6 * xgrad::detail::scale_of(elements(x)));
-      consistent_ = consistent_ && xgrad::detail::close(mine, recorded, near);
-      // The backward saw the recorded values, so differences are taken where those are.
-      Numbers rounded(mine.size());
-      for (std::size_t i = 0; i < mine.size(); ++i)
-        rounded[i] = std::isfinite(recorded[i] - mine[i]) ? recorded[i] - mine[i] : 0;
-      rounded_[op.node] = like(y, rounded);
-      base_[op.node] = in_float64(op.event->output);
     }
+    base_ = std::move(values);
     return true;
   }
 
-  std::vector<Tensor> inputs_of(const RanOp& op, const std::vector<Tensor>& values) const {
+  // Its value at these, and where no gradient goes, at constants.
+  Tensor forward(const RanOp& op, const std::vector<Tensor>& values,
+                 const std::vector<Tensor>& constants) const {
     std::vector<Tensor> inputs;
-    for (const GraphInput& input : graph_.nodes[op.node].inputs)
-      inputs.push_back(input.node ? values[*input.node] : Tensor());
-    return inputs;
+    for (const GraphInput& in : graph_.nodes[op.node].inputs)
+      inputs.push_back(in.node ? (in.constant ? constants : values)[*in.node] : Tensor());
+    return op.event->forward(inputs);
   }
-
-  bool exact(const Tensor& x) const { return x.dtype() == DType::float64; }
 
   GraphCheck own(const Own& part) const {
     const RanOp& op = ops_[part.op];
     const GraphNode& consumer = graph_.nodes[op.node];
-    const Numbers upstream = elements(consumer.gradient);
     std::vector<Tensor> inputs;
     for (const Tensor& x : op.event->inputs)
-      inputs.push_back(x.defined() && wide_ ? in_float64(x) : x.defined() ? x.detach() : x);
+      inputs.push_back(wide_ ? in_float64(x) : x.defined() ? x.detach() : x);
     const Tensor& x = inputs[part.inputs[0]];
-    const Measured f{[&](const Numbers& at) {
+    // The engine's sum, of which this is a part, has the node's dtype.
+    const Numbers gradient = part.gradient.defined() ? elements(part.gradient) : Numbers(x.numel());
+    Numbers rounding(gradient.size());
+    for (const GraphContribution& other : graph_.nodes[part.to].contributions) {
+      const Numbers g = elements(other.gradient);
+      for (std::size_t i = 0; i < g.size(); ++i)
+        rounding[i] += (exact(graph_.nodes[part.to].value) ? 2.2e-16 : 1.2e-7) * std::abs(g[i]);
+    }
+    return compared(gradient, x, exact(consumer.value),
+                    {[&](const Numbers& at) {
                        auto in = inputs;
                        for (const std::size_t i : part.inputs)
                          in[i] = like(x, at);
                        return elements(op.event->forward(in));
                      },
-                     upstream, slack_of(op.node), rounding(part.to, false)};
-    return guarded([&] {
-      return compare(part.gradient.defined() ? elements(part.gradient) : Numbers(x.numel()),
-                     elements(x), {wide_, exact(consumer.value)}, f);
-    });
+                     elements(consumer.gradient), slack_of(op.node), rounding});
   }
 
   GraphCheck whole(std::size_t node, double& work) {
@@ -273,8 +208,7 @@ class Replay {
     depends[node] = true;
     std::vector<const RanOp*> again;
     double cost = 0;
-    const std::size_t first = op_of_[node] ? *op_of_[node] + 1 : 0;
-    for (std::size_t i = first; i < ops_.size(); ++i) {
+    for (std::size_t i = op_of_[node] ? *op_of_[node] + 1 : 0; i < ops_.size(); ++i) {
       const auto& inputs = graph_.nodes[ops_[i].node].inputs;
       if (!std::ranges::any_of(inputs, [&](const GraphInput& in) {
             return in.node && !in.constant && depends[*in.node];
@@ -286,81 +220,43 @@ class Replay {
     }
     work -= static_cast<double>(ops_.size());
     const GraphNode& of = graph_.nodes[node];
-    for (const GraphContribution& part : of.contributions)
+    double slack = 0;
+    for (const GraphContribution& part : of.contributions) {
       if (part.consumer ? !op_of_[*part.consumer] : node != graph_.root)
         return {.message = "ops that ran before the function use it, too"};
+      slack = std::max(slack, part.consumer ? slack_of(*part.consumer) : 0);
+    }
     if (!depends[graph_.root])
       return {.message = "the result does not depend on it"};
-    for (const std::size_t i : hooked_)
-      if (i != node && depends[i])
-        return {.message = hook_message(i)};
     const auto n = static_cast<std::size_t>(of.value.numel());
     cost *= static_cast<double>(runs_for(n));
     if (cost > work)
       return {.message = left_out};
     work -= cost;
-    double slack = 0;
-    for (const GraphContribution& part : of.contributions)
-      if (part.consumer)
-        slack = std::max(slack, slack_of(*part.consumer));
     std::vector<Tensor> values = base_;
-    const Measured f{[&](const Numbers& at) {
-                       values[node] = like(base_[node], at);
-                       for (const RanOp* op : again)
-                         values[op->node] = again_in(*op, values);
-                       return elements(values[graph_.root]);
-                     },
-                     seed_, slack, rounding(node, true)};
-    const GraphCheck found = guarded([&] {
-      return compare(of.gathered.defined() ? elements(of.gathered) : Numbers(n),
-                     elements(base_[node]), {wide_, exact(of.value)}, f);
-    });
-    if (found.verdict == GraphCheck::Verdict::wrong && has_kink(depends))
-      return {.message =
-                  "ops on the way are at kinks, where their slopes need not make one of all"};
+    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Numbers(n),
+                                      base_[node], exact(of.value),
+                                      {[&](const Numbers& at) {
+                                         values[node] = like(base_[node], at);
+                                         for (const RanOp* const op : again)
+                                           values[op->node] = forward(*op, values, base_);
+                                         return elements(values[graph_.root]);
+                                       },
+                                       seed_, slack, Numbers(n)});
+    const bool blamed = std::ranges::any_of(
+        wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
+    if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
+      return {.message = fmt::format(
+                  "differences give {:.4g}, and no op on the way is wrong: rounding, a kink or a "
+                  "hook may do that",
+                  fmt::join(found.numeric, ", "))};
     return found;
   }
 
-  // Whether one of these nodes is at a kink as a function of another.
-  bool has_kink(const std::vector<bool>& among) const {
-    for (std::size_t i = 0; i < among.size(); ++i) {
-      if (!among[i])
-        continue;
-      for (const GraphContribution& part : graph_.nodes[i].contributions)
-        if (part.own.at_kink && part.consumer && among[*part.consumer])
-          return true;
-      for (const GraphInput& input : graph_.nodes[i].inputs)
-        if (input.node && among[*input.node] && input.nothing && input.nothing->at_kink)
-          return true;
-    }
-    return false;
-  }
-
-  std::string hook_message(std::size_t node) const {
-    const GraphNode& of = graph_.nodes[node];
-    const auto text = [this](const Tensor& x) { return to_text(shown(x, graph_.max_values)); };
-    return fmt::format("a hook on {} {} changed the gradient on its way, from {} to {}",
-                       printable_name(of.op), node + 1, text(of.gathered), text(of.gradient));
-  }
-
-  // Its value at these, where the one that was recorded is at base_.
-  Tensor again_in(const RanOp& op, const std::vector<Tensor>& values) const {
-    const Tensor y = op.event->forward(with_constants(op, values));
-    return wide_ ? y + rounded_[op.node] : y;
-  }
-
-  // The inputs at these values, and where no gradient goes, at those that were there.
-  std::vector<Tensor> with_constants(const RanOp& op, const std::vector<Tensor>& values) const {
-    std::vector<Tensor> inputs;
-    for (const GraphInput& in : graph_.nodes[op.node].inputs)
-      inputs.push_back(!in.node ? Tensor() : in.constant ? base_[*in.node] : values[*in.node]);
-    return inputs;
-  }
-
-  template <class F>
-  static GraphCheck guarded(const F& check) {
+  GraphCheck compared(const Numbers& gradient, const Tensor& x, bool exact_gradient,
+                      const Measured& f) const {
     try {
-      return check();
+      return compare(gradient, elements(x), {wide_, exact_gradient}, f);
     } catch (const std::exception& error) {
       return {.message = fmt::format("its forward cannot be run again: {}", error.what())};
     }
@@ -369,13 +265,11 @@ class Replay {
   Graph& graph_;
   const std::vector<RanOp>& ops_;
   Numbers seed_;
-  std::vector<std::optional<std::size_t>> op_of_;  // by node
-  std::vector<double> cost_;                       // by op
-  std::vector<Tensor> base_;                       // by node
-  std::vector<Tensor> rounded_;                    // by node: what rounding did to an op's value
-  std::vector<double> relative_rounding_;          // by node, of its gradient's sum
-  std::set<std::size_t> hooked_;                   // nodes with hooks that changed their gradient
-  bool affordable_ = false, wide_ = false, consistent_ = true;
+  std::vector<std::optional<std::size_t>> op_of_;           // by node
+  std::vector<double> cost_;                                // by op
+  std::vector<Tensor> base_;                                // by node
+  std::vector<std::pair<std::size_t, std::size_t>> wrong_;  // (to, from) of wrong contributions
+  bool affordable_ = false, wide_ = false;
 };
 
 }  // namespace
