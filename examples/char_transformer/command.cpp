@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <concepts>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -25,7 +22,6 @@
 namespace char_transformer {
 namespace {
 
-namespace fs = std::filesystem;
 ConfigFile config_read;
 
 /// The number of letters to insert, remove or change that make b of a (Levenshtein, 1966).
@@ -41,31 +37,32 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// "; did you mean NAME?" of a flag or a command, if one is near.
+/// "; did you mean NAME?" of a flag or a command, if one is near, or has the word in it.
 std::string suggestion(const std::string& written, const CLI::App& app) {
   const std::size_t begin = written.find_first_not_of('-');
   if (written.size() < 3 || written.size() > 100 || begin == written.npos)
     return "";
   const std::string letters = written.substr(begin);
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
   std::string nearest;
   std::size_t least = 3;
-  const auto consider = [&](const std::string& name) {
+  for (const std::string& name : names) {
     const bool part = letters.size() > 2 && name.find(letters) != name.npos;
     if (const std::size_t wrong = part ? 0 : edit_distance(written, name); wrong < least) {
       least = wrong;
       nearest = fmt::format("; did you mean {}?", name);
     }
-  };
-  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
-    consider(command->get_name());
-  for (const CLI::Option* const option : app.get_options())
-    for (const std::string& name : option->get_lnames())
-      consider("--" + name);
+  }
   return nearest;
 }
 
 /// What CLI11 did not know comes first: the other complaints often follow from it.
-[[noreturn]] void refuse(const CLI::App& program, const CLI::ParseError& error) {
+[[noreturn]] void refuse_line(const CLI::App& program, const CLI::ParseError& error) {
   const auto chosen = program.get_subcommands();
   const CLI::App& app = chosen.empty() ? program : *chosen.front();
   if (const auto unknown = app.remaining(); !unknown.empty()) {
@@ -90,53 +87,13 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
-/// Takes decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
-template <class T>
-T read_number(const std::string& flag, const std::string& given, const Range<T>& range) {
-  T value{};
-  const char *const end = given.data() + given.size(), *stop = given.data();
-  if constexpr (std::integral<T>) {
-    const auto [at, error] = std::from_chars(stop, end, value);
-    stop = error == std::errc() ? at : stop;
-  } else if (given.find_first_not_of("0123456789.eE+-") == given.npos) {
-    char* at = nullptr;
-    value = std::strtod(stop, &at);
-    stop = at;
-  }
-  if (!given.empty() && stop == end && range.contains(value))
-    return value;
-  const char* const kind = std::integral<T> ? "a whole number" : "a number";
-  refuse_value(flag, given,
-               !range.open_low && !range.open_high
-                   ? fmt::format("{} from {} to {}", kind, range.low, range.high)
-                   : fmt::format("{} {} {} and {} {}", kind, range.open_low ? "above" : "at least",
-                                 range.low, range.open_high ? "below" : "at most", range.high));
-}
-
-template <class T, class Target>
-CLI::Option* add_number_to(CLI::App& app, const std::string& flag, Target& target,
-                           const Range<T>& range, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          flag,
-          [&target, flag, range](const std::string& given) {
-            target = read_number(flag, given, range);
-          },
-          help)
-      ->type_name(std::integral<T> ? "N" : "X");
-}
-
 std::string read_config_file(const std::string& path) {
   constexpr std::size_t most = 1 << 20;
-  std::error_code none;
-  const auto status = fs::status(path, none);
-  if (!fs::exists(status))
+  if (std::error_code none; !std::filesystem::exists(path, none))
     throw UsageError(fmt::format("{}: no such file", path));
-  if (!fs::is_regular_file(status) && !fs::is_fifo(status))  // others may never end
-    throw UsageError(fmt::format("{}: is neither a file nor a pipe", path));
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);  // or a pipe
   std::string text(most + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  file.read(text.data(), most + 1);
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (!file.is_open() || text.size() > most)
     throw UsageError(
@@ -144,37 +101,33 @@ std::string read_config_file(const std::string& path) {
   return text;
 }
 
-xgrad::io::JsonObject parse_config() {
+xgrad::io::JsonObject parse_config(const ConfigFile& config) {
   try {
-    xgrad::io::Json json = xgrad::io::parse_json(config_read.text, 0, 16);
+    xgrad::io::Json json = xgrad::io::parse_json(config.text, 0, 16);
     if (auto* const object = std::get_if<xgrad::io::JsonObject>(&json))
       return std::move(*object);
   } catch (const xgrad::io::NotJson& error) {
-    const auto end = config_read.text.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(error.byte, config_read.text.size()));
-    throw UsageError(fmt::format("{}: line {}: is not JSON", config_read.path,
-                                 1 + std::count(config_read.text.begin(), end, '\n')));
+    const std::string before = config.text.substr(0, error.byte);
+    throw UsageError(fmt::format("{}: line {}: is not JSON", config.path,
+                                 1 + std::count(before.begin(), before.end(), '\n')));
   } catch (const xgrad::ValueError& error) {
-    throw UsageError(fmt::format("{}: {}", config_read.path, error.what()));
+    throw UsageError(fmt::format("{}: {}", config.path, error.what()));
   }
-  throw UsageError(
-      fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", config_read.path));
+  throw UsageError(fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", config.path));
 }
 
 /// The flags that the command line does not have get their values from the file of --config, in
 /// which '_' may stand for '-'.
 void apply_config(CLI::App& app) {
-  static const std::set<std::string> others = {"--vocab-size",
-                                               "--changes"};  // in config.json, and no flags
   config_read.text = read_config_file(config_read.path);
   std::set<std::string> seen;
-  for (const auto& [key, value] : parse_config()) {
+  for (const auto& [key, value] : parse_config(config_read)) {
     const std::string flag = flag_of(key);
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
       throw UsageError(
           fmt::format("{}: has '{}' twice, with '-' and with '_'", config_read.path, key));
-    if (others.count(flag) != 0)
+    if (flag == "--vocab-size" || flag == "--changes")  // in a run's config.json, and no flags
       continue;
     if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
       throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", config_read.path,
@@ -199,10 +152,9 @@ void apply_config(CLI::App& app) {
 const Command* parse(CLI::App& program, const std::vector<Command>& commands, int argc,
                      const char* const* argv) {
   for (const Command& command : commands)
-    if (command.app->get_option_no_throw("--config") == nullptr)
-      add_path(*command.app, "--config", config_read.path,
-               "a JSON object with values of flags that are not given")
-          ->group("Configuration");
+    add_path(*command.app, "--config", config_read.path,
+             "a JSON object with values of flags that are not given")
+        ->group("Configuration");
   config_read = {};
   program.require_subcommand(1);
   try {
@@ -214,7 +166,7 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
     say(program.version() + "\n");
     return nullptr;
   } catch (const CLI::ParseError& error) {
-    refuse(program, error);
+    refuse_line(program, error);
   }
   const auto command =
       std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
@@ -232,26 +184,29 @@ void check_output(const std::string& path, bool overwrite, std::vector<std::stri
   xgrad::io::check_output(path, overwrite, inputs);
 }
 
-CLI::Option* add_number(CLI::App& app, const std::string& flag, std::size_t& target,
-                        const Range<std::size_t>& range, const std::string& help) {
-  return add_number_to(app, flag, target, range, help);
-}
-CLI::Option* add_number(CLI::App& app, const std::string& flag, std::optional<std::size_t>& target,
-                        const Range<std::size_t>& range, const std::string& help) {
-  return add_number_to(app, flag, target, range, help);
-}
-CLI::Option* add_number(CLI::App& app, const std::string& flag, double& target,
-                        const Range<double>& range, const std::string& help) {
-  return add_number_to(app, flag, target, range, help);
+double read_number(const std::string& flag, const std::string& given, const Range& range,
+                   bool whole) {
+  // Decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
+  const bool digits =
+      given.find_first_not_of(whole ? "0123456789" : "0123456789.eE+-") == given.npos;
+  char* end = nullptr;
+  const double value = std::strtod(given.c_str(), &end);
+  if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value))
+    return value;
+  const char* const kind = whole ? "a whole number" : "a number";
+  refuse_value(flag, given,
+               !range.open_low && !range.open_high
+                   ? fmt::format("{} from {} to {}", kind, range.low, range.high)
+                   : fmt::format("{} {} {} and {} {}", kind, range.open_low ? "above" : "at least",
+                                 range.low, range.open_high ? "below" : "at most", range.high));
 }
 
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
                       const std::string& help) {
   const auto read = [&target, flag](const std::string& given) {
-    const bool yes = given.empty() || given == "true" || given == "True";
-    if (!yes && given != "false" && given != "False")
+    target = given.empty() || given == "true" || given == "True";
+    if (!target && given != "false" && given != "False")
       refuse_value(flag, given, "true or false");
-    target = yes;
   };
   return app.add_option_function<std::string>(flag, read, help)
       ->type_name("[BOOL]")
@@ -291,11 +246,10 @@ void add_seed(CLI::App& app, std::uint64_t& target) {
 
 void add_threads(CLI::App& app, std::size_t& target) {
   const auto use = [&target](const std::string& given) {
-    target = read_number<std::size_t>("--threads", given, {1, 1024});
+    target = static_cast<std::size_t>(read_number("--threads", given, {1, 1024}, true));
     xgrad::set_num_threads(target);
     if (const std::size_t n = xgrad::num_threads(); n < target)
-      warn(fmt::format("--threads {}: the system does not allow as many; {}", target,
-                       n == 1 ? "one thread works" : fmt::format("{} threads work", n)));
+      warn(fmt::format("--threads {}: the system does not allow as many; {} work", target, n));
   };
   app.add_option_function<std::string>("--threads", use,
                                        "threads; the numbers do not depend on them [all cores]")
@@ -303,10 +257,10 @@ void add_threads(CLI::App& app, std::size_t& target) {
 }
 
 void add_preset(CLI::App& app, std::string& target, const std::string& help) {
-  std::vector<std::string> names;
-  for (const Preset& preset : presets)
-    names.emplace_back(preset.name);
-  const auto read = [&target, names](const std::string& given) {
+  const auto read = [&target](const std::string& given) {
+    std::vector<std::string> names;
+    for (const Preset& preset : presets)
+      names.emplace_back(preset.name);
     if (std::ranges::count(names, given) == 0)
       refuse_value("--preset", given, fmt::format("one of {}", fmt::join(names, ", ")));
     target = given;

@@ -2,19 +2,16 @@
 // Commands and their flags, which CLI11 reads.  A command's flags stand in the file that does its
 // work; here is what several share.
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace char_transformer {
 
@@ -64,26 +61,36 @@ inline constexpr const char* standard_input = "/dev/stdin";
 inline constexpr std::size_t many = 1'000'000'000;
 
 /// The numbers that a flag takes.
-template <class T>
 struct Range {
-  T low;
-  T high;
-  bool open_low = false;   ///< low itself is not in it
-  bool open_high = false;  ///< high itself is not in it
+  double low, high;
+  bool open_low = false, open_high = false;  ///< low itself, high itself is not in it
 
-  bool contains(T value) const {
+  bool contains(double value) const {
     return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
   }
 };
 
+/// A decimal number; CLI::ValidationError for what is none, or out of range.
+double read_number(const std::string& flag, const std::string& given, const Range& range,
+                   bool whole);
+
 // Each takes one value, and says what is wrong with it: "--n-layer: '0' is not a whole number from
 // 1 to 1024".
-CLI::Option* add_number(CLI::App& app, const std::string& flag, std::size_t& target,
-                        const Range<std::size_t>& range, const std::string& help);
-CLI::Option* add_number(CLI::App& app, const std::string& flag, std::optional<std::size_t>& target,
-                        const Range<std::size_t>& range, const std::string& help);
-CLI::Option* add_number(CLI::App& app, const std::string& flag, double& target,
-                        const Range<double>& range, const std::string& help);
+
+/// Of a whole number, also an optional one, or a double.
+template <class T>
+CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, const Range& range,
+                        const std::string& help) {
+  constexpr bool whole = !std::is_same_v<T, double>;
+  const auto read = [&target, flag, range](const std::string& given) {
+    const double value = read_number(flag, given, range, whole);
+    if constexpr (whole)
+      target = static_cast<std::size_t>(value);
+    else
+      target = value;
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name(whole ? "N" : "X");
+}
 /// `--flag`, `--flag true`, `--flag=false`.
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
                       const std::string& help);

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <system_error>
-#include <utility>
-#include <vector>
 #include <xgrad/autograd/available_memory.hpp>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -17,7 +15,6 @@
 #include "build.hpp"
 #include "evaluate.hpp"
 #include "output.hpp"
-#include "progress.hpp"
 
 namespace char_transformer {
 namespace {
@@ -32,18 +29,15 @@ constexpr const char* compiler = "an unknown compiler";
 
 double number(std::size_t n) { return static_cast<double>(n); }
 
-/// Where a text's are not known yet.
-constexpr std::size_t few_characters = 64;
-
-/// The size of a file in bytes; 0 of a pipe, and of what cannot be looked at.
-double file_size(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  return error ? 0 : static_cast<double>(size);
-}
-
+/// The size of the texts in bytes; 0 of a pipe, and of what cannot be looked at.
 double text_size(const TrainOptions& options) {
-  return file_size(options.data) + file_size(options.val_data);
+  double bytes = 0;
+  for (const std::string& path : {options.data, options.val_data}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    bytes += error ? 0 : static_cast<double>(size);
+  }
+  return bytes;
 }
 
 /// Bytes, estimated: within a third of what a run takes where that is much.
@@ -54,12 +48,13 @@ struct Needs {
   double total() const { return text + weights + batch; }
 };
 
-/// Of training on a text of so many bytes, with so many different characters and threads.
-Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::size_t threads) {
+/// Of training on a text of so many bytes, with so many different characters.
+Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size) {
   const double B = number(recipe.batch_size), T = number(recipe.block_size),
                C = number(recipe.n_embd), L = number(recipe.n_layer), H = number(recipe.n_head),
                V = number(vocab_size);
   const bool dropout = recipe.dropout > 0;
+  const std::size_t threads = xgrad::num_threads();
   const auto at_once = [&](std::size_t shards) {
     return number(threads < 2 * shards ? std::min(threads, shards) : 1);
   };
@@ -81,15 +76,10 @@ Needs needs_of(const Recipe& recipe, double text, std::size_t vocab_size, std::s
   return {.text = text, .weights = weights, .batch = batch + kept * (weights + batch)};
 }
 
-std::string list_needs(const Needs& needs, const TrainOptions& options) {
-  const Recipe& r = options.recipe;
-  const std::string text =
-      needs.text > 0 ? fmt::format("{} about {}, ", options.data, format_bytes(needs.text)) : "";
-  return fmt::format(
-      "{}the weights, their gradients and what AdamW keeps about {} (--n-layer {}, --n-embd {}), a "
-      "batch about {} (--batch-size {}, --block-size {})",
-      text, format_bytes(needs.weights), r.n_layer, r.n_embd, format_bytes(needs.batch),
-      r.batch_size, r.block_size);
+/// Before the text is read.
+Needs needs_of(const TrainOptions& options) {
+  constexpr std::size_t few_characters = 64;
+  return needs_of(options.recipe, text_size(options), few_characters);
 }
 
 /// Floating-point operations of forward and backward for one token of T = block_size:
@@ -102,132 +92,26 @@ double flops_per_token(const xgrad::nn::GPT& model) {
   return 6 * number(n) + 12 * number(c.n_layer) * number(c.n_embd) * number(c.block_size);
 }
 
-/// "2 threads", "4 ranks of 1 thread".
-std::string workers(const Ranks& ranks) {
-  const std::size_t n = xgrad::num_threads();
-  const std::string threads = fmt::format("{} thread{}", n, n == 1 ? "" : "s");
-  return ranks.size() == 1 ? threads : fmt::format("{} ranks of {}", ranks.size(), threads);
-}
-
-/// "47.1 ms", "93.2 s".
-std::string format_ms(double ms) {
-  return ms < 1000 ? fmt::format("{:.3g} ms", ms) : fmt::format("{:.3g} s", ms / 1000);
-}
-
-/// "3.8 GFLOP".
-std::string format_flops(double flops) {
-  for (const auto& [unit, prefix] : {std::pair(1e12, "T"), {1e9, "G"}, {1e6, "M"}})
-    if (flops >= unit)
-      return fmt::format("{:.3g} {}FLOP", flops / unit, prefix);
-  return fmt::format("{:.3g} kFLOP", flops / 1e3);
-}
-
 std::string parameter_table(const xgrad::nn::GPT& model) {
   using xgrad::nn::num_parameters;
-  struct Part {
-    std::string name, shape, count, remark = "";
+  std::string table;
+  const auto row = [&](const std::string& name, const std::string& shape, std::size_t n) {
+    table += fmt::format("\n{:<{}}  {:<12}  {:>10}", name, is_verbose() ? 36 : 5, shape,
+                         format_count(n));
   };
-  std::vector<Part> parts;
-  const auto& c = model.config;
   if (is_verbose()) {
     for (const auto& [name, x] : xgrad::nn::named_parameters(model))
-      parts.push_back(
-          {name, xgrad::to_string(x.shape()), format_count(static_cast<std::size_t>(x.numel()))});
+      row(name, xgrad::to_string(x.shape()), static_cast<std::size_t>(x.numel()));
   } else {
-    const std::size_t block = num_parameters(model.h.front());
-    parts = {{"wte", fmt::format("({}, {})", c.vocab_size, c.n_embd),
-              format_count(num_parameters(model.wte)), "  characters; lm_head has the same"},
-             {"wpe", fmt::format("({}, {})", c.block_size, c.n_embd),
-              format_count(num_parameters(model.wpe)), "  positions"},
-             {"h", xgrad::counted(c.n_layer, "block", "blocks"), format_count(c.n_layer * block),
-              c.n_layer == 1 ? "" : fmt::format("  {} each", format_count(block))},
-             {"ln_f", fmt::format("({})", c.n_embd), format_count(num_parameters(model.ln_f))}};
+    const auto& c = model.config;
+    row("wte", fmt::format("({}, {})", c.vocab_size, c.n_embd), num_parameters(model.wte));
+    row("wpe", fmt::format("({}, {})", c.block_size, c.n_embd), num_parameters(model.wpe));
+    row("h", xgrad::counted(c.n_layer, "block", "blocks"),
+        c.n_layer * num_parameters(model.h.front()));
+    row("ln_f", fmt::format("({})", c.n_embd), num_parameters(model.ln_f));
   }
-  parts.push_back({"total", "", format_count(num_parameters(model))});
-  std::size_t name = 0, shape = 0, count = 0;
-  for (const Part& part : parts) {
-    name = std::max(name, part.name.size());
-    shape = std::max(shape, part.shape.size());
-    count = std::max(count, part.count.size());
-  }
-  std::string table;
-  for (const Part& part : parts)
-    table += fmt::format("\n{:<{}}  {:<{}}  {:>{}}{}", part.name, name, part.shape, shape,
-                         part.count, count, part.remark);
+  row("total", "", num_parameters(model));
   return table;
-}
-
-/// Of all that a step computes, what the slowest rank does: so many of the shards, or all if it
-/// draws random numbers.
-double share_of_rank(const Recipe& recipe, const Ranks& ranks) {
-  if (ranks.size() == 1 || recipe.dropout > 0)
-    return 1;
-  const std::size_t shards = std::min(recipe.shards, recipe.batch_size), n = ranks.size();
-  return number((shards + n - 1) / n) / number(shards);
-}
-
-void describe_losses(const Start& start, const Tell& tell) {
-  const std::size_t n = start.source.characters.size();
-  std::string text = fmt::format("a uniform guess has ln {} = {:.4f}", n, std::log(number(n)));
-  const std::size_t block_size = start.options.recipe.block_size;
-  const std::size_t blocks = xgrad::text::block_count(start.source.ids.validation, block_size);
-  if (const auto entropy = start.source.entropy(blocks * block_size))
-    text += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
-  tell("Loss", text + ".");
-}
-
-void describe_cost(const Start& start, Training& training, const Tell& tell) {
-  const Recipe& recipe = start.options.recipe;
-  const xgrad::text::Split& ids = start.source.ids;
-  const double flops = flops_per_token(training.model());
-  const Needs needs =
-      needs_of(recipe, number((ids.train.size() + ids.validation.size()) * ids.train.itemsize()),
-               start.source.characters.size(), xgrad::num_threads());
-  const auto available = number(xgrad::available_memory());
-  tell(
-      "Cost",
-      fmt::format("{} for a character, {} for a step; about {} of memory (text {}, weights "
-                  "and optimizer {}, batch {}), of {} that are free.",
-                  format_flops(flops), format_flops(flops * number(training.tokens_per_step())),
-                  format_bytes(needs.total()), format_bytes(needs.text),
-                  format_bytes(needs.weights), format_bytes(needs.batch), format_bytes(available)));
-}
-
-/// The steps that the run makes.
-void describe_steps(const Start& start, const Training& training, const Tell& tell) {
-  const Recipe& recipe = start.options.recipe;
-  const std::size_t n = recipe.gradient_accumulation_steps;
-  tell("Steps",
-       fmt::format("{} of {} ({}{} of {}), on {} ({}), seed {}.", format_count(recipe.max_iters),
-                   format_count(training.tokens_per_step(), "character", "characters"),
-                   n > 1 ? fmt::format("{} batches of ", n) : "",
-                   xgrad::counted(recipe.batch_size, "block", "blocks"), recipe.block_size,
-                   workers(training.ranks()), xgrad::simd_name(), start.options.seed));
-  if (recipe.max_iters > 0 && recipe.max_iters <= recipe.warmup_iters)
-    tell("Note",
-         fmt::format("the learning rate rises to the end: --warmup-iters {}, --max-iters {}.",
-                     recipe.warmup_iters, recipe.max_iters));
-}
-
-/// The time that remains, from the time that one token takes one rank.
-void describe_time(const Start& start, Training& training, double ms_per_token, const Tell& tell) {
-  const Recipe& recipe = start.options.recipe;
-  const std::uint64_t made = start.resumed.value_or(0);
-  const std::uint64_t end = recipe.max_iters, interval = recipe.eval_interval;
-  // One before the first step and one after the last, too.
-  const std::size_t evaluations =
-      made < end ? (end - 1) / interval - made / interval + (made == 0 ? 2 : 1) : 0;
-  const double step = number(training.tokens_per_step());
-  // A forward pass alone is about a third of a step.
-  const double evaluated = number(evaluations) * number(recipe.eval_iters) *
-                           number(recipe.batch_size * recipe.block_size) / 3;
-  const double tokens =
-      (number(end - made) + steps_of_validation(start, training)) * step + evaluated;
-  const double ms = ms_per_token * share_of_rank(recipe, training.ranks());
-  tell("Time", fmt::format("about {}: {} a step, {} characters/s, {}/s.",
-                           format_duration(std::max(1.0, ms * tokens / 1000)), format_ms(ms * step),
-                           format_rate(1000 / ms),
-                           format_flops(1000 / ms * flops_per_token(training.model()))));
 }
 
 }  // namespace
@@ -247,53 +131,99 @@ double steps_of_validation(const Start& start, const Training& training) {
 void describe_model(const Start& start, Training& training, const Tell& tell) {
   const Recipe& recipe = start.options.recipe;
   const Source& source = start.source;
+  const auto& [train, validation] = source.ids;
+  const xgrad::nn::GPT& model = training.model();
+  const std::size_t characters = source.characters.size();
   tell("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                             xgrad::simd_name(), xgrad::blas_name()));
-  const bool apart = source.ids.train.size() == source.all.size();
-  tell("Text", fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
-                           source.name, format_count(source.all.size()), source.characters.size(),
-                           format_count(source.ids.train.size()),
-                           format_count(source.ids.validation.size()),
-                           apart ? ", from " + source.validation_name : ""));
-  describe_losses(start, tell);
-  tell("Model", fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.{}", recipe.n_layer,
-                            recipe.n_head, recipe.n_embd,
-                            format_count(xgrad::nn::num_parameters(training.model())),
-                            parameter_table(training.model())));
-  describe_cost(start, training, tell);
+  tell("Text",
+       fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
+                   source.name, format_count(source.all.size()), characters,
+                   format_count(train.size()), format_count(validation.size()),
+                   train.size() == source.all.size() ? ", from " + source.validation_name : ""));
+  const auto entropy =
+      source.entropy(xgrad::text::block_count(validation, recipe.block_size) * recipe.block_size);
+  tell("Loss", fmt::format("a uniform guess has ln {} = {:.4f}{}.", characters,
+                           std::log(number(characters)),
+                           entropy ? fmt::format("; no model can beat {:.4f}, the entropy of the "
+                                                 "text itself",
+                                                 *entropy)
+                                   : ""));
+  tell("Model",
+       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.{}", recipe.n_layer,
+                   recipe.n_head, recipe.n_embd, format_count(xgrad::nn::num_parameters(model)),
+                   parameter_table(model)));
+  const double flops = flops_per_token(model);
+  const Needs needs =
+      needs_of(recipe, number((train.size() + validation.size()) * train.itemsize()), characters);
+  tell("Cost",
+       fmt::format(
+           "{} for a character, {} for a step; about {} of memory (text {}, weights and "
+           "optimizer {}, batch {}), of {} that are free.",
+           format_si(flops, "FLOP"), format_si(flops * number(training.tokens_per_step()), "FLOP"),
+           format_si(needs.total(), "B"), format_si(needs.text, "B"), format_si(needs.weights, "B"),
+           format_si(needs.batch, "B"), format_si(number(xgrad::available_memory()), "B")));
 }
 
-void describe(const Start& start, Training& training, const StopSignals& signals,
+void describe(const Start& start, Training& training, const std::function<bool()>& stop,
               const Tell& tell) {
   describe_model(start, training, tell);
-  describe_steps(start, training, tell);
-  if (const auto ms = training.measure(start.options.seed, [&] { return signals.received() != 0; }))
-    describe_time(start, training, *ms, tell);
-}
+  const Recipe& recipe = start.options.recipe;
+  const std::size_t batches = recipe.gradient_accumulation_steps, ranks = training.ranks().size();
+  tell("Steps",
+       fmt::format("{} of {} ({}{} of {}), on {}{} ({}), seed {}.", format_count(recipe.max_iters),
+                   format_count(training.tokens_per_step(), "character", "characters"),
+                   batches > 1 ? fmt::format("{} batches of ", batches) : "",
+                   xgrad::counted(recipe.batch_size, "block", "blocks"), recipe.block_size,
+                   ranks > 1 ? fmt::format("{} ranks of ", ranks) : "",
+                   xgrad::counted(xgrad::num_threads(), "thread", "threads"), xgrad::simd_name(),
+                   start.options.seed));
+  if (recipe.max_iters > 0 && recipe.max_iters <= recipe.warmup_iters)
+    tell("Note",
+         fmt::format("the learning rate rises to the end: --warmup-iters {}, --max-iters {}.",
+                     recipe.warmup_iters, recipe.max_iters));
 
-std::string format_bytes(double bytes) {
-  return bytes < 1e6   ? fmt::format("{:.0f} kB", bytes / 1e3)
-         : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
-                       : fmt::format("{:.1f} GB", bytes / 1e9);
+  std::optional<double> ms = training.measure(start.options.seed, stop);  // of a token on one rank
+  if (!ms)
+    return;
+  if (ranks > 1 && recipe.dropout == 0) {  // with dropout, each computes all
+    const std::size_t shards = std::min(recipe.shards, recipe.batch_size);
+    *ms *= number((shards + ranks - 1) / ranks) / number(shards);  // of the slowest
+  }
+  const std::uint64_t made = start.steps(), end = recipe.max_iters, interval = recipe.eval_interval;
+  // One before the first step and one after the last, too.
+  const std::size_t evaluations =
+      made < end ? (end - 1) / interval - made / interval + (made == 0 ? 2 : 1) : 0;
+  const double step = number(training.tokens_per_step());
+  // A forward pass alone is about a third of a step.
+  const double evaluated =
+      number(evaluations * recipe.eval_iters) * number(recipe.batch_size * recipe.block_size) / 3;
+  const double tokens =
+      (number(end - made) + steps_of_validation(start, training)) * step + evaluated;
+  tell("Time", fmt::format("about {}: {:.3g} ms a step, {}, {}/s.",
+                           format_duration(std::max(1.0, *ms * tokens / 1000)), *ms * step,
+                           format_si(1000 / *ms, " characters/s"),
+                           format_si(1000 / *ms * flops_per_token(training.model()), "FLOP")));
 }
 
 std::string describe_needs(const TrainOptions& options) {
-  return list_needs(
-      needs_of(options.recipe, text_size(options), few_characters, xgrad::num_threads()), options);
+  const Needs needs = needs_of(options);
+  const Recipe& r = options.recipe;
+  return fmt::format(
+      "{}the weights, their gradients and what AdamW keeps about {} (--n-layer {}, --n-embd {}), a "
+      "batch about {} (--batch-size {}, --block-size {})",
+      needs.text > 0 ? fmt::format("{} about {}, ", options.data, format_si(needs.text, "B")) : "",
+      format_si(needs.weights, "B"), r.n_layer, r.n_embd, format_si(needs.batch, "B"), r.batch_size,
+      r.block_size);
 }
 
-void check_memory(const TrainOptions& options, std::size_t vocab_size) {
-  if (!options.check_memory)
-    return;
-  const double text = vocab_size == 0 ? text_size(options) : 0;
-  const Needs needs = needs_of(options.recipe, text, vocab_size == 0 ? few_characters : vocab_size,
-                               xgrad::num_threads());
-  const auto available = static_cast<double>(xgrad::available_memory());
-  if (needs.total() > available)
+void check_memory(const TrainOptions& options) {
+  const double needed = needs_of(options).total(), available = number(xgrad::available_memory());
+  if (options.check_memory && needed > available)
     throw xgrad::Error(fmt::format(
         "not enough memory: about {} are needed, but {} are available: {}; --check-memory false "
         "tries it all the same",
-        format_bytes(needs.total()), format_bytes(available), list_needs(needs, options)));
+        format_si(needed, "B"), format_si(available, "B"), describe_needs(options)));
 }
 
 }  // namespace char_transformer

@@ -3,10 +3,8 @@
 
 #include <functional>
 #include <string>
-#include <xgrad/nn/gpt.hpp>
 
 #include "start.hpp"
-#include "stop.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
@@ -18,17 +16,16 @@ using Tell = std::function<void(const std::string& label, const std::string& tex
 void describe_model(const Start& start, Training& training, const Tell& tell);
 /// The same, the steps that a run makes, and the time that they will take, measured for up to a
 /// second, unless a signal comes.
-void describe(const Start& start, Training& training, const StopSignals& signals, const Tell& tell);
+void describe(const Start& start, Training& training, const std::function<bool()>& stop,
+              const Tell& tell);
 
 /// The steps that take as long as the validation loss after the last one.
 double steps_of_validation(const Start& start, const Training& training);
 
-/// "96 kB", "58 MB", "1.2 GB".
-std::string format_bytes(double bytes);
 /// What takes the memory of training, and which flags change it: for "not enough memory".
 std::string describe_needs(const TrainOptions& options);
 /// Throws xgrad::Error if training needs more than is available, unless --check-memory says not to
-/// look.  Without vocab_size the text is still to be read.
-void check_memory(const TrainOptions& options, std::size_t vocab_size = 0);
+/// look.
+void check_memory(const TrainOptions& options);
 
 }  // namespace char_transformer

@@ -8,7 +8,7 @@
 #include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
 
-#include "options.hpp"
+#include "recipe.hpp"
 #include "ranks.hpp"
 #include "source.hpp"
 

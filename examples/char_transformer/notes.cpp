@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <span>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -14,7 +13,6 @@
 #include <xgrad/io/file.hpp>
 
 #include "output.hpp"
-#include "resume.hpp"
 
 namespace char_transformer {
 namespace {
@@ -28,14 +26,9 @@ std::uint64_t count_in(const Json& json, const char* key) {
   return count == nullptr ? 0 : *count;
 }
 
-std::string read_file(const std::string& path) {
-  constexpr std::uint64_t largest = 1 << 20;
-  const xgrad::io::ReadFile file(path);
-  if (file.size() > largest)
-    throw FileError(fmt::format("{}: too large for a configuration", path));
-  std::string text(file.size(), '\0');
-  file.read(text.data(), text.size(), 0);
-  return text;
+std::string text_in(const Json& json, const char* key) {
+  const auto* const text = json.find<std::string>(key);
+  return text == nullptr ? "" : *text;
 }
 
 }  // namespace
@@ -55,6 +48,17 @@ std::string format_batches(std::size_t n) {
   return xgrad::counted(n, "random batch", "random batches");
 }
 
+bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
+  return steps > 0 && (steps == recipe.max_iters || steps % recipe.eval_interval == 0);
+}
+
+bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations) {
+  if (recipe.patience > 0 && evaluations.without_improvement >= recipe.patience)
+    return true;
+  const bool pending = evaluation_due(recipe, steps) && evaluations.last != steps;
+  return steps >= recipe.max_iters && !pending;
+}
+
 Json to_json(const Notes& notes) {
   const Evaluations& e = notes.evaluations;
   JsonObject evaluations{{"last", e.last}, {"without_improvement", e.without_improvement}};
@@ -72,14 +76,18 @@ Json to_json(const Notes& notes) {
 }
 
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
-  const auto* const config = checkpoint.user.find<JsonObject>("config");
+  const Json& user = checkpoint.user;
+  const auto* const config = user.find<JsonObject>("config");
   if (config == nullptr)
     throw FileError(fmt::format("{}: its configuration is not a JSON object", checkpoint.path));
-  const auto* const list = checkpoint.user.find<std::string>("characters");
+  const auto* const list = user.find<std::string>("characters");
   if (list == nullptr)
     throw FileError(
         fmt::format("{}: a checkpoint of another program: it has no characters", checkpoint.path));
-  Notes notes{.config = *config, .characters = {}};
+  Notes notes{.config = *config,
+              .characters = {},
+              .text = text_in(user, "text"),
+              .val_text = text_in(user, "val_text")};
   try {
     notes.characters =
         xgrad::text::Characters::from_list(xgrad::text::decode_utf8(*list, "characters"));
@@ -87,11 +95,7 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
     throw FileError(
         fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, reason(error)));
   }
-  if (const auto* const text = checkpoint.user.find<std::string>("text"))
-    notes.text = *text;
-  if (const auto* const text = checkpoint.user.find<std::string>("val_text"))
-    notes.val_text = *text;
-  if (const Json* const found = checkpoint.user.find("evaluations")) {
+  if (const Json* const found = user.find("evaluations")) {
     Evaluations& e = notes.evaluations;
     e.last = count_in(*found, "last");
     e.without_improvement = count_in(*found, "without_improvement");
@@ -99,16 +103,6 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
       e.best = {count_in(*found, "best_step"), *loss};
   }
   return notes;
-}
-
-JsonObject to_json(const TrainOptions& options, std::size_t vocab_size) {
-  JsonObject config{{"preset", options.preset}};
-  if (vocab_size > 0)
-    config.emplace_back("vocab_size", vocab_size);
-  for (auto& entry : to_json(options.recipe))
-    config.push_back(std::move(entry));
-  config.emplace_back("seed", options.seed);
-  return config;
 }
 
 JsonObject to_json(const xgrad::nn::GPTConfig& config) {
@@ -121,113 +115,79 @@ JsonObject to_json(const xgrad::nn::GPTConfig& config) {
           {"bias", config.bias}};
 }
 
-std::string checksum(const xgrad::text::Ids& first, const xgrad::text::Ids& more) {
+std::string checksum(const xgrad::text::Ids& ids) {
   xgrad::io::Checksum sum;
   std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
-  for (const xgrad::text::Ids* const ids : {&first, &more})
-    for (std::size_t begin = 0; begin < ids->size(); begin += some.size()) {
-      const std::size_t n = std::min(some.size(), ids->size() - begin);
-      for (std::size_t i = 0; i < n; ++i)
-        some[i] = static_cast<std::uint32_t>((*ids)[begin + i]);
-      sum.add(some.data(), n * sizeof(some[0]));
-    }
+  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
+    const std::size_t n = std::min(some.size(), ids.size() - begin);
+    for (std::size_t i = 0; i < n; ++i)
+      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
+    sum.add(some.data(), n * sizeof(some[0]));
+  }
   return sum.digits();
 }
 
 std::string other_text(const Source& source, const Notes& notes) {
-  // Without a checksum of its own, the text of --val-data is part of the other's.
-  const bool both = notes.val_text.empty() && source.ids.train.size() == source.all.size();
-  if (!notes.text.empty() && checksum(source.all) != notes.text &&
-      !(both && checksum(source.all, source.ids.validation) == notes.text))
-    return "--data";
-  const bool apart = !notes.val_text.empty();
-  return apart && checksum(source.ids.validation) != notes.val_text ? "--val-data" : "";
+  const auto is_other = [](const xgrad::text::Ids& ids, const std::string& noted) {
+    return !noted.empty() && checksum(ids) != noted;
+  };
+  return is_other(source.all, notes.text)                  ? "--data"
+         : is_other(source.ids.validation, notes.val_text) ? "--val-data"
+                                                           : "";
 }
 
 FolderNotes read_folder_notes(const std::string& checkpoint) {
   FolderNotes notes;
-  Json& config = notes.config;
-  const auto path = std::filesystem::path(checkpoint).parent_path() / "config.json";
-  try {
-    if (!std::filesystem::exists(path))
-      return notes;
-    config = xgrad::io::parse_json(read_file(path.string()));
-    if (config.as<JsonObject>() == nullptr)
-      throw xgrad::ValueError("is not a JSON object");
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    notes.broken =
-        what.starts_with(path.string()) ? what : fmt::format("{}: {}", path.string(), what);
-    config = nullptr;
+  const std::string path =
+      (std::filesystem::path(checkpoint).parent_path() / "config.json").string();
+  std::error_code none;
+  if (!std::filesystem::exists(path, none))
     return notes;
+  try {
+    const xgrad::io::ReadFile file(path);
+    std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');  // a stranger's is large
+    file.read(text.data(), text.size(), 0);
+    notes.config = xgrad::io::parse_json(text);
+  } catch (const xgrad::Error& error) {
+    const std::string what = error.what();
+    notes.broken = what.starts_with(path) ? what : fmt::format("{}: {}", path, what);
   }
-  if (const auto* const data = config.find<std::string>("data"))
-    notes.data = *data;
-  else if (config.find<std::nullptr_t>("data") != nullptr)
-    notes.data = "";
+  if (notes.config.find<std::string>("data") != nullptr ||
+      notes.config.find<std::nullptr_t>("data") != nullptr)
+    notes.data = notes.text("data");
   return notes;
 }
 
-std::string FolderNotes::text(const char* key) const {
-  const auto* const found = config.find<std::string>(key);
-  return found == nullptr ? "" : *found;
-}
-
-std::optional<std::size_t> FolderNotes::count(const char* key, std::size_t least) const {
-  const auto* const n = config.find<std::uint64_t>(key);
-  return n == nullptr || *n < least || *n > many ? std::nullopt : std::optional<std::size_t>(*n);
-}
-
-namespace {
-
-JsonObject folder_notes(const TrainOptions& options, std::size_t vocab_size) {
-  const auto path = [](const std::string& given) {  // absolute, so that it is true in any folder
-    return given.empty() ? Json(nullptr) : Json(std::filesystem::absolute(given).string());
-  };
-  const auto count = [](const std::optional<std::size_t>& given) {
-    return given ? Json(std::uint64_t{*given}) : Json(nullptr);
-  };
-  JsonObject config = to_json(options, vocab_size);
-  for (const auto& [key, given] : {std::pair("data", options.data),
-                                   {"val_data", options.val_data},
-                                   {"init_from", options.init_from}})
-    config.emplace_back(key, path(given));
-  for (const auto& [key, given] : {std::pair("save_interval", options.save_interval),
-                                   {"keep", options.keep},
-                                   {"val_blocks", options.val_blocks},
-                                   {"sample_interval", options.sample_interval}})
-    config.emplace_back(key, count(given));
-  config.emplace_back("sample_prompt", options.sample_prompt);
-  return config;
-}
-
-// The path of a text may be any bytes.
-std::string format(const JsonObject& config) {
-  return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
-}
-
-}  // namespace
-
-std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size) {
-  return format(folder_notes(options, vocab_size));
-}
+std::string FolderNotes::text(const char* key) const { return text_in(config, key); }
 
 std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
                                 const Json& before, std::uint64_t steps,
                                 const std::string& changes) {
-  JsonObject config = folder_notes(options, vocab_size);
-  for (auto& [key, value] : config)
-    if (const Json* const first = before.find(key);
-        first != nullptr && std::ranges::count(changeable, flag_of(key)) > 0)
+  JsonObject config = to_json(options, vocab_size);
+  for (const auto& [key, path] : {std::pair("data", options.data),
+                                  {"val_data", options.val_data},
+                                  {"init_from", options.init_from}})
+    config.emplace_back(
+        key, path.empty() ? Json(nullptr) : Json(std::filesystem::absolute(path).string()));
+  for (const Count& count : counts) {
+    const auto& n = options.*count.member;
+    config.emplace_back(key_of(count.flag), n ? Json(std::uint64_t{*n}) : Json(nullptr));
+  }
+  config.emplace_back("sample_prompt", options.sample_prompt);
+  for (auto& [key, value] : config) {
+    const auto* const field = std::ranges::find(fields, flag_of(key), &Field::flag);
+    const Json* const first = before.find(key);
+    if (first != nullptr && field != fields.end() && field->keeps == Keeps::unless_allowed)
       value = *first;
-  xgrad::io::JsonArray all;
-  if (const auto* const earlier = before.find<xgrad::io::JsonArray>("changes"))
-    all = *earlier;
+  }
+  const auto* const earlier = before.find<xgrad::io::JsonArray>("changes");
+  xgrad::io::JsonArray all = earlier == nullptr ? xgrad::io::JsonArray{} : *earlier;
   if (!changes.empty())
     all.emplace_back(fmt::format("after {}: {}", xgrad::counted(steps, "step", "steps"), changes));
   if (!all.empty())
     config.emplace_back("changes", std::move(all));
-  return format(config);
+  // The path of a text may be any bytes.
+  return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
 }  // namespace char_transformer

@@ -1,16 +1,16 @@
 #pragma once
-// What a checkpoint holds of this program's own, beside model, optimizer and generator.
+// What a checkpoint, and config.json beside it, hold of this program's own.
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
+#include <xgrad/data/ids.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
 
-#include "options.hpp"
+#include "recipe.hpp"
 #include "source.hpp"
 
 namespace char_transformer {
@@ -31,6 +31,10 @@ struct Evaluations {
 
 /// What their losses are over: "20 random batches".
 std::string format_batches(std::size_t n);
+/// Whether one belongs after so many steps.
+bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
+/// Whether a run has ended: all steps made and evaluated, or its patience at an end.
+bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
@@ -41,16 +45,14 @@ struct Notes {
 };
 
 xgrad::io::Json to_json(const Notes& notes);
-/// Those of a checkpoint, of whatever version.  FileError for a checkpoint of another program.
+/// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
-/// All that decides what comes of a run, and the size of the vocabulary if that is known.
-xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size);
-/// The same of a model of which only this is known.
+/// The configuration of a model of which only this is known.
 xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
 
-/// A checksum of the ids of a text, or of two, one after the other.
-std::string checksum(const xgrad::text::Ids& ids, const xgrad::text::Ids& more = {});
+/// A checksum of the ids of a text.
+std::string checksum(const xgrad::text::Ids& ids);
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
 std::string other_text(const Source& source, const Notes& notes);
 
@@ -62,16 +64,12 @@ struct FolderNotes {
 
   /// What stands under a key; empty without one.
   std::string text(const char* key) const;
-  /// A number that the flag of the same name takes, from `least` on.
-  std::optional<std::size_t> count(const char* key, std::size_t least) const;
 };
 FolderNotes read_folder_notes(const std::string& checkpoint);
-/// What is written there.
-std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size);
-/// The same of a run that goes on after so many steps: it keeps the flags that --allow-changes
-/// changed, and lists under "changes" what they became.
+/// What is written there.  A run that goes on after so many steps keeps the flags that
+/// --allow-changes changed since `before`, and lists under "changes" what they became.
 std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
-                                const xgrad::io::Json& before, std::uint64_t steps,
-                                const std::string& changes);
+                                const xgrad::io::Json& before = nullptr, std::uint64_t steps = 0,
+                                const std::string& changes = "");
 
 }  // namespace char_transformer

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,8 +19,7 @@
 namespace char_transformer {
 namespace {
 
-bool silent = false;
-Verbosity verbosity = Verbosity::usual;
+bool silent = false, is_quiet = false, verbose = false;
 int first_error = 0;      // of standard output
 bool err_is_read = true;  // as far as we know
 
@@ -28,23 +28,6 @@ std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
-
-bool has_styles() {
-  if (!variable("NO_COLOR").empty())
-    return false;
-  if (const auto force = variable("CLICOLOR_FORCE"); !force.empty() && force != "0")
-    return true;
-  return can_redraw() && variable("CLICOLOR") != "0";
-}
-
-/// The bytes of the character that begins with this byte.
-std::size_t length(char first) {
-  const auto byte = static_cast<unsigned char>(first);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
-
-/// Nobody is asked how wide a character is: all but ASCII may be wide.
-std::size_t width(char first) { return length(first) == 1 ? 1 : 2; }
 
 std::string for_people(std::string_view text, int stream) {
   return ::isatty(stream) == 1 ? xgrad::printable(text) : std::string(text);
@@ -67,8 +50,11 @@ void occupy_closed_streams() {
       ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free
 }
 
-void set_verbosity(Verbosity chosen) { verbosity = chosen; }
-bool is_verbose() { return verbosity == Verbosity::verbose; }
+void set_verbosity(bool quiet, bool more) {
+  is_quiet = quiet;
+  verbose = more;
+}
+bool is_verbose() { return verbose; }
 
 void be_silent() { silent = true; }
 
@@ -93,11 +79,7 @@ int exit_code(int code) {
 void tell(std::string_view text) { draw(for_people(text, STDERR_FILENO)); }
 
 void tell(std::string_view label, std::string_view text) {
-  const std::string said = for_people(text, STDERR_FILENO);
-  const std::string line =
-      labelled(label, ::isatty(STDERR_FILENO) == 1
-                          ? wrapped(said, std::max<std::size_t>(terminal_width(), 28) - 8)
-                          : said);
+  const std::string line = labelled(label, for_people(text, STDERR_FILENO));
   const std::size_t end = label.size() + 1;
   draw(styled(Style::bold, line.substr(0, end)) + line.substr(end));
 }
@@ -110,9 +92,7 @@ std::string labelled(std::string_view label, std::string_view text) {
 }
 
 void draw(std::string_view text) {
-  if (silent || verbosity == Verbosity::quiet)
-    return;
-  if (write(text, stderr) == EPIPE)
+  if (!silent && !is_quiet && write(text, stderr) == EPIPE)
     err_is_read = false;
 }
 
@@ -126,12 +106,12 @@ void warn(std::string_view text) {
 }
 
 std::string reason(const std::exception& error) {
-  const std::string_view text = error.what();
+  const std::string text = error.what();
   const std::size_t end = text.find(": ");
+  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   const bool named = end != text.npos && end > 0 &&
-                     std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end),
-                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-  return std::string(named ? text.substr(end + 2) : text);
+                     std::ranges::all_of(std::string_view(text).substr(0, end), is_of_name);
+  return named ? text.substr(end + 2) : text;
 }
 
 bool can_redraw() {
@@ -145,7 +125,11 @@ std::size_t terminal_width(int stream) {
 }
 
 std::string styled(Style style, std::string_view text) {
-  if (style == Style::plain || !has_styles())
+  const std::string_view force = variable("CLICOLOR_FORCE");
+  const bool styles =
+      variable("NO_COLOR").empty() &&
+      ((!force.empty() && force != "0") || (can_redraw() && variable("CLICOLOR") != "0"));
+  if (style == Style::plain || !styles)
     return std::string(text);
   const int code = style == Style::bold    ? 1
                    : style == Style::dim   ? 2
@@ -154,47 +138,25 @@ std::string styled(Style style, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-std::size_t columns(std::string_view text) {
-  std::size_t sum = 0;
-  for (std::size_t at = 0; at < text.size(); at += length(text[at]))
-    sum += width(text[at]);
-  return sum;
+std::string format_si(double x, std::string_view unit) {
+  const char* const prefixes[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  for (; prefix < 5 && x >= 999.5; ++prefix)
+    x /= 1000;
+  return fmt::format("{:.3g}{}{}{}", x, unit.starts_with(' ') ? "" : " ", prefixes[prefix], unit);
 }
 
-std::string wrapped(std::string_view text, std::size_t most) {
-  std::string result;
-  std::size_t used = 0;
-  while (!text.empty()) {
-    // Blanks and the word after them.
-    const std::size_t word = text.front() == '\n' ? 0 : text.find_first_not_of(' ');
-    const std::size_t end = word == text.npos ? text.size() : text.find_first_of(" \n", word);
-    const std::string_view piece = text.substr(0, text.front() == '\n' ? 1 : end);
-    text.remove_prefix(piece.size());
-    if (piece == "\n") {
-      used = 0;
-      result += piece;
-    } else if (used > 0 && used + columns(piece) > most) {
-      const std::string_view bare = piece.substr(std::min(word, piece.size()));
-      used = columns(bare);
-      (result += '\n') += bare;
-    } else {
-      used += columns(piece);
-      result += piece;
-    }
-  }
-  return result;
-}
-
-std::string cut_to_columns(std::string_view text, std::size_t most) {
-  if (columns(text) <= most)
-    return std::string(text);
-  constexpr std::string_view more = "...";
-  if (most < more.size())
-    return std::string(most, '.');
-  std::size_t at = 0;
-  for (std::size_t used = more.size(); used + width(text[at]) <= most; at += length(text[at]))
-    used += width(text[at]);
-  return fmt::format("{}{}", text.substr(0, at), more);
+std::string format_duration(double seconds) {
+  if (!(seconds < 1e9))
+    return "years";
+  const auto s = static_cast<unsigned long>(std::lround(seconds));
+  if (s < 60)
+    return fmt::format("{}s", s);
+  if (s < 3600)
+    return fmt::format("{}m{:02}s", s / 60, s % 60);
+  if (s < 48 * 3600UL)
+    return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
+  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
 }  // namespace char_transformer

@@ -1,11 +1,13 @@
 #pragma once
 // Standard output, which gets results, and standard error, which gets all else that is said, of a
-// program that goes on when nobody reads them.
+// program that goes on when nobody reads them; and numbers for people.
 
 #include <cstddef>
 #include <exception>
 #include <string>
 #include <string_view>
+
+#include "runs/format.hpp"
 
 namespace char_transformer {
 
@@ -13,9 +15,8 @@ namespace char_transformer {
 /// opened takes their place and what is printed goes there.
 void occupy_closed_streams();
 
-enum class Verbosity { quiet, usual, verbose };
 /// From here on, tell() and draw() do nothing if quiet.
-void set_verbosity(Verbosity verbosity);
+void set_verbosity(bool quiet, bool verbose);
 bool is_verbose();
 
 /// From here on, nothing is written: another process speaks for this one.
@@ -36,7 +37,6 @@ void tell(std::string_view text);
 void tell(std::string_view label, std::string_view text);
 /// The same as a text.  Following lines are indented.
 std::string labelled(std::string_view label, std::string_view text);
-
 /// tell() of text that a terminal is to obey.
 void draw(std::string_view text);
 
@@ -45,32 +45,24 @@ bool nobody_reads();
 
 /// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);
-
 /// What an error of the library says, without the name of the function that it begins with.
 std::string reason(const std::exception& error);
 
-// What standard error can show.
-
-/// Whether a line can be drawn over another there: it is a terminal, and TERM does not say that it
-/// cannot.
+/// Whether a line can be drawn over another on standard error: it is a terminal, and TERM does not
+/// say that it cannot.
 bool can_redraw();
-
 /// The columns of the terminal that a stream goes to; 80 where nobody knows.
 std::size_t terminal_width(int stream = 2);
 
 enum class Style { plain, bold, dim, green, red };
-
 /// A text in a style, where there are styles: on terminals, or everywhere with CLICOLOR_FORCE, and
 /// nowhere with NO_COLOR (https://bixense.com/clicolors, https://no-color.org).
 std::string styled(Style style, std::string_view text);
 
-/// The columns that a text takes at most, if it is printable().
-std::size_t columns(std::string_view text);
-
-/// Its lines, broken between words where they are longer than that.
-std::string wrapped(std::string_view text, std::size_t most);
-
-/// As many of its first characters as fit, with "..." if some do not.
-std::string cut_to_columns(std::string_view text, std::size_t most);
+using runs::format_count;
+/// Three digits, a prefix and a unit: "58.2 MB", "719 kFLOP", "41.3k tok/s" of " tok/s".
+std::string format_si(double x, std::string_view unit);
+/// "45s", "1m12s", "2h05m", "3d04h".
+std::string format_duration(double seconds);
 
 }  // namespace char_transformer

@@ -13,8 +13,8 @@
 #include "describe.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "start.hpp"
 #include "stop.hpp"
-#include "train.hpp"
 
 namespace char_transformer {
 namespace {
@@ -33,32 +33,6 @@ Recipe recipe_for_one_batch(const TrainOptions& options) {
   recipe.warmup_iters = 10;
   recipe.lr_decay_iters = many;
   return recipe;
-}
-
-/// What a loss that stayed high may come from, the likeliest first.
-std::string advice(const Recipe& recipe) {
-  return fmt::format(
-      "What this may mean, the likeliest first:\n"
-      "- it needs more steps: --max-iters {}, if the loss was still falling;\n"
-      "- the learning rate is too high, if the loss jumps up and down, or too low: "
-      "--learning-rate (it was {:g});\n"
-      "- the model is too small for {} blocks of {} characters: --batch-size 2, or a larger "
-      "--n-embd;\n"
-      "- the program is wrong: a gradient (nn::gradcheck, nn::check_layer), a mask, or targets "
-      "that "
-      "do not belong to the inputs.  A model that cannot learn one batch learns no text.\n",
-      4 * recipe.max_iters, recipe.learning_rate, recipe.batch_size, recipe.block_size);
-}
-
-std::string verdict(const Recipe& recipe, double first, double last, double lowest,
-                    std::uint64_t steps, bool well) {
-  return fmt::format(
-      "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {}, where {:.4f} is the lowest "
-      "possible.\n{}",
-      well ? "passed" : "FAILED", first, last, format_count(steps, "step", "steps"), lowest,
-      well ? "Model, gradients and optimizer work together; whether it learns a text is another "
-             "question.\n"
-           : advice(recipe));
 }
 
 /// The lowest mean loss that any model can have on a batch, inputs and targets (B, T): where blocks
@@ -91,8 +65,7 @@ int overfit_one_batch(Start& start, Ranks& ranks) {
   start.options.recipe = recipe_for_one_batch(start.options);
   const Recipe& recipe = start.options.recipe;
   xgrad::manual_seed(start.options.seed);
-  Training training(recipe, start.source, ranks);
-  load_weights(start, training);
+  Training training(start, ranks);
   const auto label = [](const std::string& name, const std::string& text) { tell(name, text); };
   describe_model(start, training, label);
 
@@ -121,7 +94,19 @@ int overfit_one_batch(Start& start, Ranks& ranks) {
   }
   const bool well = steps > 0 && last - lowest < near;
   progress.finish();
-  say(verdict(recipe, first, last, lowest, steps, well));
+  say(fmt::format(
+      "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {}, where {:.4f} is the lowest possible.\n",
+      well ? "passed" : "FAILED", first, last, format_count(steps, "step", "steps"), lowest));
+  if (!well)
+    say(fmt::format(
+        "What this may mean, the likeliest first:\n"
+        "- it needs more steps: --max-iters {};\n"
+        "- the learning rate is too high or too low: --learning-rate (it was {:g});\n"
+        "- the model is too small for {} blocks of {} characters: --batch-size 2, or a larger "
+        "--n-embd;\n"
+        "- the program is wrong: a gradient (nn::gradcheck, nn::check_layer), a mask, or "
+        "targets.\n",
+        4 * recipe.max_iters, recipe.learning_rate, recipe.batch_size, recipe.block_size));
   return well ? 0 : 1;
 }
 

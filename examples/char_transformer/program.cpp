@@ -5,19 +5,15 @@
 #include <malloc.h>
 #endif
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
 #include "build.hpp"
 #include "command.hpp"
-#include "describe.hpp"
 #include "output.hpp"
 #include "training.hpp"
 
@@ -25,17 +21,11 @@ namespace char_transformer {
 namespace {
 
 /// The model of a command that there is no memory for.
-std::string inputs_of(const CLI::App& app) {
-  for (const char* const flag : {"--checkpoint", "--state"}) {
-    const CLI::Option* const option = app.get_option_no_throw(flag);
-    if (option == nullptr || option->count() == 0)
-      continue;
-    const std::string path = option->results().front();
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(path, error);
-    return fmt::format(" for {} {}{}", flag, path,
-                       error ? "" : ", which has " + format_bytes(static_cast<double>(bytes)));
-  }
+std::string model_of(const CLI::App& app) {
+  for (const char* const flag : {"--checkpoint", "--state"})
+    if (const CLI::Option* const option = app.get_option_no_throw(flag);
+        option != nullptr && option->count() > 0)
+      return fmt::format(" for {} {}", flag, option->results().front());
   return "";
 }
 
@@ -92,7 +82,7 @@ int main(int argc, char** argv, Ranks& ranks) {
     return 3;
   } catch (const std::bad_alloc&) {
     return failed(ranks,
-                  "not enough memory" + (command == nullptr ? "" : inputs_of(*command->app)));
+                  "not enough memory" + (command == nullptr ? "" : model_of(*command->app)));
   } catch (const std::exception& error) {
     return failed(ranks, error.what());
   }

@@ -10,16 +10,9 @@
 #include <vector>
 
 #include "output.hpp"
-#include "runs/format.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
-
-using runs::format_count;
-using runs::format_duration;
-
-/// In four characters or fewer: "950", "41k", "1.2M".
-std::string format_rate(double per_second);
 
 class Progress {
  public:
@@ -47,22 +40,18 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A part of the line.  Those of the lowest rank stay where not all fit.
+  /// A part of the line.  The last ones go where not all fit.
   struct Piece {
-    int rank;
     std::string text;
     Style style = Style::plain;
   };
 
-  std::string how_far(std::uint64_t made) const;
+  std::string how_far() const;
   double seconds_left() const;
-  std::vector<Piece> describe(const StepRecord& record, int digits) const;
-  void redraw(const std::vector<Piece>& pieces, bool last) const;
+  std::vector<Piece> pieces() const;
+  void show(const std::vector<Piece>& pieces, bool last);
 
-  std::size_t first_;
-  std::size_t steps_;
-  std::size_t made_;
-  std::size_t tokens_per_step_;
+  std::size_t first_, steps_, made_, tokens_per_step_;
   double after_;
   std::size_t every_;
   bool live_;
@@ -72,7 +61,7 @@ class Progress {
   double ms_ = 0;                                ///< of a step, averaged over the last few
   std::optional<double> val_loss_;
   bool lowest_ = false;
-  std::optional<StepRecord> latest_;
+  StepRecord latest_;
 };
 
 }  // namespace char_transformer

@@ -22,7 +22,7 @@
 #include "build.hpp"
 #include "command.hpp"
 #include "output.hpp"
-#include "resume.hpp"
+#include "start.hpp"
 #include "run_dir.hpp"
 #include "runs/runs.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "options.hpp"
+#include "recipe.hpp"
 
 namespace char_transformer {
 

@@ -1,28 +1,29 @@
 #include "run_dir.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
+#include <cstring>
 #include <filesystem>
-#include <limits>
+#include <fstream>
 #include <regex>
 #include <string_view>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "command.hpp"
+#include "output.hpp"
 
 namespace char_transformer {
 namespace {
@@ -30,87 +31,63 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::FileError;
 
-constexpr const char* numbered_under = "runs";
+/// What training writes beside checkpoints.
+constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
+                                                        "samples.jsonl", "environment.json",
+                                                        "trace.json",    "report.html"};
 
-[[noreturn]] void refuse(const fs::path& path, const char* what, const std::string& why) {
-  throw FileError(fmt::format("{}: the folder cannot be {}: {}", path.string(), what, why));
+bool is_file_of_run(const std::string& name) {
+  return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
 }
 
-/// The nearest folder above that is there, or what is in its place.
-fs::path nearest(fs::path path) {
+[[noreturn]] void failed(const std::string& path, const char* what) {
+  throw FileError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(errno)));
+}
+
+std::optional<std::uint64_t> step_in(const std::string& name) {
+  static const std::regex pattern(R"(checkpoint-(\d{8,18})\.safetensors)");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern))
+    return std::nullopt;
+  return std::stoull(match[1]);
+}
+
+/// The names in a folder; none if it cannot be read.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
   std::error_code none;
-  while (!fs::exists(path, none) && path.has_parent_path() && path != path.parent_path())
-    path = path.parent_path();
-  return fs::exists(path, none) ? path : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    names.push_back(entry.path().filename().string());
+  return names;
 }
 
-/// Makes a folder, and those around it, and adds them to what was made; false if it was there
-/// already.
-bool make_folder(const fs::path& path, std::vector<std::string>& made) {
-  std::error_code error, none;
-  if (path.has_parent_path() && !fs::exists(path.parent_path(), none))
-    make_folder(path.parent_path(), made);
-  const bool is_new = fs::create_directory(path, error);
-  if (error)
-    refuse(path, "made", error.message());
-  if (is_new)
-    made.push_back(path.string());
-  return is_new;
+/// Whether a path still names what was opened.
+bool is_at(const std::string& path, int descriptor) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/// Throws what make_folder() would, as far as that can be seen, and makes nothing.
-void check_folder(const fs::path& path) {
-  std::error_code none;
-  const fs::path there = nearest(path);
-  if (!fs::is_directory(there, none))
-    refuse(path, "made", fmt::format("{} is not a folder", there.string()));
-  if (::access(there.c_str(), W_OK | X_OK) != 0)
-    refuse(path, there == path ? "written" : "made",
-           std::error_code(errno, std::generic_category()).message());
-}
-
-std::string next_numbered(const fs::path& parent) {
+std::string next_numbered(const std::string& parent) {
   unsigned next = 0;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(parent, none)) {
-    const std::string name = entry.path().filename().string();
-    unsigned number = 0;
-    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc() && stop == name.data() + name.size() && name.size() < 9)
-      next = std::max(next, number + 1);
-  }
-  return fmt::format("{:03}", next);
-}
-
-/// Removes what AtomicFile leaves of the run's files if its process is killed.
-void remove_temporaries(const std::string& folder) {
-  static const std::regex pattern(R"((.*)\.\d+\.\d+\.tmp)");
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
-    std::smatch match;
-    if (std::regex_match(name, match, pattern) &&
-        (is_checkpoint_name(match[1]) || match[1] == "config.json" || match[1] == "trace.json" ||
-         match[1] == "environment.json" || match[1] == "report.html"))
-      fs::remove(entry.path(), none);
-  }
+  for (const std::string& name : names_in(parent))
+    if (name.size() < 9 && name.find_first_not_of("0123456789") == name.npos)
+      next = std::max(next, static_cast<unsigned>(std::stoul(name)) + 1);
+  return fmt::format("{}/{:03}", parent, next);
 }
 
 }  // namespace
 
 bool is_checkpoint_name(const std::string& name) {
-  static const std::regex kept(R"(checkpoint-\d+\.safetensors)");
-  return name == checkpoint_name || name == best_name || std::regex_match(name, kept);
+  return name == checkpoint_name || name == best_name || step_in(name);
 }
 
 void check_no_file_of_run(const std::string& path) {
   std::error_code none;
-  const fs::path target = fs::weakly_canonical(path, none);
+  const fs::path target = fs::weakly_canonical(path, none), folder = target.parent_path();
   const std::string name = target.filename().string();
-  const bool named = is_checkpoint_name(name) || name == "config.json" || name == "metrics.jsonl" ||
-                     name == "samples.jsonl" || name == "environment.json" || name == "trace.json";
-  if (const fs::path folder = target.parent_path();
-      named && fs::exists(folder / "config.json", none) &&
+  if (name != "report.html" && is_file_of_run(name) && fs::exists(folder / "config.json", none) &&
       (fs::exists(folder / "metrics.jsonl", none) || checkpoint_in(folder.string())))
     throw FileError(fmt::format(
         "{}: is a file of the run in {}, which training alone writes: give it another name", path,
@@ -144,43 +121,43 @@ std::string find_checkpoint(const std::string& path) {
   throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
 }
 
-/// What training writes beside checkpoints.
-constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
-                                                        "samples.jsonl", "environment.json",
-                                                        "report.html",   "trace.json"};
-
-/// Throws FileError if the folder holds more than it may.
-void RunDir::check() const {
+RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
+  if (holds_ == Holds::run)
+    return;
+  // What is there already, or the nearest folder above.
   std::error_code none;
-  const bool saved = fs::exists(checkpoint(), none) || fs::exists(best(), none);
-  for (const auto& entry : fs::directory_iterator(path_, none)) {
-    const std::string name = entry.path().filename().string();
-    if (!is_checkpoint_name(name) && std::ranges::find(runs_files, name) == runs_files.end())
+  const fs::path wanted = path_.empty() ? "runs" : path_;
+  fs::path there = wanted;
+  while (!there.empty() && !fs::exists(there, none))
+    there = there.parent_path();
+  if (there.empty())
+    there = ".";
+  if (!fs::is_directory(there, none) || ::access(there.c_str(), W_OK | X_OK) != 0)
+    throw FileError(fmt::format(
+        "{}: the folder cannot be {}: {} is no folder that can be written", wanted.string(),
+        fs::is_directory(wanted, none) ? "written" : "made", there.string()));
+  check();
+}
+
+/// FileError if the folder holds more than it may.
+void RunDir::check() const {
+  for (const std::string& name : names_in(path_)) {
+    const fs::path path = fs::path(path_) / name;
+    std::error_code none;
+    if (!is_file_of_run(name))
       continue;
-    if (entry.is_symlink(none))  // somebody else may have made it
-      throw FileError(fmt::format("{}: is a link, and a run writes into its own folder only",
-                                  entry.path().string()));
-    if (name.ends_with(".jsonl") && entry.is_regular_file(none) &&
-        entry.hard_link_count(none) > 1)  // rows are added in place
+    if (fs::is_symlink(path, none))  // somebody else may have made it
+      throw FileError(
+          fmt::format("{}: is a link, and a run writes into its own folder only", path.string()));
+    if (name.ends_with(".jsonl") && fs::is_regular_file(path, none) &&
+        fs::hard_link_count(path, none) > 1)  // rows are added in place
       throw FileError(fmt::format(
           "{}: has another name as well (a hard link), whose rows would change: copy it",
-          entry.path().string()));
-    if (holds_ == Holds::run)
-      continue;
-    if (saved)
+          path.string()));
+    if (holds_ == Holds::nothing || (holds_ == Holds::leftovers && is_checkpoint_name(name)))
       throw FileError(
           fmt::format("{0}: the folder holds a run already ({1}); --resume {0} goes on with it, or "
                       "name another",
-                      path_, name));
-    if (name.starts_with("checkpoint-"))  // --keep would remove it
-      throw FileError(
-          fmt::format("{0}: the folder holds {1} of a run already; --resume {0}/{1} goes on from "
-                      "it, or name another",
-                      path_, name));
-    if (holds_ == Holds::nothing)
-      throw FileError(
-          fmt::format("{}: the folder holds a run already ({}), which was ended before it saved "
-                      "anything; --resume begins it again, or name another",
                       path_, name));
   }
 }
@@ -193,24 +170,112 @@ void RunDir::check_input(const std::string& path) const {
           "{}: is read, and a run in {} would write over it: name another folder", path, path_));
 }
 
-RunDir RunDir::fresh(const std::string& out, bool again) {
-  check_folder(out.empty() ? numbered_under : out);
-  const RunDir dir(out, again ? Holds::no_checkpoint : Holds::nothing);
-  if (!out.empty())
-    dir.check();
-  return {out, dir.holds_};
+/// Makes a folder, and those around it, and notes what was made; false if it was there already.
+bool RunDir::make_folder(const std::string& path) {
+  std::error_code error, none;
+  if (const fs::path parent = fs::path(path).parent_path();
+      !parent.empty() && !fs::exists(parent, none))
+    make_folder(parent.string());
+  const bool is_new = fs::create_directory(path, error);
+  if (error)
+    throw FileError(fmt::format("{}: the folder cannot be made: {}", path, error.message()));
+  if (is_new)
+    made_.push_back(path);
+  return is_new;
 }
 
 void RunDir::lock() {
-  // Another run may take the same number in the same moment; then the one after it is free.
-  while (path_.empty()) {
-    const fs::path path = fs::path(numbered_under) / next_numbered(numbered_under);
-    if (make_folder(path, made_))
-      path_ = path.string();
+  while (path_.empty()) {  // another run may take the same number in the same moment
+    const std::string path = next_numbered("runs");
+    if (make_folder(path))
+      path_ = path;
   }
-  make_folder(path_, made_);
-  lock_.emplace(path_);
-  check();  // since it was looked at, another process may have begun and ended
+  make_folder(path_);
+  handle_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle_ < 0)
+    failed(path_, "opened");
+  const std::string path = path_ + "/lock";
+  bool locked = true;
+  do {
+    ::close(std::exchange(
+        lock_, ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)));
+    if (lock_ < 0)
+      failed(path, "written");
+    locked = ::flock(lock_, LOCK_EX | LOCK_NB) == 0;
+  } while (locked && !holds_lock());  // its last holder removed it before flock()
+  const int error = errno;
+
+  // A process's number, and nothing else.
+  struct stat status {};
+  std::array<char, 32> text{};
+  const ssize_t n = ::pread(lock_, text.data(), text.size(), 0);
+  const std::string said(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  std::string refused;
+  if (::fstat(lock_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 || n < 0 ||
+      said.size() == text.size() || said.find_first_not_of("0123456789\n") != said.npos)
+    refused = path +
+              ": is not a run's lock, and training would write over it: move it, or name another "
+              "folder";
+  else if (!locked && error == EWOULDBLOCK)
+    refused = fmt::format("{}: process {} is training in this folder", path_,
+                          said.substr(0, said.find('\n')));
+  if (!refused.empty()) {
+    ::close(std::exchange(lock_, -1));
+    throw FileError(refused);
+  }
+  if (!locked)
+    warn(fmt::format("{}: cannot be locked ({}); see to it that no other process trains there",
+                     path_, std::strerror(error)));
+  const std::string process = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, process.data(), process.size(), 0) < 0)
+    errno = 0;  // only the message of another process needs it
+  check();      // since it was looked at, another process may have begun and ended
+}
+
+bool RunDir::holds_lock() const { return is_at(path_ + "/lock", lock_); }
+
+void RunDir::unlock() {
+  if (lock_ >= 0 && is_at(path_, handle_) && holds_lock())
+    ::unlink((path_ + "/lock").c_str());
+  ::close(std::exchange(lock_, -1));
+  ::close(std::exchange(handle_, -1));
+}
+
+/// A path of the folder that is right wherever that is, where the system has one.
+std::string RunDir::inside() const {
+  const std::string path = fmt::format("/proc/self/fd/{}", handle_);
+  return is_at(path, handle_) ? path : path_;
+}
+
+std::string RunDir::keep() {
+  if (lock_ < 0)
+    return "";
+  constexpr const char* lost = "so the run ends; what it has learnt since its last save is lost";
+  const std::string before = path_;
+  std::error_code none;
+  if (!is_at(path_, handle_))
+    path_ = fs::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none).string();
+  if (!is_at(path_, handle_)) {
+    path_ = before;
+    throw FileError(fmt::format("{}: the folder was removed, {}", path_, lost));
+  }
+  if (!holds_lock())
+    throw FileError(
+        fmt::format("{}/lock: is gone: another run may have begun in the folder, {}", path_, lost));
+  return path_ == before
+             ? ""
+             : fmt::format("{}: the folder was moved; the run goes on in {}", before, path_);
+}
+
+void RunDir::save(const std::string& name,
+                  const std::function<void(const std::string& path)>& write) const {
+  const std::string folder = inside();
+  try {
+    write(folder + "/" + name);
+  } catch (const FileError& error) {
+    const std::string what = error.what();
+    throw FileError(what.starts_with(folder) ? path_ + what.substr(folder.size()) : what);
+  }
 }
 
 /// The path of a file, which is noted if there is none yet.
@@ -222,135 +287,159 @@ std::string RunDir::noted(const char* name) {
   return path;
 }
 
-std::string RunDir::keep() {
-  if (!lock_)
-    return "";
-  std::optional<std::string> place;
-  for (int again = 0; (place = lock_->place()) && !lock_->holds(); ++again) {
-    if (again > 0)
-      throw FileError(fmt::format(
-          "{}/lock: is gone: another run may have begun in the folder, so this one ends; what it "
-          "has learnt since its last save is lost",
-          *place));
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // the folder may be about to go as well
+void RunDir::write_text(const char* name, const std::string& text) {
+  const ConfigFile& read = config_file();
+  const std::string path = noted(name);
+  if (std::error_code none; fs::equivalent(path, read.path, none)) {
+    if (read.text == text)
+      return;
+    throw FileError(fmt::format(
+        "{}: is read, and a run in {} would write over it: copy it, or name another folder",
+        read.path, path_));
   }
-  if (place == path_)
-    return "";
-  if (place)
-    return fmt::format("{}: the folder was moved; the run goes on in {}",
-                       std::exchange(path_, *place), *place);
-  const std::string metrics = metrics_->all(), samples = samples_->all();
-  metrics_.reset();
-  samples_.reset();
-  lock_.reset();
-  made_.clear();
-  holds_ = Holds::nothing;
-  open(std::numeric_limits<std::uint32_t>::max(), metrics, samples);
-  return fmt::format("{}: the folder was removed; it is made again", path_);
-}
-
-void RunDir::save(const std::string& path,
-                  const std::function<void(const std::string& path)>& write) const {
-  const std::string inside = lock_ ? lock_->inside() : path_;
-  try {
-    write(inside + path.substr(path_.size()));
-  } catch (const FileError& error) {
-    const std::string what = error.what();
-    throw FileError(what.starts_with(inside) ? path_ + what.substr(inside.size()) : what);
-  }
+  save(name, [&](const std::string& there) {
+    xgrad::io::AtomicFile file(there);
+    file.write(text);
+    file.commit();
+  });
 }
 
 std::string RunDir::open(const std::string& config, const std::string& environment,
-                         std::uint64_t steps) {
-  config_ = config;
-  environment_ = environment;
-  open(steps, "", "");
-  if (holds_ != Holds::run)
-    return "";
+                         std::uint64_t steps, std::uint64_t rows) {
+  try {
+    if (handle_ < 0)
+      lock();
+    // What AtomicFile leaves of the run's files if its process is killed.
+    static const std::regex temporary(R"((.*)\.\d+\.\d+\.tmp)");
+    std::error_code none;
+    for (const std::string& name : names_in(path_))
+      if (std::smatch match; std::regex_match(name, match, temporary) && is_file_of_run(match[1]))
+        fs::remove(path_ + "/" + name, none);
+    write_text("config.json", config + "\n");
+    write_text("environment.json", environment + "\n");
+    metrics_.emplace(noted("metrics.jsonl"), rows);
+    samples_.emplace(noted("samples.jsonl"), steps + 1);
+  } catch (...) {
+    metrics_.reset();
+    samples_.reset();
+    // Files while nobody else may have begun; of folders only empty ones go.
+    std::error_code none;
+    for (const bool folders : {false, true}) {
+      for (auto path = made_.rbegin(); path != made_.rend(); ++path)
+        if (fs::is_directory(*path, none) == folders)
+          fs::remove(*path, none);
+      unlock();
+    }
+    throw;
+  }
+  return holds_ == Holds::run ? lost_after(steps, rows) : "";
+}
+
+std::string RunDir::lost_after(std::uint64_t steps, std::uint64_t rows) const {
   std::vector<std::string> lost;
-  if (metrics_->kept() < steps)
+  if (metrics_->kept() < rows)
     lost.push_back(fmt::format("metrics.jsonl lacks {} of steps before",
-                               xgrad::counted(steps - metrics_->kept(), "row", "rows")));
-  if (metrics_->dropped() > 0)
+                               format_count(rows - metrics_->kept(), "row", "rows")));
+  if (const std::size_t later = metrics_->dropped() - (metrics_->dropped() > 0 && rows < steps))
     lost.push_back(fmt::format("{} of later steps went from metrics.jsonl",
-                               xgrad::counted(metrics_->dropped(), "row", "rows")));
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(path_, none))
-    if (const std::string name = entry.path().filename().string();
-        is_checkpoint_name(name) && step_of(entry.path().string()) > steps)
+                               format_count(later, "row", "rows")));
+  for (const std::string& name : names_in(path_))
+    if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
       lost.push_back(fmt::format("{} is of a later step, and will be replaced", name));
   std::sort(lost.begin(), lost.end());
   return fmt::format("{}", fmt::join(lost, "; "));
 }
 
-/// With these rows, where there are any.
-void RunDir::open(std::uint64_t steps, const std::string& metrics, const std::string& samples) {
-  try {
-    if (!lock_)
-      lock();
-    remove_temporaries(path_);
-    for (const auto& [name, text] : {std::pair("config.json", config_ + "\n"),
-                                     {"environment.json", environment_ + "\n"},
-                                     {"metrics.jsonl", metrics},
-                                     {"samples.jsonl", samples}}) {
-      if (text.empty())
-        continue;
-      if (std::error_code none; fs::equivalent(path_ + "/" + name, config_file().path, none)) {
-        if (config_file().text == text)
-          continue;
-        throw FileError(fmt::format(
-            "{}: is read, and a run in {} would write over it: copy it, or name another folder",
-            config_file().path, path_));
-      }
-      xgrad::io::AtomicFile file(noted(name));
-      file.write(text);
-      file.commit();
-    }
-    metrics_.emplace(noted("metrics.jsonl"), steps);
-    samples_.emplace(noted("samples.jsonl"), steps + 1);
-  } catch (...) {
-    metrics_.reset();
-    samples_.reset();
-    const auto remove = [this](bool folders) {
-      std::error_code none;
-      for (auto path = made_.rbegin(); path != made_.rend(); ++path)
-        if (fs::is_directory(*path, none) == folders)
-          fs::remove(*path, none);
-    };
-    // Files while nobody else may have begun; of folders only empty ones go.
-    remove(false);
-    lock_.reset();
-    remove(true);
-    throw;
-  }
-}
-
-void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count,
-                             const std::function<void(const std::string& path)>& write) const {
+void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count) const {
+  const fs::path folder = inside();
   const auto kept = [&](std::uint64_t of) {
-    return fmt::format("{}/checkpoint-{:08}.safetensors", path_, of);
+    return folder / fmt::format("checkpoint-{:08}.safetensors", of);
   };
   // A checkpoint is never changed in place, so two names cannot disturb each other.
-  const std::string temporary = fmt::format("{}.{}.0.tmp", kept(step), ::getpid());
-  std::error_code error;
-  fs::create_hard_link(checkpoint(), temporary, error);
-  if (!error)
-    fs::rename(temporary, kept(step), error);
-  std::error_code none;
-  fs::remove(temporary, none);
-  if (error)
-    write(kept(step));
-  static const std::regex pattern(R"(checkpoint-(\d{8,10})\.safetensors)");
+  const fs::path temporary = fmt::format("{}.{}.0.tmp", kept(step).string(), ::getpid());
+  std::error_code error, none;
+  fs::create_hard_link(folder / checkpoint_name, temporary, error);
+  if (error)  // not all file systems can
+    fs::copy_file(folder / checkpoint_name, temporary);
+  fs::rename(temporary, kept(step));
   std::vector<std::uint64_t> steps;
-  for (const auto& entry : fs::directory_iterator(path_, none)) {
-    const std::string name = entry.path().filename().string();
-    std::smatch match;
-    if (std::regex_match(name, match, pattern) && std::stoull(match[1]) <= step)
-      steps.push_back(std::stoull(match[1]));
-  }
+  for (const std::string& name : names_in(folder))
+    if (const auto of = step_in(name); of && *of <= step)
+      steps.push_back(*of);
   std::sort(steps.rbegin(), steps.rend());
   for (std::size_t i = count; i < steps.size(); ++i)
     fs::remove(kept(steps[i]), none);
 }
+
+Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
+  // A link would lead out of the folder, and a pipe would have no end.
+  descriptor_ = ::open(path_.c_str(),
+                       O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (descriptor_ < 0)
+    failed(path_, "written");
+  try {
+    read(end);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+Rows::~Rows() { ::close(descriptor_); }
+
+void Rows::read(std::uint64_t end) {
+  std::error_code none;
+  if (!fs::is_regular_file(path_, none))
+    throw FileError(fmt::format("{}: is not a regular file", path_));
+  std::ifstream file(path_, std::ios::binary);
+  std::uint64_t at = 0, least = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    at += line.size() + 1;
+    xgrad::io::Json row;
+    try {
+      row = xgrad::io::parse_json(line);
+    } catch (const xgrad::ValueError&) {  // no row: passed over, or the end of all
+    }
+    const auto* const step = row.find<std::uint64_t>("step");
+    if (dropped_ > 0) {
+      ++dropped_;
+    } else if (step != nullptr && (*step >= end || *step < least)) {
+      cut_ = *step == end ? line : "";
+      dropped_ = 1;
+    } else if (step != nullptr && (row.number("loss") || row.find("text") != nullptr)) {
+      milliseconds_ += row.number("ms").value_or(0);
+      least = *step + 1;
+      size_ = at;
+      ++kept_;
+    }
+  }
+  if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
+    failed(path_, "shortened");
+}
+
+bool Rows::add(const std::string& row) {
+  waiting_ += row + "\n";
+  ++unwritten_;
+  for (std::size_t done = 0; done < waiting_.size();) {
+    const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+    if (put < 0 && errno != EINTR) {
+      error_ = errno;
+      if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)  // so that rows are whole
+        error_ = errno;
+      return false;
+    }
+    done += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+  }
+  size_ += waiting_.size();
+  waiting_.clear();
+  unwritten_ = 0;
+  return true;
+}
+
+std::string Rows::error() const {
+  return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
+}
+
+void Rows::sync() const { ::fsync(descriptor_); }
 
 }  // namespace char_transformer

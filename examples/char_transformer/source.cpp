@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -25,29 +24,6 @@ std::optional<double> Source::entropy(std::size_t asked) const {
          static_cast<double>(asked);
 }
 
-namespace {
-
-/// What to do about a text that has no whole block to train on or to validate on.
-std::string advice(const text::Split& ids, std::size_t block_size, bool fixed) {
-  const auto least = [](std::size_t size) { return 10 * size + 1; };  // a tenth is to validate on
-  std::string longer = fmt::format("give at least {} characters", least(block_size));
-  const std::size_t most = std::min(ids.train.size(), ids.validation.size());
-  if (fixed)
-    return longer;
-  return most > 1 ? fmt::format("{}, or --block-size {} or less", longer, most - 1)
-                  : fmt::format("{}, or {} with --block-size 1", longer, least(1));
-}
-
-text::Text read_named(const std::string& path, const std::optional<text::Characters>& characters) {
-  try {
-    return text::read_text(path, characters);
-  } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}", path, reason(error)));
-  }
-}
-
-}  // namespace
-
 corpus::Corpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
 }
@@ -56,48 +32,52 @@ Source open_source(const std::string& path, const std::string& validation,
                    const std::string& preset, const std::optional<text::Characters>& characters) {
   Source source;
   std::vector<double> nll;
-  source.name = !path.empty()               ? path
-                : find_preset(preset).names ? "the embedded names"
-                                            : "the embedded corpus";
-  text::Text text;
-  if (path.empty()) {
-    corpus::Corpus corpus = corpus_of(preset);
-    const std::u32string decoded = text::decode_utf8(corpus.text, source.name);
-    text.characters = characters ? *characters : text::Characters::of(decoded);
-    try {
-      text.ids = text.characters.encode(decoded);
-    } catch (const xgrad::ValueError& error) {
-      throw xgrad::FileError(fmt::format("{}: {}", source.name, reason(error)));
+  std::string name = path;
+  try {
+    if (path.empty()) {
+      name = find_preset(preset).names ? "the embedded names" : "the embedded corpus";
+      corpus::Corpus corpus = corpus_of(preset);
+      const std::u32string decoded = text::decode_utf8(corpus.text, name);
+      source.characters = characters ? *characters : text::Characters::of(decoded);
+      source.all = source.characters.encode(decoded);
+      nll = std::move(corpus.nll);
+    } else {
+      text::Text text = text::read_text(path, characters);
+      source.characters = std::move(text.characters);
+      source.all = std::move(text.ids);
     }
-    nll = std::move(corpus.nll);
-  } else {
-    text = read_named(path, characters);
+    source.name = name;
+    source.ids = text::split(source.all);
+    source.validation_name = fmt::format("the validation split of {}", name);
+    if (!validation.empty()) {
+      name = source.validation_name = validation;
+      source.ids = {source.all, text::read_text(validation, source.characters).ids};
+    } else if (!nll.empty()) {
+      source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
+                        nll.end());
+    }
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::FileError(fmt::format("{}: {}", name, reason(error)));
   }
-  source.characters = std::move(text.characters);
-  source.all = text.ids;
-  if (!validation.empty()) {
-    source.ids = {source.all, read_named(validation, source.characters).ids};
-    source.validation_name = validation;
-    return source;
-  }
-  source.ids = text::split(source.all);
-  source.validation_name = fmt::format("the validation split of {}", source.name);
-  if (!nll.empty())
-    source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
-                      nll.end());
   return source;
 }
 
 void check_blocks(const Source& source, std::size_t block_size, bool fixed) {
+  const text::Split& ids = source.ids;
   try {
-    text::block_count(source.ids.train, block_size, "training");
-    text::block_count(source.ids.validation, block_size, "validation");
+    text::block_count(ids.train, block_size, "training");
+    text::block_count(ids.validation, block_size, "validation");
   } catch (const xgrad::ValueError& error) {
-    const bool split = source.ids.train.size() < source.all.size();
+    std::string advice;
+    if (ids.train.size() < source.all.size()) {  // a tenth is to validate on
+      advice = fmt::format(": give at least {} characters", 10 * block_size + 1);
+      if (const std::size_t most = std::min(ids.train.size(), ids.validation.size());
+          most > 1 && !fixed)
+        advice += fmt::format(", or --block-size {} or less", most - 1);
+    }
+    const bool validation = ids.train.size() > block_size && advice.empty();
     throw xgrad::FileError(fmt::format(
-        "{}: {}{}",
-        source.ids.train.size() > block_size && !split ? source.validation_name : source.name,
-        reason(error), split ? ": " + advice(source.ids, block_size, fixed) : ""));
+        "{}: {}{}", validation ? source.validation_name : source.name, reason(error), advice));
   }
 }
 

@@ -8,37 +8,41 @@
 #include <xgrad/io/checkpoint.hpp>
 
 #include "notes.hpp"
-#include "options.hpp"
+#include "ranks.hpp"
+#include "recipe.hpp"
 #include "run_dir.hpp"
 #include "source.hpp"
-#include "training.hpp"
 
 namespace char_transformer {
 
 struct Start {
-  TrainOptions options;
-  Source source;
-  std::unique_ptr<RunDir> run_dir;  ///< of which only the first of several ranks knows
+  TrainOptions options;  ///< of a run that goes on its own, and what may change
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
-  Notes notes;                                     ///< for its checkpoints
-  xgrad::io::Json config = nullptr;                ///< its config.json, if it goes on
-  std::string changes = {};                        ///< of its flags, as it goes on
+  Notes notes = {};                                ///< of `from`; then for its own checkpoints
+  FolderNotes folder = {};                         ///< its config.json, if it goes on
+  std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"
+  Source source = {};
+  std::unique_ptr<RunDir> run_dir = {};  ///< of which only the first of several ranks knows
+
+  std::uint64_t steps() const { return resumed.value_or(0); }
 };
 
-/// Gives a model in training the weights that it begins with, and forgets the checkpoint that they
-/// came from.  A run that goes on gets its optimizer and generator back, too.
-void load_weights(Start& start, Training& training);
+/// The options with which `train` would begin or go on.  Errors as of prepare().
+TrainOptions resolved(const TrainOptions& given);
 
-/// Whether best.safetensors is not of the lowest loss, as it could not be saved.
-bool best_is_missing(const RunDir& run_dir, const Evaluations& evaluations);
+/// Reads what `given` names; none if a run has ended and there is nothing left to do, which is
+/// said.  FileError for what cannot be read, and if flags that were given disagree with a
+/// checkpoint: all of them are listed.  UsageError for what does not go together.  Ranks that do
+/// not begin with the same checkpoint, text and flags are refused.
+std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks);
 
 /// Empty for a file that cannot be read, as where the system does not show a program's own.
 std::string file_checksum(const std::string& path);
 
-/// Reads what `options` name; none if a run has ended and there is nothing left to do, which is
-/// said.  FileError and UsageError for what does not do.  Ranks that do
-/// not begin with the same checkpoint, text and flags are refused.
-std::optional<Start> prepare(const TrainOptions& options, const Ranks& ranks);
+/// A word of a command line for a POSIX shell.
+std::string quoted(const std::string& word);
+/// A command line for a shell that goes on with a run.
+std::string resume_command(const TrainOptions& options, const std::string& folder);
 
 }  // namespace char_transformer

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,9 +14,6 @@
 namespace char_transformer {
 namespace {
 
-constexpr std::array stopping = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-/// A write that these would end fails instead: nobody reads the pipe, the file is too large.
-constexpr std::array failing = {SIGPIPE, SIGXFSZ};
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
 
 /// For somebody who sits there: a step may take a minute.
@@ -28,48 +24,32 @@ std::atomic<int> first_signal{0};
 std::atomic<std::int64_t> first_time{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // so handlers may use them
 
-std::int64_t now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 void note(int signal) {
   const int before = errno;
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   std::int64_t first = 0;
-  if (first_time.compare_exchange_strong(first, now())) {
+  if (first_time.compare_exchange_strong(first, now)) {
     first_signal = signal;
     if (terminal && ::write(STDERR_FILENO, message.data(), message.size()) < 0)
       errno = before;  // then nobody sees it
-  } else if (now() - first > twice_within) {
+  } else if (now - first > twice_within) {
     std::signal(signal, SIG_DFL);
     ::raise(signal);  // it comes when this handler returns
   }
   errno = before;
 }
 
+/// Sets a handler, unless the signal is ignored.
 void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  ::sigaction(signal, nullptr, &action);
-  if (action.sa_handler == SIG_IGN)
-    return;
-  action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(signal, &action, nullptr);
+  if (std::signal(signal, handler) == SIG_IGN)
+    std::signal(signal, SIG_IGN);
 }
 
-std::array<struct sigaction, stopping.size() + failing.size()> previous;
-
-/// Calls f with each signal and what was done with it before.
-template <class F>
-void for_each_signal(F&& f) {
-  std::size_t i = 0;
-  for (const int signal : stopping)
-    f(signal, previous[i++], note);
-  for (const int signal : failing)
-    f(signal, previous[i++], SIG_IGN);
-}
+constexpr int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+/// A write that these would end fails instead: nobody reads the pipe, the file is too large.
+constexpr int failing[] = {SIGPIPE, SIGXFSZ};
 
 }  // namespace
 
@@ -77,17 +57,19 @@ StopSignals::StopSignals() {
   terminal = ::isatty(STDERR_FILENO) == 1;
   first_signal = 0;
   first_time = 0;
-  for_each_signal([](int signal, struct sigaction& before, void (*handler)(int)) {
-    ::sigaction(signal, nullptr, &before);
-    handle(signal, handler);
-  });
+  for (const int signal : stopping)
+    handle(signal, note);
+  for (const int signal : failing)
+    std::signal(signal, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
-  if (first_signal == 0)  // else the program is about to end, and what comes at once is still one
-    for_each_signal([](int signal, const struct sigaction& before, void (*)(int)) {
-      ::sigaction(signal, &before, nullptr);
-    });
+  if (first_signal != 0)  // the program is about to end, and what comes at once is still one
+    return;
+  for (const int signal : stopping)
+    handle(signal, SIG_DFL);
+  for (const int signal : failing)
+    std::signal(signal, SIG_DFL);
 }
 
 int StopSignals::received() const {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/schedule.hpp>
@@ -19,25 +18,13 @@
 
 namespace char_transformer {
 
-/// A step, as a row of metrics.jsonl says it.
 struct StepRecord {
   std::size_t step = 0;  ///< from 0
   double loss = 0;       ///< before the step's update
   double lr = 0;
-  double grad_norm = 0;                        ///< before clipping
-  double ms = 0;                               ///< of the step, without evaluations
-  std::optional<double> val_loss_before = {};  ///< of step 0: an estimate before its update
-  std::optional<double> val_loss = {};         ///< an estimate after the step's update
-  std::string val_loss_over = {};              ///< what these two are estimated over
-  std::optional<double> final_val_loss = {};   ///< of the last step, over whole blocks
-  std::string final_val_loss_over = {};
-  std::string changes = {};  ///< of the run's flags before this step
+  double grad_norm = 0;  ///< before clipping
+  double ms = 0;
 };
-
-/// A row, in one line.
-std::string format_row(const StepRecord& record);
-/// A row without its evaluations, which are made again; none for what is no row.
-std::optional<StepRecord> read_row(const xgrad::io::Json& row);
 
 /// A loss or a gradient that is no longer finite.  The message names the step and the op.
 struct NotFinite : std::runtime_error {
@@ -48,18 +35,20 @@ struct NotFinite : std::runtime_error {
 /// The computation must draw the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
+struct Start;
+
 class Training {
  public:
-  /// Draws the weights.
-  Training(const Recipe& recipe, const Source& source, Ranks& ranks);
+  /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on
+  /// gets its optimizer and generator back, too.
+  Training(Start& start, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
 
-  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured on
-  /// random rows that go nowhere, twice as many as all threads have at a time in a step, or as many
-  /// as half a second allows.  What the training draws and holds is as if this had not been called.
-  /// No value if stopped.
+  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured for
+  /// about half a second on random rows that go nowhere, and leave what the training draws and
+  /// holds as it is.  No value if stopped.
   std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
 
   std::size_t tokens_per_step() const {
@@ -73,7 +62,6 @@ class Training {
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
   xgrad::parallel::ShardLoss loss_of(std::vector<std::size_t> starts) const;
-  double add_gradients_of_batch();
   double add_gradients();
 
   const Recipe& recipe_;
@@ -84,5 +72,16 @@ class Training {
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
 };
+
+/// The command `train`, on each rank, of which the first alone prints and writes.  Returns the exit
+/// code: 0; 128 + the signal that ended it early; 1 if something could not be saved.  Throws
+/// xgrad::Error for files and texts, and NotFinite; the checkpoint is then the last that was good.
+int train(const TrainOptions& options, Ranks& ranks);
+
+/// Trains on the run's first batch alone, with its model and its learning rate but without dropout,
+/// weight decay and a schedule, until the loss is as low as it can be or --max-iters steps (500)
+/// are made.  Prints a verdict; the exit code: 0 if the loss went down, 1 if not, 128 + a signal.
+/// Writes no files.
+int overfit_one_batch(Start& start, Ranks& ranks);
 
 }  // namespace char_transformer

@@ -102,7 +102,7 @@ TEST_CASE("char_transformer: what a run that goes on may change, if told so", "[
   check_refused(folder,
                 {"train", "--resume", "run", "--max-iters", "70", "--allow-changes",
                  "--learning-rate", "0.0001"},
-                1, {"--min-lr 0.001 is above --learning-rate 0.0001"});
+                2, {"--min-lr 0.001 is above --learning-rate 0.0001"});
 }
 
 TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint", "[resume]") {

@@ -211,7 +211,7 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   write_bytes(folder / "kept/checkpoint-00000005.safetensors", "precious");
   for (const char* const resume : {"--profile", "--resume"})
     check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", resume}), 1,
-                  {"kept: the folder holds checkpoint-00000005.safetensors of a run already"});
+                  {"kept: the folder holds a run already (checkpoint-00000005.safetensors)"});
   CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
   // One bad folder is no reason to stop.
   run_well(folder, tiny_train({"--max-iters", "10"}));

@@ -91,10 +91,7 @@ TEST_CASE("char_transformer: the best model, and an end without improvement", "[
   fs::remove(folder / "run/best.safetensors");
   const Result late = run(folder, {"train", "--resume", "run", "--patience", "5"});
   CHECK(late.code == 0);
-  CHECK(warnings_in(late.err) ==
-        "char_transformer: run/best.safetensors: the model of the lowest loss, after " +
-            std::to_string(best) + " steps, is not in it\n");
-  CHECK_THAT(late.err, ContainsSubstring(std::to_string(best) + " steps, is lost."));
+  CHECK_FALSE(fs::exists(folder / "run/best.safetensors"));
 }
 
 TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves]") {
@@ -200,8 +197,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   CHECK(metrics_of(folder / "run").size() == 60);
 }
 
-TEST_CASE("char_transformer: a best model that could not be saved is saved when the run goes on",
-          "[saves]") {
+TEST_CASE("char_transformer: a best model that cannot be saved ends no run", "[saves]") {
   const TinyFolder folder;
   const std::string best = folder / "run/best.safetensors";
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
@@ -213,10 +209,6 @@ TEST_CASE("char_transformer: a best model that could not be saved is saved when 
   check_contains(blocked.err,
                  {"run/best.safetensors: ", "training goes on, and the next lower loss"});
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
-  fs::remove_all(best);
-  run_well(folder, {"train", "--resume", "run"});
-  CHECK((read_bytes(best) == read_bytes(folder / "run/checkpoint.safetensors")));
-  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err, ContainsSubstring("is finished"));
 }
 
 TEST_CASE("char_transformer: when there is room again, a run saves again", "[saves]") {
@@ -230,6 +222,7 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
            process.err().find("checkpoint.safetensors: writing failed") != std::string::npos;
   });
   CHECK(metrics_of(folder / "run").size() > 10);
+  CHECK_THAT(read_bytes(folder / "run/samples.jsonl"), EndsWith("}\n"));
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   REQUIRE(::prlimit(process.id(), RLIMIT_FSIZE, &unlimited, nullptr) == 0);
   wait_until([&] {
@@ -245,20 +238,6 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
   REQUIRE(rows.size() == checkpoint.step);
   for (std::size_t i = 0; i < rows.size(); ++i)
     REQUIRE(rows[i].at("step") == i);
-}
-
-TEST_CASE("char_transformer: of a row that cannot be written whole no reader sees a part",
-          "[saves]") {
-  const TinyFolder folder;
-  const Process process(
-      folder, tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}),
-      limited(RLIMIT_FSIZE, 4000));
-  wait_until([&] { return process.err().find("jsonl: writing failed") != std::string::npos; });
-  const std::string rows = read_bytes(folder / "run/metrics.jsonl");
-  CHECK_THAT(rows, EndsWith("}\n"));
-  CHECK(rows.size() > 3800);
-  for (int i = 0; i < 5000; ++i)  // each step tries again
-    REQUIRE((read_bytes(folder / "run/metrics.jsonl") == rows));
 }
 
 TEST_CASE("char_transformer: a run that is stopped and cannot be saved says so", "[saves]") {

@@ -62,14 +62,14 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
       {"\nText:  text: 2,340 characters, 23 different; 2,106 to train on, 234 to validate.\n",
        "\nLoss:  a uniform guess has ln 23 = 3.1355.\n",
        "\nModel: n_layer 1, n_head 2, n_embd 16: 3,616 parameters.\n"
-       "       wte    (23, 16)    368  characters; lm_head has the same\n"
-       "       wpe    (8, 16)     128  positions\n"
-       "       h      1 block   3,104\n"
-       "       ln_f   (16)         16\n"
-       "       total            3,616\n",
+       "       wte    (23, 16)             368\n"
+       "       wpe    (8, 16)              128\n"
+       "       h      1 block            3,104\n"
+       "       ln_f   (16)                  16\n"
+       "       total                     3,616\n",
        // 6 (3616 - 128) + 12 · 1 · 16 · 8, and 32 of them
        "\nCost:  22.5 kFLOP for a character, 719 kFLOP for a step; about ",
-       "\nSteps: 40 of 32 characters (4 blocks of 8), on ", "\nTime:  about 1 s: ",
+       "\nSteps: 40 of 32 characters (4 blocks of 8), on ", "\nTime:  about 1s: ",
        "\nbefore the first step: validation loss 3.1", "\nRun:   a\nstep 1/40 2 % | loss 3.",
        "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes: \\n",
        "\nstep 40/40 100 % | loss ", "\nThe run is in a; its steps took "});
@@ -79,9 +79,8 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   CHECK(quiet.out == usual.out);
   const Result verbose = run_well(folder, tiny_train({"--out", "c", "--verbose"}));
   CHECK(verbose.out == usual.out);
-  check_contains(verbose.err, {"transformer.h.0.attn.c_attn.weight  (48, 16)    768\n",
-                               "\nafter 10 steps: saved in c/checkpoint.safetensors\n",
-                               "\nafter 10 steps it writes:\n\n"});
+  check_contains(verbose.err, {"transformer.h.0.attn.c_attn.weight    (48, 16)             768\n",
+                               "\nafter 10 steps: saved in c/checkpoint.safetensors\n"});
   CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "c"));
   check_refused(folder, {"train", "-q", "-v"}, 2, {"-q and -v contradict each other"});
   // What is wrong is said, however quiet it is to be.
@@ -223,8 +222,6 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
     check_refused(folder,
                   tiny_train({"--out", "bad", "--sample-prompt", "Zebra", "--dry-run", dry}), 1,
                   {"--sample-prompt: ", "'Z'"});
-  check_refused(folder, tiny_train({"--out", "bad", "--sample-prompt", std::string(1001, 't')}), 1,
-                {"--sample-prompt: 1001 characters are more than 1000"});
   check_refused(folder, tiny_train({"--out", "bad", "--sample-interval", "-1"}), 2,
                 {"--sample-interval", "'-1'"});
   CHECK_FALSE(fs::exists(folder / "bad"));

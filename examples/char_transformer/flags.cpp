@@ -1,63 +1,37 @@
 // The flags of `train`.
 
-#include "options.hpp"
-
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
+#include "command.hpp"
 #include "describe.hpp"
 #include "notes.hpp"
 #include "output.hpp"
-#include "resume.hpp"
-#include "train.hpp"
+#include "recipe.hpp"
+#include "start.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
 
-/// Adds the flags of a recipe.
-void add_recipe(CLI::App& app, Recipe& recipe) {
-  const auto add = [&]<class T>(const Field<T>& field) {
-    std::string usual = fmt::format("{}", nano.*field.member);
-    for (const Preset& preset : presets)
-      if (const T its = preset.recipe.*field.member; its != nano.*field.member)
-        usual += fmt::format(", {}: {}", preset.name, its);
-    if (field.flag == std::string_view("--min-lr"))
-      usual = "a tenth of --learning-rate";
-    const std::string help = fmt::format("{} [{}]", field.help, usual);
-    if constexpr (std::is_same_v<T, bool>)
-      add_bool(app, field.flag, recipe.*field.member, help);
-    else
-      add_number(app, field.flag, recipe.*field.member, field.range, help);
-  };
-  for (const FieldGroup& group : recipe_fields()) {
-    app.option_defaults()->group(group.heading);
-    for (const auto& field : group.fields)
-      std::visit(add, field);
-  }
-}
-
-/// Flags that are not given take the preset's value.
-void apply_preset(const CLI::App& app, TrainOptions& options) {
+/// Flags that are not given take the preset's value.  UsageError for those that do not go together.
+void complete(const CLI::App& app, TrainOptions& train) {
   for (const CLI::Option* const option : app.get_options())
     if (option->count() > 0)
-      options.given.insert("--" + option->get_lnames().front());
-  const Recipe& preset = find_preset(options.preset).recipe;
-  for_each_field([&](const auto& field) {
-    if (options.given.count(field.flag) == 0)
-      options.recipe.*field.member = preset.*field.member;
+      train.given.insert("--" + option->get_lnames().front());
+  const Recipe& preset = find_preset(train.preset).recipe;
+  for_each_field([&](const Field& field, auto member) {
+    if (train.given.count(field.flag) == 0)
+      train.recipe.*member = preset.*member;
   });
-  if (options.given.count("--min-lr") == 0)
-    options.recipe.min_lr = options.recipe.learning_rate / 10;
-}
+  if (train.given.count("--min-lr") == 0)
+    train.recipe.min_lr = train.recipe.learning_rate / 10;
 
-/// UsageError for flags that do not go together.
-void check_flags(const TrainOptions& train) {
   if (!train.init_from.empty() && train.resumes_by_name())
     throw UsageError(fmt::format(
         "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
@@ -75,11 +49,28 @@ void check_flags(const TrainOptions& train) {
     if (train.overfit_one_batch && set)
       throw UsageError(
           fmt::format("--overfit-one-batch is a check that keeps nothing: leave {} out", flag));
-  const bool from_file = train.resume || !train.init_from.empty();
-  if (const auto wrong = contradiction(train.recipe); wrong && !from_file)
+  if (const auto wrong = contradiction(train.recipe);
+      wrong && !train.resume && train.init_from.empty())
     throw UsageError(*wrong + (config_file().path.empty()
                                    ? ""
                                    : fmt::format(" ({} is read as well)", config_file().path)));
+}
+
+void add_recipe(CLI::App& app, Recipe& recipe) {
+  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+    std::string usual = fmt::format("{}", nano.*member);
+    for (const Preset& preset : presets)
+      if (const T its = preset.recipe.*member; its != nano.*member)
+        usual += fmt::format(", {}: {}", preset.name, its);
+    if (field.flag == std::string_view("--min-lr"))
+      usual = "a tenth of --learning-rate";
+    const std::string help = fmt::format("{} [{}]", field.help, usual);
+    app.option_defaults()->group(field.group);
+    if constexpr (std::is_same_v<T, bool>)
+      add_bool(app, field.flag, recipe.*member, help);
+    else
+      add_number(app, field.flag, recipe.*member, field.range, help);
+  });
 }
 
 }  // namespace
@@ -107,12 +98,8 @@ Command add_train(CLI::App& program, Ranks& ranks) {
            "print where ten steps spend their time; and DIR/trace.json");
   add_bool(app, "--check-memory", train.check_memory,
            "refuse to start what seems to need more memory than there is [true]");
-  app.option_defaults()->group("What is shown");
   add_bool(app, "-q,--quiet", train.quiet, "results, warnings and errors only");
-  add_bool(app, "-v,--verbose", train.verbose, "also each parameter, save and whole sample");
-  add_number(app, "--sample-interval", train.sample_interval, {0, many},
-             "steps between samples of DIR/samples.jsonl; 0: none [each evaluation]");
-  app.add_option("--sample-prompt", train.sample_prompt, "what they continue [a newline]");
+  add_bool(app, "-v,--verbose", train.verbose, "also each parameter and each save");
   app.option_defaults()->group("Saving and going on");
   app.add_option_function<std::string>(
          "--resume", [options](const std::string& given) { options->resume = given; },
@@ -123,31 +110,24 @@ Command add_train(CLI::App& program, Ranks& ranks) {
            "--resume with another learning rate, schedule or --eval-interval");
   add_path(app, "--init-from", train.init_from, "begin a new run with the weights of a checkpoint",
            "FILE|DIR");
-  add_number(app, "--save-interval", train.save_interval, {1, many},
-             "steps between saves [each evaluation]");
-  add_number(app, "--keep", train.keep, {0, many}, "keep the last N saves, too [0]");
-  add_number(
-      app, "--val-blocks", train.val_blocks, {0, many},
-      fmt::format("blocks of the validation after the last step; 0: all [{}]", usual_val_blocks));
+  for (const Count& count : counts)
+    add_number(app, count.flag, train.*count.member, {static_cast<double>(count.least), many},
+               count.help);
+  app.add_option("--sample-prompt", train.sample_prompt, "what samples continue [a newline]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Configuration");
   add_bool(app, "--print-config", *print_config,
            "print the values of all flags, as --config reads them, and exit");
   return {&app, [options, print_config, &app, &ranks] {
             TrainOptions& given = *options;
-            ranks.together([&] {
-              apply_preset(app, given);
-              check_flags(given);
-            });
+            ranks.together([&] { complete(app, given); });
             given.program = app.get_parent()->get_name();
             given.launcher = ranks.launcher();
             if (*print_config) {
               say(format_folder_notes(resolved(given), 0) + "\n");
               return 0;
             }
-            set_verbosity(given.quiet     ? Verbosity::quiet
-                          : given.verbose ? Verbosity::verbose
-                                          : Verbosity::usual);
+            set_verbosity(given.quiet, given.verbose);
             try {
               return char_transformer::train(given, ranks);
             } catch (const std::bad_alloc&) {
