@@ -8,12 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <set>
-#include <string_view>
-#include <utility>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/io/json.hpp>
 
 #include "output.hpp"
 #include "recipe.hpp"

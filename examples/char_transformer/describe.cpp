@@ -7,10 +7,8 @@
 #include <filesystem>
 #include <system_error>
 #include <xgrad/autograd/available_memory.hpp>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/parallel/shards.hpp>
 
 #include "build.hpp"
 #include "evaluate.hpp"

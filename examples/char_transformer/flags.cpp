@@ -3,18 +3,9 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
-#include "command.hpp"
 #include "describe.hpp"
-#include "notes.hpp"
 #include "output.hpp"
-#include "recipe.hpp"
-#include "start.hpp"
-#include "training.hpp"
 
 namespace char_transformer {
 namespace {

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checksum.hpp>

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {

@@ -3,17 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <map>
-#include <string>
-#include <vector>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/data/batches.hpp>
 
 #include "describe.hpp"
-#include "output.hpp"
 #include "progress.hpp"
-#include "start.hpp"
 #include "stop.hpp"
 
 namespace char_transformer {

@@ -1,4 +1,3 @@
-#include "ranks.hpp"
 
 #include <fmt/format.h>
 #if defined(__GLIBC__)
@@ -6,14 +5,9 @@
 #endif
 
 #include <cstdio>
-#include <exception>
 #include <new>
-#include <string>
-#include <vector>
-#include <xgrad/autograd/error.hpp>
 
 #include "build.hpp"
-#include "command.hpp"
 #include "output.hpp"
 #include "training.hpp"
 
@@ -81,8 +75,7 @@ int main(int argc, char** argv, Ranks& ranks) {
     warn(error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    return failed(ranks,
-                  "not enough memory" + (command == nullptr ? "" : model_of(*command->app)));
+    return failed(ranks, "not enough memory" + (command == nullptr ? "" : model_of(*command->app)));
   } catch (const std::exception& error) {
     return failed(ranks, error.what());
   }

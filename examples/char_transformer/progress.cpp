@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 
-#include "command.hpp"
 #include "output.hpp"
 #include "recipe.hpp"
 

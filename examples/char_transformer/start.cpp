@@ -5,13 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
-#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "command.hpp"
 #include "describe.hpp"
 #include "output.hpp"
 #include "trained_model.hpp"

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
-#include <string_view>
 
 #include "output.hpp"
 

@@ -10,7 +10,6 @@
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/optim/clip.hpp>
 
 #include "start.hpp"

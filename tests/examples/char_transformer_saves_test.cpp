@@ -177,7 +177,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   CHECK(fresh.code == 1);
   check_contains(fresh.err,
                  {"none/checkpoint.safetensors: writing failed: File too large; training "
-                  "goes on, and saving is tried again",
+                  "goes on",
                   "the model could not be saved and is lost"});
   CHECK_THAT(fresh.err, ContainsSubstring("step 40/40 100 %"));
   CHECK(metrics_of(folder / "none").size() == 40);
@@ -206,8 +206,7 @@ TEST_CASE("char_transformer: a best model that cannot be saved ends no run", "[s
   const Result blocked = run(folder, {"train", "--resume", "run", "--max-iters", "20"});
   INFO(blocked.out << blocked.err);
   CHECK(blocked.code == 1);
-  check_contains(blocked.err,
-                 {"run/best.safetensors: ", "training goes on, and the next lower loss"});
+  check_contains(blocked.err, {"run/best.safetensors: ", "training goes on"});
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
@@ -226,8 +225,7 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
   REQUIRE(::prlimit(process.id(), RLIMIT_FSIZE, &unlimited, nullptr) == 0);
   wait_until([&] {
-    return process.err().find("run/checkpoint.safetensors: saved again, after ") !=
-           std::string::npos;
+    return process.err().find("steps: saved in run/checkpoint.safetensors") != std::string::npos;
   });
   process.signal(SIGTERM);
   const Result result = process.wait();
