@@ -15,6 +15,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/update_formula.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
@@ -40,9 +41,13 @@
 #include <xgrad/nn/self_attention.hpp>
 #include <xgrad/nn/sequential.hpp>
 #include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/optim/adagrad.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/lion.hpp>
+#include <xgrad/optim/muon.hpp>
 #include <xgrad/optim/optimizer.hpp>
+#include <xgrad/optim/rmsprop.hpp>
 #include <xgrad/optim/schedule.hpp>
 #include <xgrad/optim/sgd.hpp>
 #include <xgrad/parallel/shards.hpp>

@@ -1,38 +1,51 @@
 #include <xgrad/optim/adam.hpp>
 
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops/optim.hpp>
+#include <cmath>
+#include <xgrad/autograd/update_formula.hpp>
 
 namespace xgrad::optim {
 
-Adam::Adam(std::string name, bool decoupled, const std::vector<ParamGroup<AdamOptions>>& groups)
-    : Optimizer(std::move(name), {"exp_avg", "exp_avg_sq"}, true), decoupled_(decoupled) {
-  for (const auto& group : groups) {
-    options_.push_back(group.options);
-    Adam::check_options(options_.size() - 1);
-    add_group(group.params);
-  }
-  check_not_empty();
+// Adam's and AdamW's: p *= keep, and g += decay * p.
+template <class O>
+static ElementUpdate adam(const O& o, const Parameter& p, double keep, double decay) {
+  const double t = static_cast<double>(p.step), beta1 = o.betas.first, beta2 = o.betas.second,
+               rest1 = 1 - beta1, rest2 = 1 - beta2, eps = o.eps,
+               step_size = o.lr / (1 - std::pow(beta1, t)),
+               correction = std::sqrt(1 - std::pow(beta2, t));
+  const auto formula = [=](auto x, auto m, auto v, auto g) {
+    x = x * c(x, keep);
+    g = g + c(g, decay) * x;
+    m = m * c(m, beta1) + c(m, rest1) * g;
+    v = v * c(v, beta2) + c(v, rest2) * g * g;
+    x = x - c(x, step_size) * m / (sqrt(v) / c(v, correction) + c(v, eps));
+    return std::array{x, m, v};
+  };
+  return element_update(formula, p.value, p.state[0], p.state[1], p.gradient);
 }
 
-Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups) : Adam("Adam", false, groups) {}
-
-Adam::Adam(const std::vector<Tensor>& params, const AdamOptions& options)
-    : Adam(std::vector<ParamGroup<AdamOptions>>{{params, options}}) {}
-
-static std::vector<ParamGroup<AdamOptions>> as_adam(
-    const std::vector<ParamGroup<AdamWOptions>>& groups) {
-  std::vector<ParamGroup<AdamOptions>> result;
-  for (const auto& [params, o] : groups)
-    result.push_back({params, {o.lr, o.betas, o.eps, o.weight_decay}});
-  return result;
+template <class O>
+static std::vector<Option> adam_options(O& o) {
+  return {{"lr", &o.lr},
+          {"betas.0", &o.betas.first, 0, 1},
+          {"betas.1", &o.betas.second, 0, 1},
+          {"eps", &o.eps},
+          {"weight_decay", &o.weight_decay}};
 }
 
-AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups)
-    : Adam("AdamW", true, as_adam(groups)) {}
+std::vector<Option> AdamOptions::options() { return adam_options(*this); }
+std::vector<Option> AdamWOptions::options() { return adam_options(*this); }
 
-AdamW::AdamW(const std::vector<Tensor>& params, const AdamWOptions& options)
-    : AdamW(std::vector<ParamGroup<AdamWOptions>>{{params, options}}) {}
+std::vector<std::string> AdamOptions::state_names() const {
+  return {"step", "exp_avg", "exp_avg_sq"};
+}
+std::vector<std::string> AdamWOptions::state_names() const { return AdamOptions().state_names(); }
+
+ElementUpdate AdamOptions::update(const Parameter& p) const {
+  return adam(*this, p, 1, weight_decay);
+}
+ElementUpdate AdamWOptions::update(const Parameter& p) const {
+  return adam(*this, p, 1 - lr * weight_decay, 0);
+}
 
 std::vector<ParamGroup<AdamWOptions>> decay_matrices(const std::vector<Tensor>& params,
                                                      const AdamWOptions& options) {
@@ -45,51 +58,6 @@ std::vector<ParamGroup<AdamWOptions>> decay_matrices(const std::vector<Tensor>& 
     if (!group->params.empty())
       groups.push_back(std::move(*group));
   return groups;
-}
-
-std::vector<Optimizer::Option> Adam::options_of(std::size_t group) {
-  AdamOptions& o = options_[group];
-  return {{"lr", &o.lr},
-          {"betas.0", &o.betas.first},
-          {"betas.1", &o.betas.second},
-          {"eps", &o.eps},
-          {"weight_decay", &o.weight_decay}};
-}
-
-void Adam::check_options(std::size_t group) const {
-  const AdamOptions& o = options_[group];
-  check_not_negative("lr", o.lr);
-  check_not_negative("eps", o.eps);
-  check_not_negative("weight_decay", o.weight_decay);
-  for (const double beta : {o.betas.first, o.betas.second})
-    check<ValueError>(beta >= 0 && beta < 1, "{}: betas are ({}, {}); each must be in [0, 1)",
-                      name(), o.betas.first, o.betas.second);
-}
-
-void Adam::step() {
-  std::vector<Slot> after = slots();  // takes their place once nothing can fail any more
-  std::vector<AdamStep> steps;
-  for (Slot& slot : after) {
-    const Tensor& p = param(slot);
-    const Tensor gradient = p.grad();
-    if (!gradient.defined())
-      continue;
-    prepare(slot);
-    const AdamOptions& o = options_[slot.group];
-    steps.push_back({.parameter = p,
-                     .gradient = gradient,
-                     .exp_avg = slot.buffers[0],
-                     .exp_avg_sq = slot.buffers[1],
-                     .t = ++slot.steps,
-                     .lr = o.lr,
-                     .beta1 = o.betas.first,
-                     .beta2 = o.betas.second,
-                     .eps = o.eps,
-                     .weight_decay = o.weight_decay,
-                     .decoupled = decoupled_});
-  }
-  adam_step(steps);
-  slots().swap(after);
 }
 
 }  // namespace xgrad::optim

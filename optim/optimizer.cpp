@@ -7,9 +7,22 @@
 #include <map>
 #include <set>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::optim {
+
+double Option::get() const {
+  const bool* const* const flag = std::get_if<bool*>(&value);
+  return flag != nullptr ? static_cast<double>(**flag) : *std::get<double*>(value);
+}
+
+void Option::set(double number) const {
+  if (bool* const* const flag = std::get_if<bool*>(&value))
+    **flag = number != 0;
+  else
+    *std::get<double*>(value) = number;
+}
 
 void Optimizer::add_group(const std::vector<Tensor>& params) {
   for (const Tensor& p : params) {
@@ -18,63 +31,93 @@ void Optimizer::add_group(const std::vector<Tensor>& params) {
     check<ValueError>(
         p.is_leaf(), "{}: parameter {} of shape {} is the result of an op; only leaves are trained",
         name_, i, to_string(p.shape()));
-    const auto same = [&p](const Tensor& q) { return q.handle() == p.handle(); };
-    const auto at = std::ranges::find_if(params_, same);
+    const auto at = std::ranges::find(params_, p.handle(), &Tensor::handle);
     if (at != params_.end())
       fail<ValueError>("{}: parameter {} of shape {} is there already, as parameter {}", name_, i,
                        to_string(p.shape()), at - params_.begin());
     slots_.push_back({.param = i, .group = num_groups_});
     params_.push_back(p);
   }
-  ++num_groups_;
+  check_group(num_groups_++, params);
 }
 
 void Optimizer::check_not_empty() const {
   check<ValueError>(!params_.empty(), "{}: there is no parameter to train", name_);
 }
 
+void Optimizer::check_group(std::size_t group, const std::vector<Tensor>& params) const {
+  for (const Option& option : options(group))
+    check_range(option, option.get());
+  check_options(group, params);
+}
+
+void Optimizer::check_range(const Option& option, double value) const {
+  const bool in_range = value >= option.least && value < option.below && std::isfinite(value);
+  if (!in_range)
+    fail<ValueError>("{}: {} is {}; it must be finite{}", name_, option.name, value,
+                     std::isfinite(option.below)
+                         ? fmt::format(" and in [{}, {})", option.least, option.below)
+                     : std::isfinite(option.least) ? " and not negative"
+                                                   : "");
+}
+
+// The others give access for reading and writing alike.
+std::vector<Option> Optimizer::options(std::size_t group) const {
+  return const_cast<Optimizer*>(this)->options(group);
+}
+
+// ---- steps ----
+
 void Optimizer::zero_grad() {
   for (Tensor& p : params_)
     p.zero_grad();
 }
 
-double& Optimizer::rate(std::size_t group) {
+void Optimizer::step() {
+  const NoGrad no_grad;
+  std::vector<Slot> after = slots_;  // takes their place once nothing can fail any more
+  std::vector<ElementUpdate> updates;
+  for (Slot& slot : after) {
+    const Tensor& p = params_[slot.param];
+    const Tensor gradient = p.grad();
+    if (!gradient.defined())
+      continue;
+    if (gradient.shape() != p.shape() || gradient.dtype() != p.dtype())
+      fail<ShapeError>("{}: parameter {} is {} of shape {} and its gradient is {} of shape {}",
+                       name_, slot.param, to_string(p.dtype()), to_string(p.shape()),
+                       to_string(gradient.dtype()), to_string(gradient.shape()));
+    const std::vector<std::string> names = state_names(slot.group);
+    for (std::size_t n = std::ranges::count(names, "step"); n + slot.state.size() < names.size();)
+      slot.state.push_back(zeros_like(p));
+    for (Tensor& x : slot.state)
+      if (x.dtype() != p.dtype())  // the parameter has been converted
+        x = x.to(p.dtype());
+    updates.push_back(update(slot.group, {p, gradient, slot.state, ++slot.steps}));
+  }
+  update_elements(name_, updates);
+  slots_.swap(after);
+}
+
+Option Optimizer::learning_rate_of(std::size_t group) const {
   check<ValueError>(group < num_groups_, "{}: there is no group {}; there are {}", name_, group,
                     num_groups_);
-  for (const Option& option : options_of(group))
-    if (option.name == "lr")
-      return *option.number;
-  fail<ValueError>("{}: has no learning rate", name_);
+  const std::vector<Option> all = options(group);
+  const auto lr = std::ranges::find(all, "lr", &Option::name);
+  check<ValueError>(lr != all.end(), "{}: has no learning rate", name_);
+  return *lr;
 }
 
-void Optimizer::check_not_negative(const char* option, double value) const {
-  check<ValueError>(value >= 0 && std::isfinite(value),
-                    "{}: {} is {}; it must be finite and not negative", name_, option, value);
-}
-
-// options_of() gives access for reading and writing alike.
-double Optimizer::learning_rate(std::size_t group) const {
-  return const_cast<Optimizer*>(this)->rate(group);
-}
+double Optimizer::learning_rate(std::size_t group) const { return learning_rate_of(group).get(); }
 
 void Optimizer::set_learning_rate(double lr, std::size_t group) {
-  check_not_negative("lr", lr);
-  rate(group) = lr;
+  const Option option = learning_rate_of(group);
+  check_range(option, lr);
+  option.set(lr);
 }
 
 void Optimizer::set_learning_rate(double lr) {
   for (std::size_t group = 0; group < num_groups_; ++group)
     set_learning_rate(lr, group);
-}
-
-void Optimizer::prepare(Slot& slot) const {
-  const Tensor& p = params_[slot.param];
-  if (slot.buffers.empty())
-    for (std::size_t i = 0; i < buffer_names_.size(); ++i)
-      slot.buffers.push_back(zeros_like(p).detach());
-  for (Tensor& buffer : slot.buffers)
-    if (buffer.dtype() != p.dtype())
-      buffer = buffer.to(p.dtype());
 }
 
 // ---- saving and loading ----
@@ -83,15 +126,19 @@ OptimizerState Optimizer::state_dict() const {
   OptimizerState state;
   for (const Slot& slot : slots_) {
     const std::string prefix = fmt::format("state.{}.", slot.param);
-    if (counts_steps_ && slot.steps > 0)
-      state.numbers.emplace_back(prefix + "step", slot.steps);
-    for (std::size_t i = 0; i < slot.buffers.size(); ++i)
-      state.tensors.emplace_back(prefix + buffer_names_[i],
-                                 slot.buffers[i].to(params_[slot.param].dtype()).detach());
+    std::size_t i = 0;
+    for (const std::string& name : state_names(slot.group))
+      if (slot.steps == 0)
+        continue;
+      else if (name == "step")
+        state.numbers.emplace_back(prefix + name, slot.steps);
+      else
+        state.tensors.emplace_back(prefix + name,
+                                   slot.state[i++].to(params_[slot.param].dtype()).detach());
   }
   for (std::size_t group = 0; group < num_groups_; ++group) {
     const std::string prefix = fmt::format("param_groups.{}.", group);
-    for (const Option& option : const_cast<Optimizer*>(this)->options_of(group))
+    for (const Option& option : options(group))
       state.numbers.emplace_back(prefix + option.name, option.get());
     state.numbers.emplace_back(prefix + "params", std::ranges::count(slots_, group, &Slot::group));
   }
@@ -101,86 +148,77 @@ OptimizerState Optimizer::state_dict() const {
 void Optimizer::load_state_dict(const OptimizerState& state) {
   std::vector<std::string> problems;
   std::set<std::string> names;
-  std::map<std::string, Tensor> tensors;
-  std::map<std::string, double> given;
+  std::map<std::string, Tensor> tensors(state.tensors.begin(), state.tensors.end());
+  std::map<std::string, double> numbers(state.numbers.begin(), state.numbers.end());
   const auto note = [&](const std::string& name) {
     if (!names.insert(name).second)
-      problems.push_back(fmt::format("given twice: {}", name));
+      problems.push_back("given twice: " + name);
   };
   for (const auto& [name, tensor] : state.tensors) {
     note(name);
-    tensors.emplace(name, tensor);
     if (!tensor.defined())
       problems.push_back("undefined: " + name);
   }
-  for (const auto& [name, number] : state.numbers) {
+  for (const auto& [name, number] : state.numbers)
     note(name);
-    given.emplace(name, number);
-  }
   // Takes a number or a Tensor out; what is left in the end was not expected.
   const auto take = [&problems](auto& from, const std::string& name) {
     auto node = from.extract(name);
-    if (node.empty()) {
-      problems.push_back("missing: " + name);
-      return typename std::remove_reference_t<decltype(from)>::mapped_type();
-    }
-    return std::move(node.mapped());
+    if (!node.empty())
+      return std::move(node.mapped());
+    problems.push_back("missing: " + name);
+    return typename std::remove_reference_t<decltype(from)>::mapped_type();
   };
 
+  std::vector<std::pair<Option, double>> before;
+  for (std::size_t group = 0; group < num_groups_; ++group)
+    for (const Option& option : options(group))
+      before.emplace_back(option, option.get());
   std::vector<Slot> slots = slots_;
-  for (Slot& slot : slots) {
-    const Tensor& p = params_[slot.param];
-    const std::string prefix = fmt::format("state.{}.", slot.param);
-    slot.steps = 0;
-    slot.buffers.clear();
-    const auto begins = [&prefix](const std::string& name) { return name.starts_with(prefix); };
-    if (std::ranges::none_of(names, begins))
-      continue;  // saved before its first step
-    slot.steps = 1;
-    if (counts_steps_) {
-      const double steps = take(given, prefix + "step");
-      if (steps >= 0 && steps < 1e15)
-        slot.steps = static_cast<std::size_t>(steps);
-      else
-        problems.push_back(fmt::format("out of range: {}step is {}", prefix, steps));
-    }
-    for (const std::string& name : buffer_names_) {
-      const Tensor buffer = take(tensors, prefix + name);
-      if (buffer.defined() && buffer.shape() != p.shape())
-        problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix, name,
-                                       to_string(buffer.shape()), to_string(p.shape())));
-      if (buffer.defined())
-        slot.buffers.push_back(buffer.detach().to(p.dtype()));
-    }
-  }
-
-  std::vector<std::pair<Option, double>> options;
-  for (std::size_t group = 0; group < num_groups_; ++group) {
-    const std::string prefix = fmt::format("param_groups.{}.", group);
-    for (const Option& option : options_of(group))
-      options.emplace_back(option, take(given, prefix + option.name));
-    const auto own = static_cast<double>(std::ranges::count(slots_, group, &Slot::group));
-    if (const double n = take(given, prefix + "params"); n != own)
-      problems.push_back(fmt::format("{}params is {} and the group has {}", prefix, n, own));
-  }
-  for (const auto& [name, tensor] : tensors)
-    problems.push_back("unexpected: " + name);
-  for (const auto& [name, number] : given)
-    problems.push_back("unexpected: " + name);
-  if (!problems.empty())
-    fail<ValueError>("{}: the state does not fit this optimizer\n  {}", name_,
-                     fmt::join(problems, "\n  "));
-
-  for (auto& [option, value] : options) {  // afterwards value is what was there before
-    const double before = option.get();
-    option.set(std::exchange(value, before));
-  }
   try {
+    for (std::size_t group = 0; group < num_groups_; ++group) {
+      const std::string prefix = fmt::format("param_groups.{}.", group);
+      for (const Option& option : options(group))
+        option.set(take(numbers, prefix + option.name));
+      const auto own = static_cast<double>(std::ranges::count(slots, group, &Slot::group));
+      if (const double n = take(numbers, prefix + "params"); n != own)
+        problems.push_back(fmt::format("{}params is {} and the group has {}", prefix, n, own));
+    }
+    for (Slot& slot : slots) {
+      const Tensor& p = params_[slot.param];
+      const std::string prefix = fmt::format("state.{}.", slot.param);
+      slot.steps = 0;
+      slot.state.clear();
+      const auto first = names.lower_bound(prefix);
+      if (first == names.end() || !first->starts_with(prefix))
+        continue;  // saved before its first step
+      slot.steps = 1;
+      for (const std::string& name : state_names(slot.group))
+        if (name == "step") {
+          const double steps = take(numbers, prefix + name);
+          if (!(steps >= 0 && steps < 1e15))
+            problems.push_back(fmt::format("out of range: {}step is {}", prefix, steps));
+          else
+            slot.steps = static_cast<std::size_t>(steps);
+        } else if (const Tensor x = take(tensors, prefix + name); x.defined()) {
+          if (x.shape() != p.shape())
+            problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix,
+                                           name, to_string(x.shape()), to_string(p.shape())));
+          slot.state.push_back(x.detach().to(p.dtype()));
+        }
+    }
+    for (const auto& [name, tensor] : tensors)
+      problems.push_back("unexpected: " + name);
+    for (const auto& [name, number] : numbers)
+      problems.push_back("unexpected: " + name);
+    if (!problems.empty())
+      fail<ValueError>("{}: the state does not fit this optimizer\n  {}", name_,
+                       fmt::join(problems, "\n  "));
     for (std::size_t group = 0; group < num_groups_; ++group)
-      check_options(group);
+      check_group(group, params_);
   } catch (...) {
-    for (const auto& [option, before] : options)
-      option.set(before);
+    for (const auto& [option, value] : before)
+      option.set(value);
     throw;
   }
   slots_ = std::move(slots);

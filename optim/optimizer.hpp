@@ -1,11 +1,14 @@
 #pragma once
 // What all optimizers have: parameters in groups, gradients to clear, state to save and load.
+// A new optimizer: docs/write_an_optimizer.md.
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/autograd/update.hpp>
 
 namespace xgrad::optim {
 
@@ -14,6 +17,23 @@ template <class Options>
 struct ParamGroup {
   std::vector<Tensor> params;
   Options options = {};
+};
+
+/// An option under its name, and the range [least, below) of a number.
+struct Option {
+  std::string name;
+  std::variant<double*, bool*> value;
+  double least = 0, below = std::numeric_limits<double>::infinity();
+
+  double get() const;
+  void set(double number) const;
+};
+
+/// What an optimizer is given of a parameter that has a gradient.
+struct Parameter {
+  Tensor value, gradient;
+  std::vector<Tensor>& state;  ///< in the order of state_names(), zeros at first; may be replaced
+  std::size_t step;            ///< 1, 2, ...: the steps in which it had a gradient
 };
 
 /// All that an optimizer must keep from one run to the next, under PyTorch's names:
@@ -32,14 +52,14 @@ class Optimizer {
 
   /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
   /// ShapeError for a gradient that has not its parameter's shape and dtype.
-  virtual void step() = 0;
+  void step();
   /// Clears the gradients.
   void zero_grad();
 
   std::size_t num_groups() const { return num_groups_; }
   const std::vector<Tensor>& params() const { return params_; }  ///< of all groups
   double learning_rate(std::size_t group = 0) const;
-  /// Of all groups.  ValueError if it is negative or not a number.
+  /// Of all groups.  ValueError if it is negative or not finite.
   void set_learning_rate(double lr);
   void set_learning_rate(double lr, std::size_t group);
 
@@ -51,62 +71,73 @@ class Optimizer {
   void load_state_dict(const OptimizerState& state);
 
  protected:
-  /// A parameter and what the optimizer keeps for it.
-  struct Slot {
-    std::size_t param;  ///< index into params()
-    std::size_t group;
-    std::size_t steps = 0;
-    std::vector<Tensor> buffers =
-        {};  ///< in the order of buffer_names(); empty before the first step
-  };
-  /// An option of a group under its name.
-  struct Option {
-    std::string name;
-    double* number;
-    bool* flag = nullptr;  ///< in place of number
-    double get() const { return flag != nullptr ? static_cast<double>(*flag) : *number; }
-    void set(double value) const {
-      if (flag != nullptr)
-        *flag = value != 0;
-      else
-        *number = value;
-    }
-  };
-
-  /// name: for messages.  buffer_names: the Tensors kept for each parameter; counts_steps: whether
-  /// the number of steps is part of the state.
-  Optimizer(std::string name, std::vector<std::string> buffer_names, bool counts_steps)
-      : name_(std::move(name)),
-        buffer_names_(std::move(buffer_names)),
-        counts_steps_(counts_steps) {}
-
-  /// ValueError for an undefined Tensor, the result of an op, or a parameter that is there already.
+  explicit Optimizer(std::string name) : name_(std::move(name)) {}  ///< for messages
+  /// ValueError for options out of range, an undefined Tensor, the result of an op, or a parameter
+  /// that is there already.
   void add_group(const std::vector<Tensor>& params);
-  /// ValueError if there is no parameter at all.
-  void check_not_empty() const;
-  /// The options of a group by name; "lr" is among them.
-  virtual std::vector<Option> options_of(std::size_t group) = 0;
-  /// ValueError unless the options of a group are in range.
-  virtual void check_options(std::size_t group) const = 0;
-  /// ValueError naming the option unless it is at least 0 and finite.
-  void check_not_negative(const char* option, double value) const;
-
-  const std::string& name() const { return name_; }
-  std::vector<Slot>& slots() { return slots_; }
-  Tensor& param(const Slot& slot) { return params_[slot.param]; }
-  /// Makes the slot's buffers if it has none, zeros, and converts them if the parameter has another
-  /// dtype by now.
-  void prepare(Slot& slot) const;
+  void check_not_empty() const;  ///< ValueError if there is no parameter at all
 
  private:
-  double& rate(std::size_t group);
+  struct Slot {
+    std::size_t param;  // index into params()
+    std::size_t group;
+    std::size_t steps = 0;
+    std::vector<Tensor> state = {};  // empty before the first step
+  };
+  // Of a group's options, as OptimizerOf has them.
+  virtual std::vector<Option> options(std::size_t group) = 0;
+  virtual std::vector<std::string> state_names(std::size_t group) const = 0;
+  virtual void check_options(std::size_t group, const std::vector<Tensor>& params) const = 0;
+  virtual ElementUpdate update(std::size_t group, const Parameter& p) const = 0;
+
+  std::vector<Option> options(std::size_t group) const;
+  Option learning_rate_of(std::size_t group) const;
+  void check_group(std::size_t group, const std::vector<Tensor>& params) const;
+  void check_range(const Option& option, double value) const;
 
   std::string name_;
-  std::vector<std::string> buffer_names_;
-  bool counts_steps_;
   std::size_t num_groups_ = 0;
   std::vector<Tensor> params_;
   std::vector<Slot> slots_;
+};
+
+/// The optimizer that is described by its options, an aggregate with
+///   static constexpr const char* name;             // for messages
+///   std::vector<Option> options();                 // "lr" is among them
+///   std::vector<std::string> state_names() const;  // Tensors kept for a parameter; "step", the
+///                                                  // first, says that its steps are saved as well
+///   ElementUpdate update(const Parameter& p) const;  // its step of a parameter
+/// and, if there are more rules than ranges, `void check(const std::vector<Tensor>& params) const`.
+template <class O>
+class OptimizerOf : public Optimizer {
+ public:
+  /// ValueError for options out of range, no parameter, a parameter that is not a leaf, or one that
+  /// is given twice.
+  explicit OptimizerOf(const std::vector<Tensor>& params, const O& options = {})
+      : OptimizerOf(std::vector<ParamGroup<O>>{{params, options}}) {}
+  explicit OptimizerOf(const std::vector<ParamGroup<O>>& groups) : Optimizer(O::name) {
+    for (const ParamGroup<O>& group : groups) {
+      options_.push_back(group.options);
+      add_group(group.params);
+    }
+    check_not_empty();
+  }
+
+ private:
+  std::vector<Option> options(std::size_t group) override { return options_[group].options(); }
+  std::vector<std::string> state_names(std::size_t group) const override {
+    return options_[group].state_names();
+  }
+  void check_options([[maybe_unused]] std::size_t group,
+                     [[maybe_unused]] const std::vector<Tensor>& params) const override {
+    if constexpr (requires { options_[group].check(params); })
+      options_[group].check(params);
+  }
+  ElementUpdate update(std::size_t group, const Parameter& p) const override {
+    return options_[group].update(p);
+  }
+
+  std::vector<O> options_;
 };
 
 }  // namespace xgrad::optim

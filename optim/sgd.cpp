@@ -1,66 +1,43 @@
 #include <xgrad/optim/sgd.hpp>
 
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops/optim.hpp>
+#include <xgrad/autograd/update_formula.hpp>
 
 namespace xgrad::optim {
 
-SGD::SGD(const std::vector<Tensor>& params, const SGDOptions& options)
-    : SGD(std::vector<ParamGroup<SGDOptions>>{{params, options}}) {}
-
-SGD::SGD(const std::vector<ParamGroup<SGDOptions>>& groups)
-    : Optimizer("SGD", {"momentum_buffer"}, false) {
-  for (const auto& group : groups) {
-    options_.push_back(group.options);
-    SGD::check_options(options_.size() - 1);
-    add_group(group.params);
-  }
-  check_not_empty();
+std::vector<Option> SGDOptions::options() {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return {{"lr", &lr},
+          {"momentum", &momentum},
+          {"dampening", &dampening, -infinity, infinity},
+          {"weight_decay", &weight_decay},
+          {"nesterov", &nesterov}};
 }
 
-std::vector<Optimizer::Option> SGD::options_of(std::size_t group) {
-  SGDOptions& o = options_[group];
-  return {{"lr", &o.lr},
-          {"momentum", &o.momentum},
-          {"dampening", &o.dampening},
-          {"weight_decay", &o.weight_decay},
-          {"nesterov", nullptr, &o.nesterov}};
+std::vector<std::string> SGDOptions::state_names() const {
+  return momentum != 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>();
 }
 
-void SGD::check_options(std::size_t group) const {
-  const SGDOptions& o = options_[group];
-  check_not_negative("lr", o.lr);
-  check_not_negative("momentum", o.momentum);
-  check_not_negative("weight_decay", o.weight_decay);
-  check<ValueError>(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
-                    "SGD: nesterov needs momentum and no dampening; they are {} and {}", o.momentum,
-                    o.dampening);
+void SGDOptions::check(const std::vector<Tensor>&) const {
+  xgrad::check<ValueError>(!nesterov || (momentum > 0 && dampening == 0),
+                           "SGD: nesterov needs momentum and no dampening; they are {} and {}",
+                           momentum, dampening);
 }
 
-void SGD::step() {
-  std::vector<Slot> after = slots();  // takes their place once nothing can fail any more
-  std::vector<SgdStep> steps;
-  for (Slot& slot : after) {
-    const Tensor& p = param(slot);
-    const Tensor gradient = p.grad();
-    if (!gradient.defined())
-      continue;
-    const SGDOptions& o = options_[slot.group];
-    const bool first = slot.buffers.empty();
-    if (o.momentum != 0)
-      prepare(slot);
-    steps.push_back({.parameter = p,
-                     .gradient = gradient,
-                     .momentum_buffer = o.momentum != 0 ? slot.buffers[0] : Tensor(),
-                     .lr = o.lr,
-                     .weight_decay = o.weight_decay,
-                     .momentum = o.momentum,
-                     .dampening = o.dampening,
-                     .nesterov = o.nesterov,
-                     .first = first});
-  }
-  sgd_step(steps);
-  slots().swap(after);
+ElementUpdate SGDOptions::update(const Parameter& p) const {
+  const auto plain = [o = *this](auto x, auto g) {
+    return x - c(x, o.lr) * (g + c(g, o.weight_decay) * x);
+  };
+  if (momentum == 0)
+    return element_update(plain, p.value, p.gradient);
+  const double rest = p.step == 1 ? 1 : 1 - dampening;
+  const auto formula = [o = *this, rest](auto x, auto b, auto g) {
+    g = g + c(g, o.weight_decay) * x;
+    b = c(b, o.momentum) * b + c(b, rest) * g;
+    x = x - c(x, o.lr) * (o.nesterov ? g + c(b, o.momentum) * b : b);
+    return std::array{x, b};
+  };
+  return element_update(formula, p.value, p.state[0], p.gradient);
 }
 
 }  // namespace xgrad::optim

@@ -15,7 +15,7 @@
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/optim.hpp>
+#include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/profile.hpp>
 
 namespace xgrad::parallel {

@@ -8,7 +8,7 @@
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops/optim.hpp>
+#include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/parallel/parts.hpp>
 

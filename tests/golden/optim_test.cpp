@@ -9,14 +9,13 @@
 #include <memory>
 #include <optional>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
 #include <xgrad/optim/schedule.hpp>
-#include <xgrad/optim/sgd.hpp>
 
 #include "golden/file.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
+#include "optim/optimizers.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -43,6 +42,8 @@ struct Training {
   /// Before step t.
   std::function<void(Optimizer&, std::size_t t)> change = [](Optimizer&, std::size_t) {};
   std::vector<std::size_t> without_b = {};  ///< steps in which b has no gradient
+  std::size_t steps = ::steps;
+  std::vector<Dims> shapes = {};  ///< of a and b, if not their own
 };
 
 // make(a, b) returns an optimizer of the two parameters.
@@ -52,18 +53,22 @@ void train(OptimizerCases& cases, const std::string& name, const Make& make,
   for (const auto& [label, dtype] : dtypes) {
     const std::string keys[] = {"a", "b"};
     std::vector<Tensor> parameters;
-    for (const std::string& key : keys)
-      parameters.push_back(
-          Tensor(cases.file.tensor("start/" + key).to(dtype).clone()).requires_grad_());
+    const auto shaped = [&](const Tensor& x, std::size_t k) {
+      return training.shapes.empty() ? x : reshape(x, training.shapes[k]);
+    };
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Tensor start = shaped(cases.file.tensor("start/" + keys[k]), k);
+      parameters.push_back(Tensor(start.to(dtype).clone()).requires_grad_());
+    }
     const auto optimizer = make(parameters[0], parameters[1]);
     std::vector<Tensor> after[2];
-    for (std::size_t t = 0; t < steps; ++t) {
+    for (std::size_t t = 0; t < training.steps; ++t) {
       training.change(*optimizer, t);
       optimizer->zero_grad();
       for (std::size_t k = 0; k < 2; ++k) {
         const auto at = [&, dtype = dtype](const char* what) {
           const Tensor& all = cases.file.tensor(what + keys[k]);
-          return select(all, 0, static_cast<std::int64_t>(t)).to(dtype);
+          return shaped(select(all, 0, static_cast<std::int64_t>(t % steps)).to(dtype), k);
         };
         const bool skip = k == 1 && std::ranges::count(training.without_b, t) != 0;
         if (!skip)
@@ -140,6 +145,40 @@ void add_adam(OptimizerCases& cases, const std::string& kind) {
   });
 }
 
+void add_more(OptimizerCases& cases) {
+  const auto add = [&]<class Options>(const std::string& name, const Options& options,
+                                      Training training = {}) {
+    training.steps = 50;
+    train(
+        cases, name,
+        [&](const Tensor& a, const Tensor& b) {
+          return std::make_unique<OptimizerOf<Options>>(std::vector{a, b}, options);
+        },
+        training);
+  };
+  add("RMSprop/plain", RMSpropOptions{});
+  add("RMSprop/options", RMSpropOptions{.lr = 0.03, .alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1},
+      missing_gradients);
+  add("RMSprop/momentum", RMSpropOptions{.lr = 0.02, .weight_decay = 0.1, .momentum = 0.8},
+      missing_gradients);
+  add("Adagrad/plain", AdagradOptions{});
+  add("Adagrad/options",
+      AdagradOptions{.lr = 0.2,
+                     .lr_decay = 0.1,
+                     .weight_decay = 0.1,
+                     .initial_accumulator_value = 0.5,
+                     .eps = 1e-3},
+      missing_gradients);
+  add("Lion/plain", LionOptions{});
+  add("Lion/options", LionOptions{.lr = 0.02, .betas = {0.8, 0.95}, .weight_decay = 0.3},
+      missing_gradients);
+  add("Muon/plain", MuonOptions{}, {.shapes = {{5, 3}, {2, 2}}});
+  add("Muon/wide", MuonOptions{.lr = 0.05}, {.shapes = {{3, 5}, {1, 4}}});
+  add("Muon/options",
+      MuonOptions{.lr = 0.03, .weight_decay = 0.5, .momentum = 0.8, .nesterov = false, .eps = 1e-2},
+      {.without_b = missing_gradients.without_b, .shapes = {{5, 3}, {2, 2}}});
+}
+
 // ---- schedules ----
 
 void add_schedules(OptimizerCases& cases) {
@@ -214,6 +253,7 @@ std::vector<Comparison> run_optimizers(const GoldenFile& file) {
   train(cases, "AdamW/no_decay", [](const Tensor& a, const Tensor& b) {
     return std::make_unique<AdamW>(std::vector{a, b}, AdamWOptions{.lr = 0.05, .weight_decay = 0});
   });
+  add_more(cases);
   add_schedules(cases);
   add_clipping(cases);
   return std::move(cases.found);
@@ -224,8 +264,14 @@ std::vector<Comparison> run_optimizers(const GoldenFile& file) {
 TEST_CASE("golden optimizers: every step, rate and clipped gradient is PyTorch's",
           "[optim][golden]") {
   const GoldenFile file("optimizers");
-  check_golden(run_optimizers(file));
+  const std::vector<Comparison> comparisons = run_optimizers(file);
+  check_golden(comparisons);
   CHECK(file.unused().empty());
+  for (const std::string& name : declared_optimizers()) {
+    INFO(name << " has no case in golden/optimizers.py");
+    CHECK(std::ranges::any_of(comparisons,
+                              [&](const Comparison& c) { return c.name.starts_with(name + "/"); }));
+  }
 }
 
 TEST_CASE("golden optimizers: summary", "[.golden-summary]") {

@@ -6,7 +6,9 @@
 An optimizer's case trains two parameters, a (3, 5) and b (4,), for 20 steps.  "start/a" is what a
 starts from; its gradient in step t is target/a[t] * a - pull/a[t], so that errors feed back;
 "<case>/f64/a" is a after each step, (20, 3, 5).  b likewise, and f32.  Schedules are the rates of
-20 steps.  The gradients that are clipped are "clip/gradient/<k>".
+20 steps.  The gradients that are clipped are "clip/gradient/<k>".  RMSprop, Adagrad, Lion and Muon
+train for 50 steps, with the targets and pulls from the start again; Muon trains matrices, (5, 3) and
+(2, 2), of the same numbers.  PyTorch 1.13 has neither Lion nor Muon: they are written here.
 
 Needs PyTorch 1.13 (Debian: python3-torch) and the standard library; the same PyTorch writes the
 same bytes.
@@ -33,17 +35,19 @@ for key, sizes in dict(a=(3, 5), b=(4,)).items():
     golden.add(f"pull/{key}", pull[key])
 
 
-def case(name, make, change=lambda optimizer, t: None, without_b=()):
+def case(name, make, change=lambda optimizer, t: None, without_b=(), steps=STEPS, shapes=None):
     """make(a, b) returns the optimizer, which change(optimizer, t) may alter before step t.  In the
     steps without_b, b has no gradient."""
     for label, dtype in DTYPES.items():
-        parameters = {k: torch.nn.Parameter(v.to(dtype, copy=True)) for k, v in start.items()}
+        shape = shapes or {k: v.shape for k, v in start.items()}
+        parameters = {k: torch.nn.Parameter(v.to(dtype, copy=True).reshape(shape[k])) for k, v in start.items()}
         optimizer = make(*parameters.values())
         after = {k: [] for k in parameters}
-        for t in range(STEPS):
+        for t in range(steps):
             change(optimizer, t)
             for k, p in parameters.items():
-                p.grad = target[k][t].to(dtype) * p.detach() - pull[k][t].to(dtype)
+                slope, constant = (x[k][t % STEPS].to(dtype).reshape(shape[k]) for x in (target, pull))
+                p.grad = slope * p.detach() - constant
             if t in without_b:
                 parameters["b"].grad = None
             optimizer.step()
@@ -86,6 +90,64 @@ def optimizers():
         case(f"{name}/schedule", lambda *p: kind(p, lr=1, weight_decay=0.1), on_schedule)
     case("AdamW/no_decay", lambda *p: optim.AdamW(p, lr=0.05, weight_decay=0))
     case("SGD/schedule", lambda *p: optim.SGD(p, lr=1, momentum=0.9), on_schedule)
+
+
+class Formula(optim.Optimizer):
+    """formula(p, g, m, **options) changes the parameter p and the Tensor m that is kept for it."""
+
+    def __init__(self, parameters, formula, **options):
+        super().__init__(parameters, options)
+        self.formula = formula
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            options = {k: v for k, v in group.items() if k != "params"}
+            for p in group["params"]:
+                if p.grad is not None:
+                    m = self.state[p].setdefault("m", torch.zeros_like(p))
+                    self.formula(p, p.grad, m, **options)
+
+
+def lion(p, g, m, lr, betas=(0.9, 0.99), weight_decay=0.0):
+    """Chen et al., 2023, algorithm 2."""
+    update = (betas[0] * m + (1 - betas[0]) * g).sign()
+    p.sub_(lr * (update + weight_decay * p))
+    m.mul_(betas[1]).add_((1 - betas[1]) * g)
+
+
+def muon(p, g, m, lr, momentum=0.95, nesterov=True, weight_decay=0.1, eps=1e-7):
+    """torch.optim.Muon of PyTorch 2.15, but in p's dtype where that rounds to bfloat16."""
+    m.lerp_(g, 1 - momentum)
+    x = g.lerp(m, momentum) if nesterov else m.clone()
+    tall = x.size(0) > x.size(1)
+    x = x.T if tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(5):
+        a = x @ x.T
+        x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+    p.mul_(1 - lr * weight_decay)
+    p.sub_(lr * math.sqrt(max(1, p.size(0) / p.size(1))) * (x.T if tall else x))
+
+
+def more_optimizers():
+    def add(name, make, **more):
+        case(name, make, steps=50, **more)
+
+    b_rests = dict(without_b=(0, 1, 7))
+    add("RMSprop/plain", lambda *p: optim.RMSprop(p))
+    add("RMSprop/options", lambda *p: optim.RMSprop(p, 0.03, alpha=0.9, eps=1e-3, weight_decay=0.1), **b_rests)
+    add("RMSprop/momentum", lambda *p: optim.RMSprop(p, 0.02, momentum=0.8, weight_decay=0.1), **b_rests)
+    add("Adagrad/plain", lambda *p: optim.Adagrad(p))
+    add("Adagrad/options", lambda *p: optim.Adagrad(
+        p, 0.2, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.5, eps=1e-3), **b_rests)
+    add("Lion/plain", lambda *p: Formula(p, lion, lr=1e-4))
+    add("Lion/options", lambda *p: Formula(p, lion, lr=0.02, betas=(0.8, 0.95), weight_decay=0.3), **b_rests)
+    matrices = dict(shapes=dict(a=(5, 3), b=(2, 2)))
+    add("Muon/plain", lambda *p: Formula(p, muon, lr=1e-3), **matrices)
+    add("Muon/wide", lambda *p: Formula(p, muon, lr=0.05), shapes=dict(a=(3, 5), b=(1, 4)))
+    add("Muon/options", lambda *p: Formula(
+        p, muon, lr=0.03, momentum=0.8, nesterov=False, weight_decay=0.5, eps=1e-2), **matrices, **b_rests)
 
 
 def nanogpt(step, learning_rate, min_lr, warmup_iters, lr_decay_iters):
@@ -152,4 +214,5 @@ if __name__ == "__main__":
     optimizers()
     schedules()
     clipping()
+    more_optimizers()
     print(f"{golden.write()} bytes: {golden.path}")

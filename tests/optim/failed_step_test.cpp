@@ -1,20 +1,18 @@
 // A step or a clipping that fails has changed nothing.
 
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
-#include <xgrad/optim/sgd.hpp>
 
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
+#include "optim/optimizers.hpp"
 
 using namespace xgrad;
+using namespace xgrad::testing;
 
 namespace {
 
@@ -42,23 +40,15 @@ struct State {
 
 // Parameters of both dtypes: float32 comes first.
 std::vector<Tensor> parameters() {
-  std::vector<Tensor> params{linspace(-1, 1, 300), linspace(0, 1, 40).to(DType::float64),
-                             linspace(1, 2, 20000)};
+  std::vector<Tensor> params{reshape(linspace(-1, 1, 300), {15, 20}),
+                             reshape(linspace(0, 1, 40).to(DType::float64), {10, 4}),
+                             reshape(linspace(1, 2, 20000), {2, 10000})};
   for (Tensor& p : params) {
     p = p.detach().requires_grad_();
     p.set_grad((p * p).detach());
   }
   return params;
 }
-
-using Make = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
-const std::vector<Make> optimizers{
-    [](const auto& p) { return std::make_unique<optim::Adam>(p); },
-    [](const auto& p) { return std::make_unique<optim::AdamW>(p); },
-    [](const auto& p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1}); },
-    [](const auto& p) {
-      return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
-    }};
 
 // Calls f with its k-th allocation failing, for k = 0, 1, ... until f comes to its end.  Whatever
 // fails must leave the state as it was.  On a thread of its own, which has no freed blocks at hand.
@@ -89,7 +79,8 @@ void check_each_failure(const optim::Optimizer& optimizer, std::size_t least, co
 }  // namespace
 
 TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]") {
-  for (const Make& make : optimizers) {
+  for (const auto& [name, make] : all_optimizers()) {
+    CAPTURE(name);
     const auto params = parameters(), expected = parameters();
     const auto optimizer = make(params), untroubled = make(expected);
     for (int step = 0; step < 2; ++step) {  // the first makes the buffers
@@ -101,6 +92,16 @@ TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]")
   }
 }
 
+TEST_CASE("every optimizer that optim/ declares is in the table of the tests", "[optim]") {
+  const auto table = all_optimizers();
+  const auto declared = declared_optimizers();
+  CHECK(declared.count("AdamW") == 1);
+  for (const std::string& name : declared) {
+    INFO(name << " is missing in tests/optim/optimizers.hpp");
+    CHECK(table.count(name) == 1);
+  }
+}
+
 TEST_CASE("clipping that fails for want of memory has changed nothing", "[optim]") {
   const auto params = parameters();
   const optim::SGD optimizer(params);
@@ -109,9 +110,9 @@ TEST_CASE("clipping that fails for want of memory has changed nothing", "[optim]
 }
 
 TEST_CASE("a step with a gradient that does not fit has changed nothing", "[optim]") {
-  for (const Make& make : optimizers)
-    for (const Tensor& other : {zeros({100}), zeros({20000}, DType::float64)}) {
-      CAPTURE(other.shape().size(), to_string(other.dtype()));
+  for (const auto& [name, make] : all_optimizers())
+    for (const Tensor& other : {zeros({100}), zeros({2, 10000}, DType::float64)}) {
+      CAPTURE(name, other.shape().size(), to_string(other.dtype()));
       const auto params = parameters();
       const auto optimizer = make(params);
       optimizer->step();

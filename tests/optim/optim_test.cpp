@@ -255,7 +255,7 @@ TEST_CASE("A state that does not fit changes nothing", "[optim][state]") {
   for (auto& [name, value] : state.numbers)
     if (name == "param_groups.0.betas.0")
       value = 1.5;
-  CHECK_THROWS_WITH(other.load_state_dict(state), ContainsSubstring("betas are (1.5, 0.999)"));
+  CHECK_THROWS_WITH(other.load_state_dict(state), ContainsSubstring("betas.0 is 1.5"));
   CHECK(other.learning_rate() == 5);
 }
 
@@ -292,7 +292,7 @@ TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
   const Tensor p = ones({2}).requires_grad_();
   CHECK_THROWS_WITH(Adam({p}, {.lr = -1}), ContainsSubstring("Adam: lr is -1"));
   CHECK_THROWS_WITH(AdamW({p}, {.lr = not_a_number}), ContainsSubstring("AdamW: lr is nan"));
-  CHECK_THROWS_WITH(Adam({p}, {.betas = {0.9, 1}}), ContainsSubstring("(0.9, 1)"));
+  CHECK_THROWS_WITH(Adam({p}, {.betas = {0.9, 1}}), ContainsSubstring("betas.1 is 1;"));
   CHECK_THROWS_WITH(Adam({p}, {.betas = {-0.1, 0.5}}), ContainsSubstring("[0, 1)"));
   CHECK_THROWS_WITH(Adam({p}, {.eps = -1}), ContainsSubstring("eps"));
   CHECK_THROWS_WITH(AdamW({p}, {.weight_decay = -1}), ContainsSubstring("weight_decay"));

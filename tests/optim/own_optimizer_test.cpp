@@ -1,0 +1,69 @@
+// docs/write_an_optimizer.md: its code, which stands between the lines "// ----" here.
+
+#include <regex>
+
+// ----
+#include <xgrad/xgrad.hpp>
+
+namespace {
+
+using namespace xgrad;
+
+struct SignSGDOptions {
+  double lr = 1e-3;
+  double momentum = 0.9;
+
+  static constexpr const char* name = "SignSGD";
+  std::vector<optim::Option> options() { return {{"lr", &lr}, {"momentum", &momentum, 0, 1}}; }
+  std::vector<std::string> state_names() const { return {"momentum_buffer"}; }
+  ElementUpdate update(const optim::Parameter& p) const {
+    const auto formula = [o = *this](auto x, auto b, auto g) {
+      b = c(b, o.momentum) * b + c(g, 1 - o.momentum) * g;
+      const auto zero = c(b, 0), one = c(b, 1);
+      x = x - c(x, o.lr) * where(b > zero, one, where(b < zero, -one, zero));
+      return std::array{x, b};
+    };
+    return element_update(formula, p.value, p.state[0], p.gradient);
+  }
+};
+using SignSGD = optim::OptimizerOf<SignSGDOptions>;
+
+}  // namespace
+// ----
+
+#include "helpers/catch.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
+
+TEST_CASE("an optimizer of one's own steps, saves and loads", "[optim][docs]") {
+  Tensor p = tensor({1, -2, 3}).requires_grad_();
+  SignSGD optimizer({p}, {.lr = 0.5});
+  const auto step = [&p](optim::Optimizer& o, const Values& gradient) {
+    p.set_grad(tensor(gradient));
+    o.step();
+  };
+  step(optimizer, {4, -0.25, 0});
+  CHECK(numbers(p) == std::vector<double>{0.5, -1.5, 3});
+  const optim::OptimizerState state = optimizer.state_dict();
+  REQUIRE(state.tensors.size() == 1);
+  CHECK(state.tensors[0].first == "state.0.momentum_buffer");
+
+  SignSGD resumed({p}, {.lr = 7});
+  resumed.load_state_dict(state);
+  CHECK(resumed.learning_rate() == 0.5);
+  step(resumed, {-1, 0, 0});  // momentum outweighs the gradient
+  CHECK(numbers(p) == std::vector<double>{0, -1, 3});
+  CHECK_THROWS_WITH(SignSGD({p}, {.momentum = 1}),
+                    ContainsSubstring("SignSGD: momentum is 1; it must be finite and in [0, 1)"));
+}
+
+TEST_CASE("docs/write_an_optimizer.md shows the code of this test", "[optim][docs]") {
+  const std::string page = read_bytes(source_dir + "/docs/write_an_optimizer.md");
+  const std::string text = read_bytes(source_dir + "/tests/optim/own_optimizer_test.cpp");
+  static const std::regex block("```cpp\n([^`]*)```");
+  std::size_t blocks = 0;
+  for (std::sregex_iterator at(page.begin(), page.end(), block), end; at != end; ++at, ++blocks)
+    CHECK_THAT(text, ContainsSubstring((*at)[1].str()));
+  CHECK(blocks == 2);
+}
