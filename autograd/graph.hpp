@@ -83,44 +83,6 @@ class Node {
   std::shared_ptr<Node> next_doomed_;  ///< of those that wait to be destroyed
 };
 
-/// The node of an op with this backward formula: a callable that takes a Sink&.
-template <class Backward>
-class OpNode final : public Node {
-  // What a lambda captures by value gives it its alignment: all that can be asked of it.
-  static_assert(
-      alignof(Backward) < alignof(Tensor),
-      "a backward formula captures Saved(x), never a Tensor x, which may be updated before "
-      "the gradient is wanted; what is aligned as a Tensor is, a long double or a SIMD "
-      "register, looks the same: capture a double, or a std::shared_ptr to it");
-
- public:
-  template <class B>
-  explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
-  bool backward(Sink& sink) override {
-    if (!formula_.has_value())
-      return false;
-    const Running running(running_);
-    (*formula_)(sink);
-    return true;
-  }
-  void free() override {
-    if (running_ == 0)  // a formula may start a run that leads here again
-      formula_.reset();
-    Node::free();
-  }
-
- private:
-  struct Running {
-    std::atomic<int>& count;
-    explicit Running(std::atomic<int>& c) : count(c) { ++count; }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-    ~Running() { --count; }
-  };
-  std::atomic<int> running_{0};
-  std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
-};
-
 /// Where a kernel writes the gradient of an input: data = gradient + beta * data.
 template <class T>
 struct Buffer {
@@ -155,6 +117,65 @@ class Sink {
   std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
+/// The node of an op with this backward formula: a callable that takes a Sink&, and may be a
+/// template of the gradient's element type.
+template <class Backward>
+class OpNode final : public Node {
+  // What a lambda captures by value gives it its alignment: all that can be asked of it.
+  static_assert(
+      alignof(Backward) < alignof(Tensor),
+      "a backward formula captures Saved(x), never a Tensor x, which may be updated before "
+      "the gradient is wanted; what is aligned as a Tensor is, a long double or a SIMD "
+      "register, looks the same: capture a double, or a std::shared_ptr to it");
+
+ public:
+  template <class B>
+  explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
+  bool backward(Sink& sink) override {
+    if (!formula_.has_value())
+      return false;
+    const Running running(running_);
+    if constexpr (requires { formula_->template operator()<float>(sink); })
+      dispatch(sink.gradient().dtype(), [&]<class T>() { formula_->template operator()<T>(sink); });
+    else
+      (*formula_)(sink);
+    return true;
+  }
+  void free() override {
+    if (running_ == 0)  // a formula may start a run that leads here again
+      formula_.reset();
+    Node::free();
+  }
+
+ private:
+  struct Running {
+    std::atomic<int>& count;
+    explicit Running(std::atomic<int>& c) : count(c) { ++count; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() { --count; }
+  };
+  std::atomic<int> running_{0};
+  std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
+};
+
+/// Whether there are kernels beside the ops that they fuse (XGRAD_KERNELS).
+#ifdef XGRAD_NO_KERNELS
+inline constexpr bool has_kernels = false;
+#else
+inline constexpr bool has_kernels = true;
+#endif
+
+/// The part of a formula that has two forms: ops() under create_graph, where gradients are Tensors
+/// with a graph; else kernel<T>(), of the gradient's element type, which may write to buffers.
+template <class Ops, class Kernel>
+void ops_or_kernel(const Sink& sink, const Ops& ops, const Kernel& kernel) {
+  if (!has_kernels || sink.create_graph())
+    ops();
+  else
+    dispatch(sink.gradient().dtype(), kernel);
+}
+
 /// What an op's formula needs besides its captures.
 struct Flags {
   bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
@@ -174,27 +195,39 @@ std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& input
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
                    const char* caller);
 
+namespace detail {
+
+/// forward(in), or forward<T>(in) with the element type of in[0]; neither recorded nor observed.
+template <class F>
+Tensor run_forward(const F& forward, std::span<const Tensor> in) {
+  const ModeGuard inside({false, nullptr});
+  if constexpr (requires { forward.template operator()<float>(in); })
+    return dispatch(in[0].dtype(),
+                    [&]<class T>() { return Tensor(forward.template operator()<T>(in)); });
+  else
+    return forward(in);
+}
+
+}  // namespace detail
+
 /// Runs an op: calls forward(inputs), and if a gradient is wanted makes the output's node, with
 /// `backward` as its formula. forward returns a Tensor or an Array and is a pure function, for an
-/// observer may call it again; what it does inside is neither recorded nor observed.  Undefined
-/// inputs (an absent bias) are allowed.
+/// observer may call it again; what it does inside is neither recorded nor observed.  Both may be
+/// lambdas with a template parameter, []<class T>(...): then T is float or double, by the dtype of
+/// the first input and of the gradient.  Undefined inputs (an absent bias) are allowed.
 template <class F, class B>
 Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, B&& backward,
               Flags flags = {}) {
-  const auto run = [&forward](std::span<const Tensor> in) {
-    const ModeGuard inside({false, nullptr});
-    Tensor y = forward(in);
-    return y.handle().use_count() == 1 ? std::move(y) : y.detach();  // not an input itself
-  };
   detail::Timed timed(op);
-  Tensor y = run(inputs);
+  Tensor y = detail::run_forward(forward, inputs);
+  if (y.handle().use_count() != 1)  // an input itself
+    y = y.detach();
   timed.took(inputs, y);
   if (any_requires_grad(inputs))
     attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
     observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
-                           const ModeGuard inside({false, nullptr});
-                           return Tensor(forward(in));
+                           return detail::run_forward(forward, in);
                          }));
   return y;
 }

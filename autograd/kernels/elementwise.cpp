@@ -1,5 +1,8 @@
 #include <xgrad/autograd/kernels/elementwise.hpp>
 
+#include <atomic>
+#include <xgrad/autograd/kernels/row.hpp>
+
 namespace xgrad::kernels {
 
 template <class T>
@@ -8,6 +11,17 @@ void add_to(T* into, const T* from, std::size_t n) {
     map_row<T, 2>(into + begin, {into + begin, from + begin}, {1, 1}, end - begin,
                   [](const auto& x, const auto& y) { return x + y; });
   });
+}
+
+template <class T>
+bool all_finite(std::size_t n, const T* x) {
+  std::atomic<bool> finite = true;
+  parallel_for(n, 4 * elementwise_grain, [&](std::size_t begin, std::size_t end) {
+    const RowIn<T> row(x + begin, end - begin);
+    if (row_sum<T>(end - begin, [&](std::size_t i) { return row[i] - row[i]; }) != 0)
+      finite = false;
+  });
+  return finite;
 }
 
 namespace {
@@ -48,6 +62,7 @@ void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, 
 
 #define XGRAD_INSTANTIATE(T)                          \
   template void add_to<T>(T*, const T*, std::size_t); \
+  template bool all_finite<T>(std::size_t, const T*); \
   template void choose<T>(const Shape&, Operand<bool>, Operand<T>, Operand<T>, T*);
 XGRAD_INSTANTIATE(float)
 XGRAD_INSTANTIATE(double)

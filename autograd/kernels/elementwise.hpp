@@ -16,6 +16,10 @@ namespace xgrad::kernels {
 template <class T>
 void add_to(T* into, const T* from, std::size_t n);
 
+/// Whether none of n elements is infinite or NaN.
+template <class T>
+bool all_finite(std::size_t n, const T* x);
+
 /// Elements in a piece of work for one thread.
 inline constexpr std::size_t elementwise_grain = 16384;
 

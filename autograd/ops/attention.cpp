@@ -1,28 +1,85 @@
-// scaled_dot_product_attention: the kernel in both directions; under create_graph, the derivative
-// composed of catalogue ops.
-
-#include <xgrad/autograd/ops/attention.hpp>
+// Scaled dot-product attention, of q, k and v apart or packed in one array: a composition, and a
+// kernel that makes the weights a block of rows at a time.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
+#include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
 namespace {
 
-using detail::AttentionSetup;
-using detail::AttentionTensors;
 using detail::leading;
 using kernels::Matrices;
 
 constexpr const char* attention_op = "scaled_dot_product_attention";
+constexpr const char* packed_op = "causal_self_attention";
 
-// ---- the kernel on Tensors (..., T, D) ----
+// What an attention is besides its Tensors.
+struct AttentionSetup {
+  bool causal;
+  double scale;
+  std::optional<Mask> allowed;  // (..., T or 1, S)
+  std::optional<Mask> keep;     // (..., T, S), after dropout
+  double keep_scale = 1;
+  std::size_t causal_offset = 0;
+};
+
+// ---- composed ----
+
+// softmax(q kᵀ * scale + bias) v: q (..., T, D), k (..., S, D), v (..., S, Dv), bias (..., T, S) or
+// undefined.
+Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k, Tensor v,
+                          const Tensor& bias) {
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  const std::size_t t = q.size(-2), s = k.size(-2);
+  // keys that no query sees count as absent
+  const std::size_t seen = setup.causal && setup.causal_offset < s ? setup.causal_offset + t : s;
+  if (seen < s) {
+    auto unseen = empty_array<bool>({s, 1});
+    for (std::size_t j = 0; j < s; ++j)
+      unseen.data()[j] = j >= seen;
+    const Mask absent(std::move(unseen));
+    k = masked_fill(k, absent, 0);
+    v = masked_fill(v, absent, 0);
+  }
+  Tensor scores = matmul(q, transpose(k, -2, -1)) * setup.scale;  // (..., T, S)
+  if (bias.defined())
+    scores = scores + bias;
+  if (setup.allowed)
+    scores = masked_fill(scores, ~*setup.allowed, hidden);
+  if (setup.causal) {  // key j <= query i + causal_offset
+    const auto diagonal = static_cast<std::int64_t>(std::min<std::size_t>(setup.causal_offset, s));
+    scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, diagonal), hidden);
+  }
+  const Tensor weights = softmax(scores, -1);
+  return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
+}
+
+// Draws what dropout keeps of weights of this shape, masked ones included, as torch.dropout does.
+void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup& setup) {
+  check<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {} is not between 0 and 1", op, p);
+  setup.keep_scale = p < 1 ? 1 / (1 - p) : 0;
+  if (p == 0)
+    return;
+  auto keep = empty_array<bool>(weights);
+  std::vector<float> draws(std::min<std::size_t>(4096, keep.size()));  // smaller than the mask
+  for (std::size_t i = 0; i < keep.size(); i += draws.size()) {
+    const std::span some(draws.data(), std::min(draws.size(), keep.size() - i));
+    fill_dropout(some, p, default_generator());
+    std::ranges::transform(some, keep.data() + i, [](float scale) { return scale != 0; });
+  }
+  setup.keep = Mask(std::move(keep));
+}
+
+// ---- the kernel ----
 
 // The matrices of a batch; an operand with one row stands for any number of rows.
 template <class E>
@@ -48,30 +105,53 @@ Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 }
 
 template <class T>
-kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, const Tensor& q,
-                              const Tensor& k, const Tensor& v, const Tensor& bias) {
-  kernels::Attention<T> p{static_cast<std::size_t>(numel(batch)),
-                          static_cast<std::size_t>(q.size(-2)),
-                          static_cast<std::size_t>(k.size(-2)),
-                          static_cast<std::size_t>(q.size(-1)),
-                          static_cast<std::size_t>(v.size(-1)),
-                          static_cast<T>(setup.scale),
-                          setup.causal,
-                          matrices(q.data<T>(), q.shape(), batch),
-                          matrices(k.data<T>(), k.shape(), batch),
-                          matrices(v.data<T>(), v.shape(), batch),
-                          {},
-                          {},
-                          {},
-                          static_cast<T>(setup.keep_scale),
-                          setup.causal_offset};
-  if (bias.defined())
-    p.bias = mask_matrices(bias.data<T>(), bias.shape(), batch);
+kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch,
+                              std::array<std::size_t, 4> sizes, Matrices<const T> q,
+                              Matrices<const T> k, Matrices<const T> v) {
+  kernels::Attention<T> p{.items = static_cast<std::size_t>(numel(batch)),
+                          .t = sizes[0],
+                          .s = sizes[1],
+                          .d = sizes[2],
+                          .dv = sizes[3],
+                          .scale = static_cast<T>(setup.scale),
+                          .causal = setup.causal,
+                          .q = std::move(q),
+                          .k = std::move(k),
+                          .v = std::move(v),
+                          .bias = {},
+                          .allowed = {},
+                          .keep = {},
+                          .keep_scale = static_cast<T>(setup.keep_scale),
+                          .causal_offset = setup.causal_offset};
   if (setup.allowed)
     p.allowed = mask_matrices(setup.allowed->data(), setup.allowed->shape(), batch);
   if (setup.keep)
     p.keep = matrices(setup.keep->data(), setup.keep->shape(), batch);
   return p;
+}
+
+// Of q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S).
+template <class T>
+kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, const Tensor& q,
+                              const Tensor& k, const Tensor& v, const Tensor& bias) {
+  const std::size_t t = q.size(-2), s = k.size(-2), d = q.size(-1), dv = v.size(-1);
+  auto p =
+      problem<T>(setup, batch, {t, s, d, dv}, matrices(q.data<T>(), q.shape(), batch),
+                 matrices(k.data<T>(), k.shape(), batch), matrices(v.data<T>(), v.shape(), batch));
+  if (bias.defined())
+    p.bias = mask_matrices(bias.data<T>(), bias.shape(), batch);
+  return p;
+}
+
+// A weight of 0 times NaN or infinity is NaN in the composition.  The kernel leaves out blocks of
+// such weights, so where there are others than numbers, the composition is asked.
+template <class T>
+bool are_numbers(const Tensor& x) {
+  return kernels::all_finite(x.numel(), x.data<T>());
+}
+template <class T, class C>
+Tensor numbers_or(Array<T> out, const C& composition, std::span<const Tensor> in) {
+  return kernels::all_finite(out.size(), out.data()) ? Tensor(std::move(out)) : composition(in);
 }
 
 // Where the kernel writes the gradient of one input: into the sink's buffer, or, if the input is
@@ -92,75 +172,88 @@ struct Target {
     own = empty_array<T>(full);
     rows = matrices(own->data(), full, batch);
   }
-  void add(Sink& sink, std::size_t i) {
+  void add(Sink& sink, std::span<const Saved> in, std::size_t i) {
     if (own)
-      sink.add(i, Tensor(std::move(*own)));
+      sink.add(i, sum_to(Tensor(std::move(*own)), in[i].value->shape));
+  }
+};
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                 const AttentionSetup& setup) {
+  const auto composition = [setup](std::span<const Tensor> in) {
+    return composed_attention(setup, in[0], in[1], in[2], in[3]);
+  };
+  return fused(
+      attention_op, std::array{q, k, v, bias}, composition,
+      [setup, composition]<class T>(std::span<const Tensor> in) {
+        const Shape batch = batch_of(in[0], in[1], in[2]);
+        const Shape shape = detail::with_matrix(batch, in[0].size(-2), in[2].size(-1));
+        auto out = empty_array<T>(shape);
+        kernels::attention_forward<T>(problem<T>(setup, batch, in[0], in[1], in[2], in[3]),
+                                      matrices(out.data(), shape, batch));
+        return numbers_or(std::move(out), composition, in);
+      },
+      [setup, composition]<class T>(Sink& sink, std::span<const Saved> in) {
+        const Tensor query = in[0].tensor(), key = in[1].tensor(), value = in[2].tensor(),
+                     &g = sink.gradient();
+        if (!are_numbers<T>(query) || !are_numbers<T>(key) || !are_numbers<T>(value) ||
+            !are_numbers<T>(g))
+          return detail::differentiate(sink, in, composition);
+        const Shape batch = batch_of(query, key, value);
+        const auto p = problem<T>(setup, batch, query, key, value, in[3].tensor());
+        std::array<Target<T>, 4> targets;
+        for (std::size_t i = 0; i < 3; ++i)
+          if (sink.needs(i)) {
+            const Shape& shape = in[i].value->shape;
+            if (std::cmp_not_equal(numel(leading(shape, 2)), p.items))
+              targets[i].to_own(shape, batch);
+            else
+              targets[i].to_buffer(sink, i, shape, batch);
+          }
+        if (sink.needs(3))
+          targets[3].to_own({p.t, p.s}, batch);
+        auto& [tq, tk, tv, tb] = targets;
+        kernels::attention_backward<T>(
+            p, matrices(g.data<T>(), g.shape(), batch),
+            {tq.rows, tk.rows, tv.rows, tq.beta, tk.beta, tv.beta, tb.rows});
+        for (std::size_t i = 0; i < 4; ++i)
+          targets[i].add(sink, in, i);
+      });
+}
+
+// ---- packed ----
+
+// Sizes of qkv (B, T, 3C) with C = H * D.
+struct Packed {
+  std::size_t b, t, h, d;
+  Packed(const Shape& qkv, std::size_t n_head)
+      : b(qkv[0]), t(qkv[1]), h(n_head), d(qkv[2] / (3 * n_head)) {}
+  std::size_t c() const { return h * d; }
+
+  // The heads (T, D) of one of `parts` blocks of C channels that lie side by side in x.
+  template <class E>
+  Matrices<E> heads(E* x, std::size_t part, std::size_t parts) const {
+    Matrices<E> result{x + part * c(), parts * c()};
+    for (std::size_t i = 0; i < b; ++i)
+      for (std::size_t j = 0; j < h; ++j)
+        result.offsets.push_back(i * t * parts * c() + j * d);
+    return result;
   }
 };
 
 template <class T>
-void fused_backward(Sink& sink, const AttentionSetup& setup, const std::array<Saved, 4>& saved) {
-  const Tensor q = saved[0].tensor(), k = saved[1].tensor(), v = saved[2].tensor(),
-               bias = saved[3].tensor();
-  const Shape batch = batch_of(q, k, v);
-  const auto p = problem<T>(setup, batch, q, k, v, bias);
-  std::array<Target<T>, 4> targets;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (sink.needs(i)) {
-      const Shape& shape = saved[i].value->shape;
-      if (std::cmp_not_equal(numel(leading(shape, 2)), p.items))
-        targets[i].to_own(shape, batch);
-      else
-        targets[i].to_buffer(sink, i, shape, batch);
-    }
-  if (sink.needs(3))
-    targets[3].to_own({p.t, p.s}, batch);
-  auto& [tq, tk, tv, tb] = targets;
-  kernels::attention_backward<T>(
-      p, matrices(sink.gradient().data<T>(), sink.gradient().shape(), batch),
-      {tq.rows, tk.rows, tv.rows, tq.beta, tk.beta, tv.beta, tb.rows});
-  for (std::size_t i = 0; i < 4; ++i)
-    targets[i].add(sink, i);
+kernels::Attention<T> problem(const AttentionSetup& setup, const Packed& x, const T* qkv) {
+  return problem<T>(setup, {x.b, x.h}, {x.t, x.t, x.d, x.d}, x.heads(qkv, 0, 3), x.heads(qkv, 1, 3),
+                    x.heads(qkv, 2, 3));
 }
 
-void composed_backward(Sink& sink, const AttentionSetup& setup, const std::array<Saved, 4>& saved) {
-  const AttentionTensors g = detail::compose_attention_backward(
-      attention_op, setup,
-      {saved[0].tensor(), saved[1].tensor(), saved[2].tensor(), saved[3].tensor()},
-      sink.gradient());
-  sink.add(0, g.q);
-  sink.add(1, g.k);
-  sink.add(2, g.v);
-  if (sink.needs(3))
-    sink.add(3, g.bias);
-}
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
-                 const AttentionSetup& setup) {
-  if (Mode::current().decompose) {
-    const Scope scope(attention_op);
-    return detail::compose_attention(setup, {q, k, v, bias});
-  }
-  const auto run = [setup](std::span<const Tensor> in) {
-    const Shape batch = batch_of(in[0], in[1], in[2]);
-    const Shape shape = detail::with_matrix(batch, in[0].size(-2), in[2].size(-1));
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto out = empty_array<T>(shape);
-      kernels::attention_forward<T>(problem<T>(setup, batch, in[0], in[1], in[2], in[3]),
-                                    matrices(out.data(), shape, batch));
-      return Tensor(std::move(out));
-    });
+Tensor composed_attention(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
+  const auto parts = split(qkv, sizes.c(), -1);
+  const auto heads = [&](std::size_t i) {  // (B, H, T, D)
+    return transpose(reshape(parts[i], {sizes.b, sizes.t, sizes.h, sizes.d}), 1, 2);
   };
-  const std::array<Saved, 4> saved{q, k, v, bias};
-  return record(attention_op, {q, k, v, bias}, run,
-                [setup, saved](Sink& sink) {
-                  if (sink.create_graph())
-                    composed_backward(sink, setup, saved);
-                  else
-                    dispatch(sink.gradient().dtype(),
-                             [&]<class T>() { fused_backward<T>(sink, setup, saved); });
-                },
-                {.broadcasts = true});
+  const Tensor y = composed_attention(setup, heads(0), heads(1), heads(2), {});
+  return reshape(transpose(y, 1, 2), {sizes.b, sizes.t, sizes.c()});
 }
 
 // ---- checks ----
@@ -203,7 +296,7 @@ AttentionSetup make_setup(const Tensor& q, const Shape& scores, const AttentionO
   const double d = static_cast<double>(std::max<std::size_t>(1, q.size(-1)));
   AttentionSetup setup{options.is_causal, options.scale.value_or(1 / std::sqrt(d)), {}, {}};
   setup.causal_offset = options.causal_offset;
-  detail::draw_dropout(attention_op, options.dropout_p, scores, setup);
+  draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
 
@@ -253,6 +346,38 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   wide.back() = scores.back();
   const Tensor bias = mask.shape() == wide ? mask : expand(mask, wide);
   return attention(q, k, v, bias, make_setup(q, scores, options));
+}
+
+Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p) {
+  check<ValueError>(n_head > 0, "{}: n_head is 0", packed_op);
+  if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
+    fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
+                     to_string(qkv.shape()), n_head);
+  const Packed sizes(qkv.shape(), n_head);
+  const double d = static_cast<double>(std::max<std::size_t>(1, sizes.d));
+  AttentionSetup setup{true, 1 / std::sqrt(d), {}, {}};
+  draw_dropout(packed_op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
+  const auto composition = [setup, sizes](std::span<const Tensor> in) {
+    return composed_attention(setup, sizes, in[0]);
+  };
+  return fused(
+      packed_op, std::array{qkv}, composition,
+      [setup, sizes, composition]<class T>(std::span<const Tensor> in) {
+        auto out = empty_array<T>({sizes.b, sizes.t, sizes.c()});
+        kernels::attention_forward<T>(problem(setup, sizes, in[0].data<T>()),
+                                      sizes.heads(out.data(), 0, 1));
+        return numbers_or(std::move(out), composition, in);
+      },
+      [setup, sizes, composition]<class T>(Sink& sink, std::span<const Saved> in) {
+        const Tensor x = in[0].tensor(), &g = sink.gradient();
+        if (!are_numbers<T>(x) || !are_numbers<T>(g))
+          return detail::differentiate(sink, in, composition);
+        const auto [data, beta] = sink.buffer<T>(0);
+        const auto part_of = [&, to = data](std::size_t part) { return sizes.heads(to, part, 3); };
+        kernels::attention_backward<T>(problem(setup, sizes, x.data<T>()),
+                                       sizes.heads(g.data<T>(), 0, 1),
+                                       {part_of(0), part_of(1), part_of(2), beta, beta, beta, {}});
+      });
 }
 
 }  // namespace xgrad

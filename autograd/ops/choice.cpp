@@ -93,15 +93,13 @@ Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b
   detail::check_operands(op, std::array{a, b});
   return record(
       op, {a, b},
-      [op, mask](std::span<const Tensor> in) {
+      [op, mask]<class T>(std::span<const Tensor> in) {
         const Shape shape =
             broadcast_shapes(broadcast_shapes(mask.shape(), in[0].shape(), op), in[1].shape(), op);
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>(shape);
-          kernels::choose<T>(shape, {mask.shape(), mask.data()}, {in[0].shape(), in[0].data<T>()},
-                             {in[1].shape(), in[1].data<T>()}, y.data());
-          return Tensor(std::move(y));
-        });
+        auto y = empty_array<T>(shape);
+        kernels::choose<T>(shape, {mask.shape(), mask.data()}, {in[0].shape(), in[0].data<T>()},
+                           {in[1].shape(), in[1].data<T>()}, y.data());
+        return y;
       },
       [mask](Sink& sink) {
         const Tensor& g = sink.gradient();

@@ -40,8 +40,7 @@ Mask broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_
 
 template <class F>
 Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  detail::check_operands(op, std::array{a, b});
-  return dispatch(a.dtype(), [&]<class T>() {
+  return detail::compute(op, std::array{a, b}, [&]<class T>() {
     return broadcast(op, a.shape(), a.data<T>(), b.shape(), b.data<T>(), f);
   });
 }
@@ -49,8 +48,7 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 // The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
 template <class F>
 Mask compare(const char* op, const Tensor& x, double number, const F& f) {
-  detail::check_operands(op, std::array{x});
-  return dispatch(x.dtype(), [&]<class T>() {
+  return detail::compute(op, std::array{x}, [&]<class T>() {
     auto out = empty_array<bool>(x.shape());
     std::transform(x.data<T>(), x.data<T>() + out.size(), out.data(),
                    [&f, c = static_cast<T>(number)](T v) { return f(v, c); });
@@ -131,7 +129,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
     const double distance = std::abs(x - y);
     return x == y || (std::isfinite(distance) && distance <= atol + rtol * std::abs(y));
   };
-  return dispatch(a.dtype(), [&]<class T>() {
+  return detail::compute("allclose", std::array{a, b}, [&]<class T>() {
     return std::equal(a.data<T>(), a.data<T>() + a.numel(), b.data<T>(), close);
   });
 }
@@ -145,8 +143,8 @@ Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest,
   if (axis.n == 0)
     fail<ShapeError>("{}: x {} has no elements to choose from", op, to_string(x.shape()));
   auto y = empty_array<std::int64_t>(shape);
-  dispatch(x.dtype(),
-           [&]<class T>() { kernels::arg_extremum(axis, x.data<T>(), largest, y.data()); });
+  detail::compute(op, std::array{x},
+                  [&]<class T>() { kernels::arg_extremum(axis, x.data<T>(), largest, y.data()); });
   return y;
 }
 

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
-#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 namespace {
@@ -57,41 +56,50 @@ kernels::RowGradient<T> row_gradient(const Tensor& g, Reduction reduction, doubl
 
 // The loss of a row is sum_c q_c (-log p_c), p = softmax(x):  dx = (p sum(q) - q) g.
 
-// Class ids, x (..., V): q is a constant.
+// Class ids.
+Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& wanted,
+                const Options& options) {
+  // (R, V) and (R); rows that are ignored have no gradient whatever is in them
+  const Shape rows{target.numel()};
+  Tensor logits = x.dim() == 2 ? x : reshape(x, {rows[0], x.size(-1)});
+  const Mask ignore = copy_of(wanted.ignore.data(), Shape{rows[0], 1});
+  if (wanted.any_ignored)
+    logits = masked_fill(logits, ignore, 0);
+  const Tensor log_p = log_softmax(logits, -1), weight = options.weight.tensor();
+  NllLossOptions of_nll{weight, options.ignore_index, options.reduction};
+  const Indices ids = copy_of(target.data(), rows);
+  if (options.label_smoothing == 0) {
+    const Tensor y = nll_loss(log_p, ids, of_nll);
+    return y.dim() == 0 ? y : reshape(y, target.shape());
+  }
+  of_nll.reduction = Reduction::none;
+  const double smooth = options.label_smoothing / static_cast<double>(x.size(-1));
+  const Tensor all = masked_fill(weight.defined() ? log_p * weight : log_p, ignore, 0);
+  const Tensor losses =
+      nll_loss(log_p, ids, of_nll) * (1 - options.label_smoothing) - sum(all, -1) * smooth;
+  return targets::reduced(reshape(losses, target.shape()), options.reduction, wanted.total);
+}
+
+// x (..., V): q is a constant.
 Tensor of_ids(const Tensor& input, const Indices& target, const Options& options) {
-  const auto divisor = targets::denominator(target, options.weight.tensor(), options.ignore_index);
-  return record(
-      "cross_entropy", {input},
-      [target, options, divisor](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto losses = empty_array<T>(target.shape());
-          kernels::cross_entropy(logits<T>(in[0], options), target.data(), options.ignore_index,
-                                 losses.data());
-          return targets::reduced(std::move(losses), options.reduction, divisor.weight);
-        });
+  const targets::Wanted wanted(input, target, options.weight.tensor(), options.ignore_index);
+  return fused(
+      "cross_entropy", std::array{input},
+      [=](std::span<const Tensor> in) { return composed(in[0], target, wanted, options); },
+      [target, options, total = wanted.total]<class T>(std::span<const Tensor> in) {
+        auto losses = empty_array<T>(target.shape());
+        kernels::cross_entropy(logits<T>(in[0], options), target.data(), options.ignore_index,
+                               losses.data());
+        return targets::reduced(std::move(losses), options.reduction, total);
       },
-      [target, options, divisor, saved = Saved(input)](Sink& sink) {
-        const Tensor x = saved.tensor(), &g = sink.gradient();
-        const Reduction reduction = options.reduction;
-        const double factor = divisor.gradient_factor();
-        if (sink.create_graph()) {
-          const std::size_t last = x.dim() - 1;
-          const Tensor q =
-              targets::wanted(x.shape(), g.dtype(), last, target, options.weight.tensor(),
-                              options.ignore_index, options.label_smoothing);
-          const Tensor all = sum(q, -1, true),
-                       row_g = targets::expanded_gradient(g, last, reduction, factor);
-          return sink.add(
-              0, where(all != 0.0, softmax(x, -1) * (all * row_g) - targets::of_wanted(q, row_g),
-                       0.0));
-        }
-        dispatch(g.dtype(), [&]<class T>() {
-          auto dx = empty_array<T>(x.shape());
-          kernels::cross_entropy_backward(logits<T>(x, options), target.data(),
-                                          options.ignore_index,
-                                          row_gradient<T>(g, reduction, factor), dx.data());
-          sink.add(0, std::move(dx));
-        });
+      [target, options, factor = wanted.gradient_factor]<class T>(Sink& sink,
+                                                                  std::span<const Saved> in) {
+        const Tensor x = in[0].tensor();
+        auto dx = empty_array<T>(x.shape());
+        kernels::cross_entropy_backward(logits<T>(x, options), target.data(), options.ignore_index,
+                                        row_gradient<T>(sink.gradient(), options.reduction, factor),
+                                        dx.data());
+        sink.add(0, std::move(dx));
       });
 }
 
@@ -100,47 +108,38 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
 Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const Options& options) {
   const Shape rows = without_last(input.shape());
   const auto count = static_cast<double>(numel(rows));
-  return record(
-      "cross_entropy", {input, probabilities},
-      [options, rows, count](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto losses = empty_array<T>(rows);
-          kernels::cross_entropy(logits<T>(in[0], options), in[1].data<T>(), losses.data());
-          return targets::reduced(std::move(losses), options.reduction, count);
-        });
+  return fused(
+      "cross_entropy", std::array{input, probabilities},
+      [options, count](std::span<const Tensor> in) {
+        const double e = options.label_smoothing;
+        Tensor q = in[1];
+        if (e != 0)
+          q = q * (1 - e) + e / static_cast<double>(q.size(-1));
+        if (options.weight)
+          q = q * options.weight.tensor();
+        return targets::reduced(-sum(q * log_softmax(in[0], -1), -1), options.reduction, count);
       },
-      [options, count, saved_x = Saved(input), saved_target = Saved(probabilities)](Sink& sink) {
-        const Tensor x = saved_x.tensor(), target = saved_target.tensor(), &g = sink.gradient();
-        const double mean_factor = 1 / std::max(count, 1.0);
-        if (sink.create_graph()) {
-          const double smoothing = options.label_smoothing;
-          const Tensor row_g =
-              targets::expanded_gradient(g, x.dim() - 1, options.reduction, mean_factor);
-          const Tensor weight = options.weight ? options.weight.tensor() : scalar(1, x.dtype());
-          if (sink.needs(0)) {
-            const Tensor q =
-                weight * (target * (1 - smoothing) + smoothing / static_cast<double>(x.size(-1)));
-            sink.add(0, (softmax(x, -1) * sum(q, -1, true) - q) * row_g);
+      [options, rows, count]<class T>(std::span<const Tensor> in) {
+        auto losses = empty_array<T>(rows);
+        kernels::cross_entropy(logits<T>(in[0], options), in[1].data<T>(), losses.data());
+        return targets::reduced(std::move(losses), options.reduction, count);
+      },
+      [options, count]<class T>(Sink& sink, std::span<const Saved> in) {
+        const Tensor x = in[0].tensor();
+        std::array<Array<T>, 2> gradients;
+        std::array<T*, 2> to{};
+        for (std::size_t i = 0; i < 2; ++i)
+          if (sink.needs(i)) {
+            gradients[i] = empty_array<T>(x.shape());
+            to[i] = gradients[i].data();
           }
-          if (sink.needs(1))
-            sink.add(1, log_softmax(x, -1) * (weight * (smoothing - 1)) * row_g);
-          return;
-        }
-        dispatch(x.dtype(), [&]<class T>() {
-          std::array<Array<T>, 2> gradients;
-          std::array<T*, 2> to{};
-          for (std::size_t i = 0; i < 2; ++i)
-            if (sink.needs(i)) {
-              gradients[i] = empty_array<T>(x.shape());
-              to[i] = gradients[i].data();
-            }
-          kernels::cross_entropy_backward(logits<T>(x, options), target.data<T>(),
-                                          row_gradient<T>(g, options.reduction, mean_factor), to[0],
-                                          to[1]);
-          for (std::size_t i = 0; i < 2; ++i)
-            if (sink.needs(i))
-              sink.add(i, std::move(gradients[i]));
-        });
+        kernels::cross_entropy_backward(
+            logits<T>(x, options), in[1].value->data<T>(),
+            row_gradient<T>(sink.gradient(), options.reduction, 1 / std::max(count, 1.0)), to[0],
+            to[1]);
+        for (std::size_t i = 0; i < 2; ++i)
+          if (sink.needs(i))
+            sink.add(i, std::move(gradients[i]));
       });
 }
 
@@ -150,12 +149,6 @@ Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyO
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);
   targets::check_weight("cross_entropy", options.weight, x);
-  if (Mode::current().decompose && options.label_smoothing == 0) {
-    const Scope scope("cross_entropy");
-    const auto classes = static_cast<std::int64_t>(targets::class_dim("cross_entropy", x));
-    return nll_loss(log_softmax(x, classes), target,
-                    {options.weight, options.ignore_index, options.reduction});
-  }
   return of_ids(classes_last(x), target, Options(options));
 }
 

@@ -1,6 +1,5 @@
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
@@ -13,7 +12,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "dropout: p {} is not between 0 and 1", p);
   if (!training || p == 0 || x.numel() == 0)
     return x;
-  const Saved scales = dispatch(x.dtype(), [&]<class T>() {
+  const Saved scales = detail::compute("dropout", std::array{x}, [&]<class T>() {
     auto drawn = empty_array<T>(x.shape());
     fill_dropout(std::span(drawn.data(), drawn.size()), p, generator);
     return Tensor(std::move(drawn));

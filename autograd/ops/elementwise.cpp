@@ -267,26 +267,26 @@ static Normal<Tensor> normal(const Tensor& x) {
               partial<A>([](const auto& g, const auto& a) { return g * normal_density(a); }))};
 }
 
-static Tensor gelu_erf(const Tensor& x) {
-  if (Mode::current().decompose) {
-    const Scope scope("gelu");
+// The composition of both kinds, under Decompose.
+static Tensor composed_gelu(const Tensor& x, Gelu approximate) {
+  const Scope scope("gelu");
+  if (approximate == Gelu::erf)
     return x * (c(x, 0.5) * (c(x, 1) + erf(x * c(x, std::numbers::sqrt2 / 2))));
-  }
-  return elementwise(
-      "gelu", x, [](const auto& a) { return a * normal_cdf(a); },
-      partial<A>([](const auto& g, const auto& a) {
-        const auto n = normal(a);
-        return g * (n.cdf + a * n.density);
-      }));
+  const Tensor u = c(x, sqrt_2_over_pi) * (x + c(x, gelu_cubic) * x * x * x);
+  return c(x, 0.5) * x * (c(x, 1) + tanh(u));
 }
 
-// y = a (1 + tanh u) / 2 = a sigmoid(2 u) with u = sqrt(2 / pi) (a + 0.044715 a^3)
-static Tensor gelu_tanh(const Tensor& x) {
-  if (Mode::current().decompose) {
-    const Scope scope("gelu");
-    const Tensor u = c(x, sqrt_2_over_pi) * (x + c(x, gelu_cubic) * x * x * x);
-    return c(x, 0.5) * x * (c(x, 1) + tanh(u));
-  }
+Tensor gelu(const Tensor& x, Gelu approximate) {
+  if (Mode::current().decompose)
+    return composed_gelu(x, approximate);
+  if (approximate == Gelu::erf)
+    return elementwise(
+        "gelu", x, [](const auto& a) { return a * normal_cdf(a); },
+        partial<A>([](const auto& g, const auto& a) {
+          const auto n = normal(a);
+          return g * (n.cdf + a * n.density);
+        }));
+  // y = a (1 + tanh u) / 2 = a sigmoid(2 u) with u = sqrt(2 / pi) (a + 0.044715 a^3)
   constexpr auto twice_u = [](const auto& a) {
     return c(a, 2 * sqrt_2_over_pi) * (a + c(a, gelu_cubic) * a * a * a);
   };
@@ -297,10 +297,6 @@ static Tensor gelu_tanh(const Tensor& x) {
         const auto du = c(a, 2 * sqrt_2_over_pi) * (c(a, 1) + c(a, 3 * gelu_cubic) * a * a);
         return g * (s.value + a * s.slope * du);
       }));
-}
-
-Tensor gelu(const Tensor& x, Gelu approximate) {
-  return approximate == Gelu::erf ? gelu_erf(x) : gelu_tanh(x);
 }
 
 Tensor silu(const Tensor& x) {
@@ -317,15 +313,15 @@ Tensor to(const Tensor& x, DType dtype) {
     return x;
   return record(
       "to", {x},
-      [dtype](std::span<const Tensor> in) {
-        return dispatch(dtype, [&]<class To>() {
-          return dispatch(in[0].dtype(), [&]<class From>() {
-            auto y = empty_array<To>(in[0].shape());
-            std::transform(in[0].data<From>(), in[0].data<From>() + y.size(), y.data(),
-                           [](From v) { return static_cast<To>(v); });
-            return Tensor(std::move(y));
-          });
-        });
+      [dtype]<class From>(std::span<const Tensor> in) {
+        const auto converted = [&]<class To>() {
+          auto y = empty_array<To>(in[0].shape());
+          std::transform(in[0].data<From>(), in[0].data<From>() + y.size(), y.data(),
+                         [](From v) { return static_cast<To>(v); });
+          return Tensor(std::move(y));
+        };
+        return dtype == DType::float32 ? converted.template operator()<float>()
+                                       : converted.template operator()<double>();
       },
       [before = x.dtype()](Sink& sink) { sink.add(0, to(sink.gradient(), before)); });
 }
@@ -333,10 +329,7 @@ Tensor to(const Tensor& x, DType dtype) {
 Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},
-      [](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(),
-                        [&]<class T>() { return Tensor(copy_of(in[0].data<T>(), in[0].shape())); });
-      },
+      []<class T>(std::span<const Tensor> in) { return copy_of(in[0].data<T>(), in[0].shape()); },
       [](Sink& sink) { sink.add(0, sink.gradient()); });
 }
 

@@ -84,18 +84,21 @@ void add_derivative(Sink& sink, std::size_t i, const P& p, std::span<const Saved
     sink.add(i, sink.gradient());
   else if constexpr (std::is_same_v<P, ZeroGradient>)
     sink.add(i, zeros_like(sink.gradient()));
-  else {
-    if (sink.create_graph())
-      sink.add(i, derivative(p, sink, saved));
-    else if (sink.gradient().dtype() == DType::float32)
-      sink.add(i, derivative_array<float>(p, sink, saved));
-    else
-      sink.add(i, derivative_array<double>(p, sink, saved));
-  }
+  else
+    ops_or_kernel(
+        sink, [&] { sink.add(i, derivative(p, sink, saved)); },
+        [&]<class T>() { sink.add(i, derivative_array<T>(p, sink, saved)); });
 }
 
 /// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
 void check_operands(const char* op, std::span<const Tensor> inputs);
+
+/// What is not differentiated: f<T>(), of the operands' element type.  Errors as above.
+template <std::size_t N, class F>
+auto compute(const char* op, const std::array<Tensor, N>& inputs, const F& f) {
+  check_operands(op, inputs);
+  return dispatch(inputs[0].dtype(), f);
+}
 
 }  // namespace detail
 
@@ -104,21 +107,18 @@ template <std::size_t N, class F, class... P>
 Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P... partials) {
   static_assert(sizeof...(P) == N, "an elementwise op has one derivative for each operand");
   detail::check_operands(op, in);
-  const auto run = [op, forward](std::span<const Tensor> x) {
+  const auto run = [op, forward]<class T>(std::span<const Tensor> x) {
     Shape shape = x[0].shape();
     for (std::size_t k = 1; k < N; ++k)
       if (x[k].shape() != shape)
         shape = broadcast_shapes(shape, x[k].shape(), op);
-    return dispatch(x[0].dtype(), [&]<class T>() {
-      auto y = empty_array<T>(shape);
-      [&]<std::size_t... K>(std::index_sequence<K...>) {
-        kernels::map<T, N>(shape, y.data(),
-                           {kernels::Operand<T>{x[K].shape(), x[K].template data<T>()}...},
-                           forward);
-      }
-      (std::make_index_sequence<N>());
-      return Tensor(std::move(y));
-    });
+    auto y = empty_array<T>(shape);
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      kernels::map<T, N>(shape, y.data(),
+                         {kernels::Operand<T>{x[K].shape(), x[K].template data<T>()}...}, forward);
+    }
+    (std::make_index_sequence<N>());
+    return y;
   };
   // An operand is kept if a derivative that is wanted uses it.  Where none uses any (add), there is
   // not even room for them.

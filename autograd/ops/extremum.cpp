@@ -29,12 +29,6 @@ void check_not_empty(const char* op, const Reduced& dims) {
                      to_string(dims.before()));
 }
 
-Tensor extremum(const Tensor& x, bool largest, const Reduced& dims, const Shape& shape) {
-  return dispatch(x.dtype(), [&]<class T>() {
-    return Tensor(reduce<T>(x, dims, shape, largest ? kernels::max<T> : kernels::min<T>));
-  });
-}
-
 // g shared evenly among the elements of x that are y.  A NaN equals none, and all shares are NaN,
 // unless each NaN is to count as y.  The shares are constant.
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
@@ -50,8 +44,9 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
   check_not_empty(kind.op, reduced);
   return record(
       kind.op, {x},
-      [kind, reduced, keepdim](std::span<const Tensor> in) {
-        return extremum(in[0], kind.largest, reduced, reduced.after(keepdim));
+      [kind, reduced, keepdim]<class T>(std::span<const Tensor> in) {
+        return reduce<T>(in[0], reduced, reduced.after(keepdim),
+                         kind.largest ? kernels::max<T> : kernels::min<T>);
       },
       [saved = Saved(x), dims, reduced, nans_too](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
@@ -66,8 +61,9 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
   Tensor values = record(
       kind.op, {x},
-      [kind, reduced, keepdim](std::span<const Tensor> in) {
-        return extremum(in[0], kind.largest, reduced, reduced.after(keepdim));
+      [kind, reduced, keepdim]<class T>(std::span<const Tensor> in) {
+        return reduce<T>(in[0], reduced, reduced.after(keepdim),
+                         kind.largest ? kernels::max<T> : kernels::min<T>);
       },
       [at, dim, reduced](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced);
@@ -103,10 +99,8 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "logsumexp");
   return record(
       "logsumexp", {x},
-      [reduced, keepdim](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::logsumexp<T>));
-        });
+      [reduced, keepdim]<class T>(std::span<const Tensor> in) {
+        return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::logsumexp<T>);
       },
       [saved = Saved(x), reduced](Sink& sink) {
         // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
@@ -200,10 +194,8 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
     check_not_empty("vector_norm", reduced);
   return record(
       "vector_norm", {x},
-      [reduced, keepdim, ord](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(norm<T>(in[0], ord, reduced, reduced.after(keepdim)));
-        });
+      [reduced, keepdim, ord]<class T>(std::span<const Tensor> in) {
+        return norm<T>(in[0], ord, reduced, reduced.after(keepdim));
       },
       [saved = Saved(x), reduced, dims, ord](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);

@@ -4,7 +4,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/index_common.hpp>
 
 namespace xgrad {
@@ -47,12 +47,10 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
   check_range("index_select", index, axis.n);
   return record(
       "index_select", {x},
-      [index, axis, shape](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>(shape);
-          kernels::index_select(axis, in[0].data<T>(), index.data(), index.numel(), y.data());
-          return Tensor(std::move(y));
-        });
+      [index, axis, shape]<class T>(std::span<const Tensor> in) {
+        auto y = empty_array<T>(shape);
+        kernels::index_select(axis, in[0].data<T>(), index.data(), index.numel(), y.data());
+        return y;
       },
       [index, dim, before = x.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
@@ -72,8 +70,8 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
   check_range("index_add", index, axis.n);
   return record(
       "index_add", {x, src},
-      [index, axis](std::span<const Tensor> in) {
-        return changed_copy(in, [&](auto* y, const auto* from) {
+      [index, axis]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
           kernels::index_add(axis, y, index.data(), index.numel(), from);
         });
       },
@@ -93,33 +91,32 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
   check_range("embedding", indices, rows);
   return record(
       "embedding", {weight},
-      [indices](std::span<const Tensor> in) {
+      [indices]<class T>(std::span<const Tensor> in) {
         const Shape& from = in[0].shape();
         Shape shape = indices.shape();
         shape.push_back(from[1]);
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>(shape);
-          kernels::index_select(
-              {1, static_cast<std::size_t>(from[0]), static_cast<std::size_t>(from[1])},
-              in[0].data<T>(), indices.data(), indices.numel(), y.data());
-          return Tensor(std::move(y));
-        });
+        auto y = empty_array<T>(shape);
+        kernels::index_select(
+            {1, static_cast<std::size_t>(from[0]), static_cast<std::size_t>(from[1])},
+            in[0].data<T>(), indices.data(), indices.numel(), y.data());
+        return y;
       },
       [indices, rows, width](Sink& sink) {
         const Tensor& g = sink.gradient();
-        if (sink.create_graph()) {
-          const Indices flat = copy_of(indices.data(), Shape{indices.numel()});
-          const Tensor by_row = reshape(g, {indices.numel(), width});
-          sink.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
-        } else if (sink.needs(0)) {
-          dispatch(g.dtype(), [&]<class T>() {
-            const Buffer<T> buffer = sink.buffer<T>(0);
-            if (buffer.beta == 0)
-              std::fill_n(buffer.data, rows * width, T(0));
-            kernels::index_add({1, rows, width}, buffer.data, indices.data(), indices.numel(),
-                               g.data<T>());
-          });
-        }
+        ops_or_kernel(
+            sink,
+            [&] {
+              const Indices flat = copy_of(indices.data(), Shape{indices.numel()});
+              const Tensor by_row = reshape(g, {indices.numel(), width});
+              sink.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
+            },
+            [&]<class T>() {
+              const Buffer<T> buffer = sink.buffer<T>(0);
+              if (buffer.beta == 0)
+                std::fill_n(buffer.data, rows * width, T(0));
+              kernels::index_add({1, rows, width}, buffer.data, indices.data(), indices.numel(),
+                                 g.data<T>());
+            });
       });
 }
 
@@ -132,13 +129,11 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
   check_range("gather", index, from[d]);
   return record(
       "gather", {x},
-      [index, d, from](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>(index.shape());
-          kernels::gather(in[0].data<T>(), from, d, index.data(), at_least_1d(index.shape()),
-                          y.data());
-          return Tensor(std::move(y));
-        });
+      [index, d, from]<class T>(std::span<const Tensor> in) {
+        auto y = empty_array<T>(index.shape());
+        kernels::gather(in[0].data<T>(), from, d, index.data(), at_least_1d(index.shape()),
+                        y.data());
+        return y;
       },
       [index, dim, before = x.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
@@ -152,12 +147,10 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
 static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {
   return record(
       "cumsum", {x},
-      [axis, reverse](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>(in[0].shape());
-          kernels::cumsum(axis, in[0].data<T>(), reverse, y.data());
-          return Tensor(std::move(y));
-        });
+      [axis, reverse]<class T>(std::span<const Tensor> in) {
+        auto y = empty_array<T>(in[0].shape());
+        kernels::cumsum(axis, in[0].data<T>(), reverse, y.data());
+        return y;
       },
       [axis, reverse](Sink& sink) { sink.add(0, cumsum(sink.gradient(), axis, !reverse)); });
 }
@@ -177,17 +170,20 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
     shape = Shape{0};
   else if (!shape.empty())
     shape[d] = k;
-  const auto run = [axis, k, largest, shape](const Tensor& in) {
-    auto places = empty_array<std::int64_t>(shape);
-    return dispatch(in.dtype(), [&]<class T>() {
-      auto values = empty_array<T>(shape);
-      kernels::topk(axis, in.data<T>(), k, largest, values.data(), places.data());
-      return Extremum{Tensor(std::move(values)), Indices(std::move(places))};
-    });
+  auto places = empty_array<std::int64_t>(shape);
+  const auto run = [axis, k, largest, shape]<class T>(const Tensor& in, std::int64_t* at) {
+    auto values = empty_array<T>(shape);
+    kernels::topk(axis, in.data<T>(), k, largest, values.data(), at);
+    return values;
   };
-  const Indices indices = run(x).indices;
+  detail::compute("topk", std::array{x},
+                  [&]<class T>() { run.template operator()<T>(x, places.data()); });
+  const Indices indices = std::move(places);
   Tensor values = record(
-      "topk", {x}, [run](std::span<const Tensor> in) { return run(in[0]).values; },
+      "topk", {x},
+      [run, shape]<class T>(std::span<const Tensor> in) {
+        return run.template operator()<T>(in[0], empty_array<std::int64_t>(shape).data());
+      },
       [indices, dim, before = x.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
         sink.add(0, scatter_add(zeros(before, g.dtype()), dim, indices, g));

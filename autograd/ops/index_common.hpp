@@ -23,13 +23,11 @@ void check_fits(const char* op, const Indices& index, const char* name, const Sh
                 std::optional<std::size_t> dim);
 
 /// A copy of in[0] that `change(y, src)` has written to, given the memory of in[1].
-template <class F>
-Tensor changed_copy(std::span<const Tensor> in, const F& change) {
-  return dispatch(in[0].dtype(), [&]<class T>() {
-    auto y = copy_of(in[0].data<T>(), in[0].shape());
-    change(y.data(), in[1].data<T>());
-    return Tensor(std::move(y));
-  });
+template <class T, class F>
+Array<T> changed_copy(std::span<const Tensor> in, const F& change) {
+  auto y = copy_of(in[0].data<T>(), in[0].shape());
+  change(y.data(), in[1].data<T>());
+  return y;
 }
 
 }  // namespace xgrad::detail

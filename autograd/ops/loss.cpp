@@ -7,42 +7,38 @@
 
 namespace xgrad {
 
-// y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere
+// y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere, also if g_r
+// is NaN and weight_t 0
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options) {
   targets::check_ids("nll_loss", log_p, target, options.ignore_index);
   targets::check_weight("nll_loss", options.weight, log_p);
   const std::size_t dim = targets::class_dim("nll_loss", log_p);
-  const auto divisor = targets::denominator(target, options.weight, options.ignore_index);
-  const Saved weight = options.weight;
-  const std::int64_t ignored = options.ignore_index;
+  const targets::Wanted wanted(log_p, target, options.weight, options.ignore_index);
   const Reduction reduction = options.reduction;
   return record(
       "nll_loss", {log_p},
-      [target, weight, ignored, reduction, dim, divisor](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
-          const T* const w = weight ? weight.value->data<T>() : nullptr;
-          auto losses = empty_array<T>(target.shape());
-          for (std::size_t r = 0; r < losses.size(); ++r) {
-            const std::int64_t id = target.data()[r];
-            if (id == ignored) {
-              losses.data()[r] = 0;
-              continue;
-            }
-            const std::size_t row = r / axis.inner * axis.n + static_cast<std::size_t>(id);
-            losses.data()[r] =
-                -(w == nullptr ? T(1) : w[id]) * in[0].data<T>()[row * axis.inner + r % axis.inner];
-          }
-          return targets::reduced(std::move(losses), reduction, divisor.weight);
-        });
+      [wanted, reduction, dim]<class T>(std::span<const Tensor> in) {
+        const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
+        auto losses = empty_array<T>(wanted.ids.shape());
+        for (std::size_t r = 0; r < losses.size(); ++r) {
+          const auto id = static_cast<std::size_t>(wanted.ids.data()[r]);
+          const std::size_t row = r / axis.inner * axis.n + id;
+          losses.data()[r] = wanted.ignore.data()[r]
+                                 ? T(0)
+                                 : -wanted.weights.value->data<T>()[r] *
+                                       in[0].data<T>()[row * axis.inner + r % axis.inner];
+        }
+        return targets::reduced(std::move(losses), reduction, wanted.total);
       },
-      [target, weight, ignored, reduction, dim, divisor, shape = log_p.shape()](Sink& sink) {
+      [wanted, reduction, dim, shape = log_p.shape()](Sink& sink) {
         const Tensor& g = sink.gradient();
-        const Tensor q =
-            targets::wanted(shape, g.dtype(), dim, target, weight.tensor(), ignored, 0);
-        const Tensor row_g =
-            targets::expanded_gradient(g, dim, reduction, divisor.gradient_factor());
-        sink.add(0, -targets::of_wanted(q, row_g));
+        const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
+        const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
+        Shape line = at.shape();  // with the dimension of the classes
+        line.insert(line.begin() + static_cast<std::ptrdiff_t>(dim), 1);
+        const auto d = static_cast<std::int64_t>(dim);
+        sink.add(0, -scatter_add(zeros(shape, g.dtype()), d, copy_of(wanted.ids.data(), line),
+                                 reshape(at, line)));
       });
 }
 
@@ -58,19 +54,17 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
                      to_string(x.dtype()), to_string(target.dtype()));
   return record(
       "mse_loss", {x, target},
-      [reduction](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          const T *const a = in[0].data<T>(), *const b = in[1].data<T>();
-          const std::size_t n = in[0].numel();
-          if (reduction == Reduction::none) {
-            auto y = empty_array<T>(in[0].shape());
-            kernels::squared_errors(n, a, b, y.data());
-            return Tensor(std::move(y));
-          }
-          const double sum = kernels::squared_error(n, a, b);
-          return scalar(reduction == Reduction::mean ? sum / static_cast<double>(n) : sum,
-                        dtype_of<T>);
-        });
+      [reduction]<class T>(std::span<const Tensor> in) {
+        const T *const a = in[0].data<T>(), *const b = in[1].data<T>();
+        const std::size_t n = in[0].numel();
+        if (reduction == Reduction::none) {
+          auto y = empty_array<T>(in[0].shape());
+          kernels::squared_errors(n, a, b, y.data());
+          return Tensor(std::move(y));
+        }
+        const double sum = kernels::squared_error(n, a, b);
+        return scalar(reduction == Reduction::mean ? sum / static_cast<double>(n) : sum,
+                      dtype_of<T>);
       },
       [reduction, a = Saved(x), b = Saved(target)](Sink& sink) {
         const auto n = static_cast<double>(std::max<std::size_t>(1, numel(a.value->shape)));

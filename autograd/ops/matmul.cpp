@@ -1,4 +1,4 @@
-// Matrix products.  All but linear's are one op, product(), whose derivative is made of itself.
+// Matrix products.  All are one op, product(), whose derivative is made of itself.
 
 #include <xgrad/autograd/ops/matmul.hpp>
 
@@ -53,10 +53,11 @@ struct Sizes {
   std::size_t m, n, k;
 };
 
-// c[C(i)] = sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, + beta * c.
+// c[C(i)] = sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, + beta * c, and
+// + bias in each row if there is one b for all.
 template <class T>
 void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
-              T beta, T* c, const Blocks& c_blocks) {
+              T beta, T* c, const Blocks& c_blocks, const T* bias = nullptr) {
   std::size_t items = a_blocks.of_item.size();
   if (items == 0 || s.m * s.n == 0) {
     if (beta == T(0))
@@ -76,7 +77,7 @@ void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blo
   const std::size_t ldb = std::max<std::size_t>(1, s.transpose_b ? s.k : s.n);
   if (items == 1) {
     kernels::gemm_parallel(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a, lda, b, ldb, beta,
-                           c, s.n);
+                           c, s.n, bias);
     return;
   }
   // Items by block of c, each block's in their order.
@@ -132,68 +133,64 @@ Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, 
 }  // namespace
 
 // c = op(a) op(b) gives da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed where the operand is.
-static void product_backward(Sink& sink, const char* op, const Saved& a, bool transpose_a,
-                             const Shape& a_shape, const Saved& b, bool transpose_b,
-                             const Shape& b_shape) {
-  const Tensor& g = sink.gradient();
-  if (sink.create_graph()) {
-    if (sink.needs(0))
-      sink.add(0, transpose_a ? detail::product(op, b.tensor(), transpose_b, g, true)
-                              : detail::product(op, g, false, b.tensor(), !transpose_b));
-    if (!sink.needs(1))
-      return;
-    Tensor x = a.tensor(), dy = g;
-    if (b_shape.size() == 2 && x.dim() > 2 && !transpose_a) {  // one sum, not many to be summed
-      const std::size_t rows = numel(leading(x.shape(), 1));
-      x = reshape(x, {rows, x.size(-1)});
-      dy = reshape(dy, {rows, dy.size(-1)});
-    }
-    sink.add(1, transpose_b ? detail::product(op, dy, true, x, transpose_a)
-                            : detail::product(op, x, !transpose_a, dy, false));
-    return;
-  }
-  const Layout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
-  const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-  dispatch(g.dtype(), [&]<class T>() {
-    const T* const dc = g.data<T>();
-    if (sink.needs(0)) {
-      const T* const b_data = b.value->data<T>();
-      const Buffer<T> da = sink.buffer<T>(0);
-      if (transpose_a)
-        multiply<T>({transpose_b, true, k, m, n}, b_data, at.b, dc, at.c, da.beta, da.data, at.a);
-      else
-        multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, b_data, at.b, da.beta, da.data, at.a);
-    }
-    if (sink.needs(1)) {
-      const T* const a_data = a.value->data<T>();
-      const Buffer<T> db = sink.buffer<T>(1);
-      if (transpose_b)
-        multiply<T>({true, transpose_a, n, k, m}, dc, at.c, a_data, at.a, db.beta, db.data, at.b);
-      else
-        multiply<T>({!transpose_a, false, k, n, m}, a_data, at.a, dc, at.c, db.beta, db.data, at.b);
-    }
-  });
-}
-
 Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
-                       bool transpose_b) {
-  check_operands(op, std::array{a, b});
-  const auto run = [op, transpose_a, transpose_b](std::span<const Tensor> in) {
+                       bool transpose_b, const Tensor& bias) {
+  check_operands(op, std::array{a, b, bias.defined() ? bias : a});
+  const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
     const Layout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto c = empty_array<T>(at.out);
-      multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c);
-      return Tensor(std::move(c));
-    });
+    auto c = empty_array<T>(at.out);
+    multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
+                in.size() > 2 ? in[2].data<T>() : nullptr);
+    return c;
   };
   const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
-  return record(
-      op, {a, b}, run,
-      [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
-       sa = saved_if(a, b.requires_grad()), sb = saved_if(b, a.requires_grad())](Sink& sink) {
-        product_backward(sink, op, sa, transpose_a, a_shape, sb, transpose_b, b_shape);
-      },
-      {.broadcasts = true});
+  const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
+                         has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
+                         b = saved_if(b, a.requires_grad())](Sink& sink) {
+    const Tensor& g = sink.gradient();
+    const auto ops = [&] {
+      if (sink.needs(0))
+        sink.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
+                                : product(op, g, false, b.tensor(), !transpose_b));
+      if (!sink.needs(1))
+        return;
+      Tensor x = a.tensor(), dy = g;
+      if (b_shape.size() == 2 && x.dim() > 2 && !transpose_a) {  // one sum, not many to be summed
+        const std::size_t rows = numel(leading(x.shape(), 1));
+        x = reshape(x, {rows, x.size(-1)});
+        dy = reshape(dy, {rows, dy.size(-1)});
+      }
+      sink.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
+                              : product(op, x, !transpose_a, dy, false));
+    };
+    const auto kernel = [&]<class T>() {
+      const Layout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+      const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
+      const T* const dc = g.data<T>();
+      if (sink.needs(0)) {
+        const T* const y = b.value->data<T>();
+        const Buffer<T> da = sink.buffer<T>(0);
+        if (transpose_a)
+          multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
+        else
+          multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
+      }
+      if (sink.needs(1)) {
+        const T* const x = a.value->data<T>();
+        const Buffer<T> db = sink.buffer<T>(1);
+        if (transpose_b)
+          multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
+        else
+          multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
+      }
+    };
+    ops_or_kernel(sink, ops, kernel);
+    if (has_bias)
+      sink.add(2, g);  // summed to its shape
+  };
+  const std::array inputs{a, b, bias};
+  return record(op, std::span(inputs).first(bias.defined() ? 3 : 2), run, backward,
+                {.broadcasts = true});
 }
 
 // ---- the catalogue's ----
@@ -263,6 +260,33 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   return reshape(
       detail::product("dot", reshape(a, {1, a.size(0)}), false, reshape(b, {b.size(0), 1}), false),
       {});
+}
+
+static void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() != 2)
+    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight.shape()));
+  if (x.dim() == 0)
+    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight.size(1));
+  if (x.size(-1) != weight.size(1))
+    fail<ShapeError>("linear: x {} has last dimension {} but weight {} expects {}",
+                     to_string(x.shape()), x.size(-1), to_string(weight.shape()), weight.size(1));
+  if (bias.defined() && bias.shape() != Shape{weight.size(0)})
+    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
+                     to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() == 1) {
+    if (bias.defined() && bias.dim() != 0)
+      fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ()",
+                       to_string(bias.shape()), to_string(weight.shape()));
+    const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
+    return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
+  }
+  check_linear(x, weight, bias);
+  if (x.dim() == 1)
+    return squeeze(detail::product("linear", unsqueeze(x, 0), false, weight, true, bias), {0});
+  return detail::product("linear", x, false, weight, true, bias);
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {

@@ -11,9 +11,10 @@ namespace xgrad::detail {
 /// op(a) op(b) over broadcast batches, where op swaps the last two dimensions if asked: no
 /// transpose is ever copied, neither here nor in the derivative, which is made of this op again.
 /// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n).  Both have at least two dimensions.
-/// ShapeError and DTypeError name `op`.
-Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
-               bool transpose_b);
+/// A bias (n,), unless undefined, is added to each row: then b has no batch.  ShapeError and
+/// DTypeError name `op`.
+Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
+               const Tensor& bias = {});
 
 /// The matrices (or other blocks) of a batch as an operand sees them through broadcasting.
 struct Blocks {

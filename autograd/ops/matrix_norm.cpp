@@ -62,30 +62,28 @@ struct Svd {
 Tensor solve_lyapunov(const Tensor& h, const Tensor& c) {
   return record(
       "solve_lyapunov", {h, c},
-      [](std::span<const Tensor> in) {
+      []<class T>(std::span<const Tensor> in) {
         const std::size_t n = in[0].size(-1);
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto x = empty_array<T>(in[1].shape());
-          Svd<T> svd(n, n);
-          std::vector<T> part(n * n), inner(n * n);
-          const auto multiply = [n](bool ta, const T* a, const T* b, bool tb, T* to) {
-            kernels::gemm(ta, tb, n, n, n, T(1), a, n, b, n, T(0), to, n);
-          };
-          for (std::size_t at = 0; at < x.size(); at += n * n) {
-            svd.decompose(in[0].data<T>() + at);
-            const T* const vt = svd.vt.data();
-            multiply(false, vt, in[1].data<T>() + at, false, part.data());
-            multiply(false, part.data(), vt, true, inner.data());
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::size_t j = 0; j < n; ++j) {
-                const T both = svd.s[i] + svd.s[j];
-                inner[i * n + j] = both <= svd.negligible() ? T(0) : inner[i * n + j] / both;
-              }
-            multiply(true, vt, inner.data(), false, part.data());
-            multiply(false, part.data(), vt, false, x.data() + at);
-          }
-          return Tensor(std::move(x));
-        });
+        auto x = empty_array<T>(in[1].shape());
+        Svd<T> svd(n, n);
+        std::vector<T> part(n * n), inner(n * n);
+        const auto multiply = [n](bool ta, const T* a, const T* b, bool tb, T* to) {
+          kernels::gemm(ta, tb, n, n, n, T(1), a, n, b, n, T(0), to, n);
+        };
+        for (std::size_t at = 0; at < x.size(); at += n * n) {
+          svd.decompose(in[0].data<T>() + at);
+          const T* const vt = svd.vt.data();
+          multiply(false, vt, in[1].data<T>() + at, false, part.data());
+          multiply(false, part.data(), vt, true, inner.data());
+          for (std::size_t i = 0; i < n; ++i)
+            for (std::size_t j = 0; j < n; ++j) {
+              const T both = svd.s[i] + svd.s[j];
+              inner[i * n + j] = both <= svd.negligible() ? T(0) : inner[i * n + j] / both;
+            }
+          multiply(true, vt, inner.data(), false, part.data());
+          multiply(false, part.data(), vt, false, x.data() + at);
+        }
+        return x;
       },
       [h = Saved(h)](Sink& sink) {
         const Tensor dc = solve_lyapunov(h.tensor(), sink.gradient());
@@ -119,21 +117,19 @@ Tensor polar_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
 Tensor polar(const Tensor& x) {
   return record(
       "polar", {x},
-      [](std::span<const Tensor> in) {
+      []<class T>(std::span<const Tensor> in) {
         const std::size_t m = in[0].size(-2), n = in[0].size(-1);
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto p = empty_array<T>(in[0].shape());
-          Svd<T> svd(m, n);
-          for (std::size_t at = 0; at < p.size(); at += m * n) {
-            svd.decompose(in[0].data<T>() + at);
-            std::size_t rank = svd.k;
-            while (rank > 0 && svd.s[rank - 1] <= svd.negligible())
-              --rank;
-            kernels::gemm(false, false, m, n, rank, T(1), svd.u.data(), svd.k, svd.vt.data(), n,
-                          T(0), p.data() + at, n);
-          }
-          return Tensor(std::move(p));
-        });
+        auto p = empty_array<T>(in[0].shape());
+        Svd<T> svd(m, n);
+        for (std::size_t at = 0; at < p.size(); at += m * n) {
+          svd.decompose(in[0].data<T>() + at);
+          std::size_t rank = svd.k;
+          while (rank > 0 && svd.s[rank - 1] <= svd.negligible())
+            --rank;
+          kernels::gemm(false, false, m, n, rank, T(1), svd.u.data(), svd.k, svd.vt.data(), n, T(0),
+                        p.data() + at, n);
+        }
+        return p;
       },
       [x = Saved(x)](Sink& sink) {
         sink.add(0, polar_gradient(sink.gradient(), x.tensor(), sink.output()));
@@ -145,17 +141,15 @@ Tensor polar(const Tensor& x) {
 Tensor nuclear_norm(const Tensor& x) {
   return record(
       "matrix_norm", {x},
-      [](std::span<const Tensor> in) {
+      []<class T>(std::span<const Tensor> in) {
         const std::size_t m = in[0].size(-2), n = in[0].size(-1);
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          auto y = empty_array<T>({in[0].size(0)});
-          Svd<T> svd(m, n);
-          for (std::size_t i = 0; i < y.size(); ++i) {
-            svd.decompose(in[0].data<T>() + i * m * n);
-            y.data()[i] = static_cast<T>(std::accumulate(svd.s.begin(), svd.s.end(), 0.0));
-          }
-          return Tensor(std::move(y));
-        });
+        auto y = empty_array<T>({in[0].size(0)});
+        Svd<T> svd(m, n);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          svd.decompose(in[0].data<T>() + i * m * n);
+          y.data()[i] = static_cast<T>(std::accumulate(svd.s.begin(), svd.s.end(), 0.0));
+        }
+        return y;
       },
       [x = Saved(x)](Sink& sink) {
         const Tensor p = polar(x.tensor());

@@ -150,22 +150,21 @@ namespace {
 
 // The inputs side by side along dimension d, where input i has sizes[i].  A stack's inputs lack
 // that dimension.
-Tensor join(std::span<const Tensor> xs, const Shape& shape, std::size_t d) {
+template <class T>
+Array<T> join(std::span<const Tensor> xs, const Shape& shape, std::size_t d) {
   std::size_t outer = 1, row = 1;
   for (std::size_t k = 0; k < shape.size(); ++k)
     (k < d ? outer : row) *= shape[k];
-  return dispatch(xs[0].dtype(), [&]<class T>() {
-    auto y = empty_array<T>(shape);
-    std::size_t start = 0;
-    for (const Tensor& x : xs) {
-      const std::size_t part = outer == 0 ? 0 : x.numel() / outer;
-      const auto stride = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
-      kernels::copy({{{outer, stride(part), stride(row)}, {part, 1, 1}}, 0, stride(start)},
-                    x.data<T>(), y.data());
-      start += part;
-    }
-    return Tensor(std::move(y));
-  });
+  auto y = empty_array<T>(shape);
+  std::size_t start = 0;
+  for (const Tensor& x : xs) {
+    const std::size_t part = outer == 0 ? 0 : x.numel() / outer;
+    const auto stride = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
+    kernels::copy({{{outer, stride(part), stride(row)}, {part, 1, 1}}, 0, stride(start)},
+                  x.data<T>(), y.data());
+    start += part;
+  }
+  return y;
 }
 
 void check_can_join(const char* op, const std::vector<Tensor>& xs) {
@@ -213,7 +212,7 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
   for (const Tensor& x : xs)
     shapes.push_back(x.shape());
   return record(
-      "cat", xs, [shape, d](std::span<const Tensor> in) { return join(in, shape, d); },
+      "cat", xs, [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
       [shapes, starts, d](Sink& sink) {
         for (std::size_t i = 0; i < shapes.size(); ++i)
           if (sink.needs(i)) {
@@ -238,7 +237,8 @@ Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
   Shape shape = whole.shape;
   shape[d] = xs.size();
   return record(
-      "stack", xs, [shape, d](std::span<const Tensor> in) { return join(in, shape, d); },
+      "stack", xs,
+      [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
       [n = xs.size(), d](Sink& sink) {
         for (std::size_t i = 0; i < n; ++i)
           if (sink.needs(i))

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 
 namespace xgrad {
 namespace {
@@ -73,7 +73,7 @@ Indices randperm(std::size_t n, Generator& generator) {
 Tensor bernoulli(const Tensor& p) { return bernoulli(p, default_generator()); }
 
 Tensor bernoulli(const Tensor& p, Generator& generator) {
-  return dispatch(p.dtype(), [&]<class T>() {
+  return detail::compute("bernoulli", std::array{p}, [&]<class T>() {
     const T* const data = p.data<T>();
     for (Size i = 0; i < p.numel(); ++i)
       check<ValueError>(data[i] >= 0 && data[i] <= 1,
@@ -147,7 +147,7 @@ Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Gene
   const std::size_t V = shape.back(), rows = weights.dim() == 2 ? shape[0] : 1;
   shape.back() = n;
   auto drawn = empty_array<std::int64_t>(shape);
-  dispatch(weights.dtype(), [&]<class T>() {
+  detail::compute("multinomial", std::array{weights}, [&]<class T>() {
     const auto row = [&](std::size_t r) { return std::span(weights.data<T>() + r * V, V); };
     for (std::size_t r = 0; r < rows; ++r)
       check_weights(row(r), r, replacement ? 1 : n);

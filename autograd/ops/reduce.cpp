@@ -21,10 +21,8 @@ namespace {
 Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shape& shape) {
   return record(
       op, {x},
-      [dims, shape](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(reduce<T>(in[0], dims, shape, kernels::sum<T>));
-        });
+      [dims, shape]<class T>(std::span<const Tensor> in) {
+        return reduce<T>(in[0], dims, shape, kernels::sum<T>);
       },
       [dims](Sink& sink) { sink.add(0, expand(kept(sink.gradient(), dims), dims.before())); });
 }
@@ -76,10 +74,8 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   const auto count = static_cast<double>(reduced.count());
   return record(
       "mean", {x},
-      [reduced, keepdim, count](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(average<T>(in[0], reduced, reduced.after(keepdim), count));
-        });
+      [reduced, keepdim, count]<class T>(std::span<const Tensor> in) {
+        return average<T>(in[0], reduced, reduced.after(keepdim), count);
       },
       [reduced, count](Sink& sink) {
         sink.add(0,
@@ -112,10 +108,8 @@ Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "var");
   return record(
       "var", {x},
-      [reduced, correction, keepdim](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction, false));
-        });
+      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
+        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
       },
       [saved = Saved(x), dims, reduced, correction](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced) * (2 / degrees(reduced, correction));
@@ -127,10 +121,8 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "std");
   return record(
       "std", {x},
-      [reduced, correction, keepdim](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(variance<T>(in[0], reduced, reduced.after(keepdim), correction, true));
-        });
+      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
+        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
       },
       [saved = Saved(x), dims, reduced, correction](Sink& sink) {
         const Tensor y = kept(sink.output(), reduced);
@@ -198,10 +190,11 @@ struct Powers {
   }
 };
 
+// Neither 0 nor subnormal, nor infinite or NaN.
 bool all_normal(const Tensor& x) {
-  return dispatch(x.dtype(), [&]<class T>() {
-    return std::all_of(x.data<T>(), x.data<T>() + x.numel(), [](T v) { return std::isnormal(v); });
-  });
+  const double least = x.dtype() == DType::float32 ? double{std::numeric_limits<float>::min()}
+                                                   : std::numeric_limits<double>::min();
+  return all(abs(x.detach()) >= least) && all(isfinite(x));
 }
 
 // The product of all others along dim.  That is y / x, where this and what its own derivative is
@@ -226,14 +219,16 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
   const Reduced reduced(x.shape(), dim, "prod");
   return record(
       "prod", {x},
-      [reduced, keepdim](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::prod<T>));
-        });
+      [reduced, keepdim]<class T>(std::span<const Tensor> in) {
+        return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::prod<T>);
       },
       [saved = Saved(x), reduced, dim](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-        sink.add(0, g * product_of_others(saved.tensor(), y, dim, sink.create_graph()));
+        const auto add = [&](bool twice) {
+          sink.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
+        };
+        ops_or_kernel(
+            sink, [&] { add(true); }, [&]<class T>() { add(false); });
       },
       {.saves_output = true});
 }

@@ -71,8 +71,8 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
   const Scatter s("scatter_add", x, dim, index, src);
   return record(
       "scatter_add", {x, s.src},
-      [index, d = s.d, into = s.into](std::span<const Tensor> in) {
-        return changed_copy(in, [&](auto* y, const auto* from) {
+      [index, d = s.d, into = s.into]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
           kernels::scatter_add(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
@@ -87,8 +87,8 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Te
   const Scatter s("scatter", x, dim, index, src);
   return record(
       "scatter", {x, s.src},
-      [index, d = s.d, into = s.into](std::span<const Tensor> in) {
-        return changed_copy(in, [&](auto* y, const auto* from) {
+      [index, d = s.d, into = s.into]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
           kernels::scatter(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
@@ -122,8 +122,8 @@ Tensor put_rows(const Tensor& x, const Indices& rows, const Tensor& src) {
                            static_cast<std::size_t>(x.shape()[1])};
   return record(
       "index_put", {x, src},
-      [axis, rows](std::span<const Tensor> in) {
-        return changed_copy(in, [&](auto* y, const auto* from) {
+      [axis, rows]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
           kernels::index_copy(axis, y, rows.data(), rows.numel(), from);
         });
       },

@@ -105,20 +105,19 @@ void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
 }  // namespace
 
 Tensor pick(const char* op, const Tensor& x, Selection s) {
-  const auto forward = [s](std::span<const Tensor> in) {
+  const auto forward = [s]<class T>(std::span<const Tensor> in) {
     if (is_window(s))
       return window(in[0], s);
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto y = empty_array<T>(s.shape);
-      kernels::copy(to_picked(s), in[0].data<T>(), y.data());
-      return Tensor(std::move(y));
-    });
+    auto y = empty_array<T>(s.shape);
+    kernels::copy(to_picked(s), in[0].data<T>(), y.data());
+    return Tensor(std::move(y));
   };
   return record(op, {x}, forward, [s, shape = x.shape()](Sink& sink) {
     const Tensor& g = sink.gradient();
-    if (sink.create_graph() || (is_window(s) && numel(s.shape) == numel(shape)))
-      return sink.add(0, place(g, shape, s));
-    dispatch(g.dtype(), [&]<class T>() {
+    const auto by_op = [&] { sink.add(0, place(g, shape, s)); };
+    if (is_window(s) && numel(s.shape) == numel(shape))
+      return by_op();
+    ops_or_kernel(sink, by_op, [&]<class T>() {
       // The parts of a split add to one gradient, each to its own place.
       const auto [data, beta] = sink.buffer<T>(0);
       if (beta == 0) {
@@ -132,15 +131,13 @@ Tensor pick(const char* op, const Tensor& x, Selection s) {
 }
 
 Tensor place(const Tensor& g, const Shape& shape, Selection s) {
-  const auto forward = [s, shape](std::span<const Tensor> in) {
+  const auto forward = [s, shape]<class T>(std::span<const Tensor> in) {
     if (is_window(s) && numel(s.shape) == numel(shape))
       return window(in[0], Selection(shape));
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto y = empty_array<T>(shape);
-      zero_the_rest(y.data(), shape, s);
-      kernels::copy(from_picked(s), in[0].data<T>(), y.data());
-      return Tensor(std::move(y));
-    });
+    auto y = empty_array<T>(shape);
+    zero_the_rest(y.data(), shape, s);
+    kernels::copy(from_picked(s), in[0].data<T>(), y.data());
+    return Tensor(std::move(y));
   };
   return record("place", {g}, forward,
                 [s](Sink& sink) { sink.add(0, pick("pick", sink.gradient(), s)); });
@@ -153,12 +150,10 @@ Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
   if (src.shape() != s.shape)
     fail<ShapeError>("{}: src has shape {} but the part of x {} that it replaces has {}", op,
                      to_string(src.shape()), to_string(x.shape()), to_string(s.shape));
-  const auto forward = [s](std::span<const Tensor> in) {
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto y = copy_of(in[0].data<T>(), in[0].shape());
-      kernels::copy(from_picked(s), in[1].data<T>(), y.data());
-      return Tensor(std::move(y));
-    });
+  const auto forward = [s]<class T>(std::span<const Tensor> in) {
+    auto y = copy_of(in[0].data<T>(), in[0].shape());
+    kernels::copy(from_picked(s), in[1].data<T>(), y.data());
+    return y;
   };
   return record(op, {x, src}, forward, [op, s](Sink& sink) {
     const Tensor& g = sink.gradient();

@@ -116,7 +116,8 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
           "1",
           sizes[d], d, list(sizes), to_string(from), from[d - added]);
   }
-  const auto forward = [shape = to_shape(wanted, "expand"), added](std::span<const Tensor> in) {
+  const auto forward = [shape = to_shape(wanted, "expand"),
+                        added]<class T>(std::span<const Tensor> in) {
     const Shape& old = in[0].shape();
     if (shape == old)
       return in[0].detach();
@@ -128,11 +129,9 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
                            repeated ? 0 : static_cast<std::ptrdiff_t>(source[d - added]),
                            static_cast<std::ptrdiff_t>(dense[d])});
     }
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto y = empty_array<T>(shape);
-      kernels::copy(walk, in[0].data<T>(), y.data());
-      return Tensor(std::move(y));
-    });
+    auto y = empty_array<T>(shape);
+    kernels::copy(walk, in[0].data<T>(), y.data());
+    return Tensor(std::move(y));
   };
   return record("expand", {x}, forward, [](Sink& sink) { sink.add(0, sink.gradient()); },
                 {.broadcasts = true});
@@ -201,10 +200,8 @@ Array<T> triangle_of(const T* x, const Shape& shape, kernels::Triangle part) {
 Tensor triangle_of(const char* op, const Tensor& x, kernels::Triangle part) {
   return record(
       op, {x},
-      [part](std::span<const Tensor> in) {
-        return dispatch(in[0].dtype(), [&]<class T>() {
-          return Tensor(triangle_of(in[0].data<T>(), in[0].shape(), part));
-        });
+      [part]<class T>(std::span<const Tensor> in) {
+        return triangle_of(in[0].data<T>(), in[0].shape(), part);
       },
       [op, part](Sink& sink) { sink.add(0, triangle_of(op, sink.gradient(), part)); });
 }

@@ -7,27 +7,27 @@ namespace xgrad {
 
 // y = softmax(x):      dx = y (g - sum(g y))
 // y = log softmax(x):  dx = g - exp(y) sum(g)
+// (No fused op: these formulas need the output alone, a composition would keep x, too.)
 template <bool log>
 static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
   const auto axis = kernels::axis_of(x.shape(), d);
-  const auto forward = [axis](std::span<const Tensor> in) {
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      auto y = empty_array<T>(in[0].shape());
-      (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
-      return Tensor(std::move(y));
-    });
+  const auto forward = [axis]<class T>(std::span<const Tensor> in) {
+    auto y = empty_array<T>(in[0].shape());
+    (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
+    return y;
   };
   const auto backward = [axis, d](Sink& sink) {
     const Tensor y = sink.output(), &g = sink.gradient();
-    if (sink.create_graph())
-      return sink.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true)));
-    dispatch(y.dtype(), [&]<class T>() {
-      auto dx = empty_array<T>(y.shape());
-      (log ? kernels::log_softmax_backward<T>
-           : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
-      sink.add(0, std::move(dx));
-    });
+    ops_or_kernel(
+        sink,
+        [&] { sink.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
+        [&]<class T>() {
+          auto dx = empty_array<T>(y.shape());
+          (log ? kernels::log_softmax_backward<T>
+               : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
+          sink.add(0, std::move(dx));
+        });
   };
   return record(op, {x}, forward, backward, {.saves_output = true});
 }

@@ -1,10 +1,11 @@
 #include <xgrad/autograd/ops/targets.hpp>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/kernels/axis.hpp>
 
 namespace xgrad::targets {
 
@@ -47,22 +48,25 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
     }
 }
 
-Denominator denominator(const Indices& target, const Tensor& weight, std::int64_t ignored) {
-  Denominator sum;
-  const auto add = [&](auto weight_of) {
-    for (Size i = 0; i < target.numel(); ++i)
-      if (const std::int64_t id = target.data()[i]; id != ignored) {
-        sum.weight += weight_of(id);
-        sum.any = true;
-      }
-  };
-  if (weight.defined())
-    dispatch(weight.dtype(), [&]<class T>() {
-      add([w = weight.data<T>()](std::int64_t id) { return static_cast<double>(w[id]); });
-    });
-  else
-    add([](std::int64_t) { return 1.0; });
-  return sum;
+Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight,
+               std::int64_t ignored) {
+  auto classes = copy_of(target.data(), target.shape());
+  auto skip = empty_array<bool>(target.shape());
+  std::ranges::transform(classes, skip.data(), [=](std::int64_t id) { return id == ignored; });
+  std::ranges::replace(classes, ignored, std::int64_t{0});
+  any_ignored = std::ranges::any_of(skip, std::identity());
+  const bool any = !std::ranges::all_of(skip, std::identity());
+  ids = std::move(classes);
+  ignore = std::move(skip);
+  const Indices flat = copy_of(ids.data(), Shape{ids.numel()});
+  const Tensor all = class_weight.defined()
+                         ? reshape(index_select(class_weight, 0, flat), ids.shape())
+                         : ones(ids.shape(), x.dtype());
+  const Tensor each = masked_fill(all.detach(), ignore, 0);
+  weights = each;
+  const Tensor wide = to(each, DType::float64);
+  total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
+  gradient_factor = any ? 1 / total : 0;
 }
 
 template <class T>
@@ -75,36 +79,10 @@ Tensor reduced(Array<T> losses, Reduction reduction, double divisor) {
 template Tensor reduced(Array<float>, Reduction, double);
 template Tensor reduced(Array<double>, Reduction, double);
 
-Tensor wanted(const Shape& shape, DType dtype, std::size_t class_dim, const Indices& target,
-              const Tensor& weight, std::int64_t ignored, double smoothing) {
-  return dispatch(dtype, [&]<class T>() {
-    const kernels::Axis axis = kernels::axis_of(shape, class_dim);
-    const double smooth = smoothing / static_cast<double>(axis.n);
-    const auto weight_of = [w = weight.defined() ? weight.data<T>() : nullptr](std::size_t c) {
-      return w == nullptr ? 1.0 : static_cast<double>(w[c]);
-    };
-    auto q = empty_array<T>(shape);
-    std::fill_n(q.data(), q.size(), T(0));
-    for (Size r = 0; r < target.numel(); ++r)
-      if (const std::int64_t id = target.data()[r]; id != ignored) {
-        T* const first = q.data() + r / axis.inner * axis.n * axis.inner + r % axis.inner;
-        if (smoothing != 0)
-          for (std::size_t c = 0; c < axis.n; ++c)
-            first[c * axis.inner] = static_cast<T>(smooth * weight_of(c));
-        const auto t = static_cast<std::size_t>(id);
-        first[t * axis.inner] += static_cast<T>((1 - smoothing) * weight_of(t));
-      }
-    return Tensor(std::move(q));
-  });
-}
-
-Tensor expanded_gradient(const Tensor& g, std::size_t class_dim, Reduction reduction,
-                         double mean_factor) {
+Tensor reduced(const Tensor& losses, Reduction reduction, double divisor) {
   if (reduction == Reduction::none)
-    return unsqueeze(g, static_cast<std::int64_t>(class_dim));
-  return reduction == Reduction::mean ? g * mean_factor : g;
+    return losses;
+  return reduction == Reduction::mean ? sum(losses) / divisor : sum(losses);
 }
-
-Tensor of_wanted(const Tensor& q, const Tensor& g) { return where(q != 0.0, q * g, 0.0); }
 
 }  // namespace xgrad::targets
