@@ -1,6 +1,6 @@
-// NaN and infinity in each element of each input and of the gradient: the kernel of a fused op, its
-// derivative under create_graph and the ops that it fuses must say NaN, infinity or a number in the
-// same places.  (Not here: attention with masks and NaN, where only the first two agree.)
+// The forms of fused ops: the kernels of an ordinary run, the derivative under create_graph, and
+// the ops under Decompose.  They agree on numbers, and say NaN, infinity or a number in the same
+// places.
 
 #include <cmath>
 #include <functional>
@@ -8,6 +8,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
@@ -36,9 +37,57 @@ std::vector<FusedCase> fused_cases() {
        {{2, 4}, {4}, {4}},
        [](const Tensors& x) { return layer_norm(x[0], {4}, x[1], x[2]); }},
       {"rms_norm", {{2, 4}, {4}}, [](const Tensors& x) { return rms_norm(x[0], {4}, x[1]); }},
+      {"layer_norm, one parameter for both",
+       {{2, 4}, {4}},
+       [](const Tensors& x) { return layer_norm(x[0], {4}, x[1], x[1]); }},
+      {"layer_norm alone", {{2, 4}}, [](const Tensors& x) { return layer_norm(x[0], {4}); }},
       {"attention",
        {{3, 2}, {3, 2}, {3, 2}},
        [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2]); }},
+      {"attention of one Tensor",
+       {{3, 2}, {3, 2}},
+       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[0], x[1]); }},
+      {"attention, shared keys",
+       {{2, 3, 2}, {3, 2}, {3, 2}},
+       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2]); }},
+      {"attention, a row that sees nothing, a key that nobody sees",
+       {{3, 2}, {3, 2}, {3, 2}},
+       [](const Tensors& x) {
+         const Tensor open = tensor({{1, 1, 0}, {0, 0, 0}, {0, 1, 0}});
+         return scaled_dot_product_attention(x[0], x[1], x[2], open != 0.0);
+       }},
+      {"attention, additive mask of -inf",
+       {{3, 2}, {3, 2}, {3, 2}},
+       [](const Tensors& x) {
+         const Tensor bias = tensor({{0, 1, -inf}, {-inf, -inf, -inf}, {-inf, 0, -inf}});
+         return scaled_dot_product_attention(x[0], x[1], x[2], bias.to(x[0].dtype()));
+       }},
+      {"attention, causal",
+       {{40, 2}, {40, 2}, {40, 2}},  // more than a block of the kernel
+       [](const Tensors& x) {
+         return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true});
+       }},
+      {"attention, causal, more keys",
+       {{2, 2}, {5, 2}, {5, 2}},
+       [](const Tensors& x) {
+         return scaled_dot_product_attention(x[0], x[1], x[2],
+                                             {.is_causal = true, .causal_offset = 1});
+       }},
+      {"attention, dropout",
+       {{3, 2}, {3, 2}, {3, 2}},
+       [](const Tensors& x) {
+         manual_seed(2);
+         return scaled_dot_product_attention(x[0], x[1], x[2], AttentionOptions{.dropout_p = 0.4});
+       }},
+      {"causal_self_attention",
+       {{1, 35, 12}},
+       [](const Tensors& x) { return causal_self_attention(x[0], 2); }},
+      {"causal_self_attention, dropout",
+       {{2, 3, 6}},
+       [](const Tensors& x) {
+         manual_seed(3);
+         return causal_self_attention(x[0], 1, 0.3);
+       }},
       {"attention, additive mask",
        {{3, 2}, {3, 2}, {3, 2}, {3, 3}},
        [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
@@ -66,33 +115,45 @@ std::vector<FusedCase> fused_cases() {
     cases.push_back({"cross_entropy of probabilities", {{3, 3}, {3, 3}}, [=](const Tensors& x) {
                        return cross_entropy(x[0], x[1], {.reduction = r});
                      }});
+    cases.push_back({"cross_entropy of probabilities, itself", {{3, 3}}, [=](const Tensors& x) {
+                       return cross_entropy(
+                           x[0], x[0], {.weight = like(x), .label_smoothing = 0.2, .reduction = r});
+                     }});
   }
   return cases;
 }
 
-// For each element n, + or - for what is no number.
-std::string kinds(const Tensors& xs) {
+// For each element n, + or - for what is no number; `plain` does not tell these apart.
+std::string kinds(const Tensors& xs, bool plain = false) {
   std::string text;
   for (const Tensor& x : xs) {
     for (const double v : numbers(x.detach()))
-      text += std::isnan(v) ? 'n' : !std::isinf(v) ? '.' : v > 0 ? '+' : '-';
+      text += std::isfinite(v) ? '.' : std::isnan(v) || plain ? 'n' : v > 0 ? '+' : '-';
     text += ' ';
   }
   return text;
 }
 
-std::string gradients(const FusedCase& c, const Tensors& at, const Tensor& g, bool create_graph,
-                      bool decomposed) {
-  std::optional<Decompose> by_ordinary_ops;
-  if (decomposed)
-    by_ordinary_ops.emplace();
-  Tensors leaves;
-  for (const Tensor& x : at)
-    leaves.push_back(clone(x).requires_grad_());
-  const Tensor y = c.f(leaves);
-  Tensors all = grad({y}, leaves, {.grad_outputs = {g}, .create_graph = create_graph});
-  all.push_back(y);
-  return kinds(all);
+// The gradients of those inputs that are not `without` one, and the result, in all forms.
+std::vector<Tensors> forms(const FusedCase& c, const Tensors& at, const Tensor& g,
+                           std::optional<std::size_t> without = {}) {
+  std::vector<Tensors> all;
+  for (const bool decomposed : {false, true})
+    for (const bool create_graph : {false, true}) {
+      std::optional<Decompose> by_ordinary_ops;
+      if (decomposed)
+        by_ordinary_ops.emplace();
+      Tensors in, leaves;
+      for (const Tensor& x : at) {
+        in.push_back(clone(x));
+        if (in.size() - 1 != without)
+          leaves.push_back(in.back().requires_grad_());
+      }
+      const Tensor y = c.f(in);
+      all.push_back(grad({y}, leaves, {.grad_outputs = {g}, .create_graph = create_graph}));
+      all.back().push_back(y);
+    }
+  return all;
 }
 
 Tensor with(const Tensor& x, Size i, double value) {
@@ -101,37 +162,63 @@ Tensor with(const Tensor& x, Size i, double value) {
   return changed;
 }
 
+Tensors inputs_of(const FusedCase& c, DType dtype) {
+  Tensors x;
+  for (const Dims& sizes : c.sizes)
+    x.push_back(normal(sizes, x.size() + 1, dtype));
+  return x;
+}
+
 }  // namespace
+
+TEST_CASE("the forms of fused ops agree on numbers", "[ops][special]") {
+  for (const FusedCase& c : fused_cases()) {
+    const Tensors x = inputs_of(c, DType::float64);
+    const Tensor g = normal(c.f(x).shape(), 9, DType::float64);
+    for (std::size_t i = x.size() == 1 ? 1 : 0; i <= x.size(); ++i) {
+      INFO(c.name << ", all gradients but of input " << i);
+      const auto all = forms(c, x, g, i);
+      for (std::size_t form = 1; form < all.size(); ++form)
+        for (std::size_t k = 0; k < all[0].size(); ++k) {
+          CHECK(kinds({all[form][k]}) == kinds({all[0][k]}));
+          const Mask ok = isfinite(all[0][k]);
+          CHECK(allclose(where(ok, all[form][k], 0.0), where(ok, all[0][k], 0.0), 1e-12, 1e-13));
+        }
+    }
+  }
+}
 
 TEST_CASE("NaN and infinity: the forms of fused ops agree", "[ops][special]") {
   for (const DType dtype : {DType::float64, DType::float32})
     for (const FusedCase& c : fused_cases()) {
-      Tensors x;
-      for (const Dims& sizes : c.sizes)
-        x.push_back(normal(sizes, x.size() + 1, dtype));
-      const Tensor y = c.f(x);
-      const Tensor g = normal(y.shape(), 9, dtype);
-      const auto check = [&](const Tensors& at, const Tensor& cotangent, bool decomposed_too,
-                             const std::string& what) {
+      const Tensors x = inputs_of(c, dtype);
+      const Tensor g = normal(c.f(x).shape(), 9, dtype);
+      // Sums of infinities of both signs are NaN in one order and not in another: of an infinite
+      // gradient, what is a number and what is not must agree.
+      const auto check = [&](const Tensors& at, const Tensor& cotangent, const std::string& what,
+                             bool plain) {
         INFO(c.name << " in " << to_string(dtype) << ", " << what);
-        const std::string fused = gradients(c, at, cotangent, false, false);
-        CHECK(fused == gradients(c, at, cotangent, true, false));
-        if (decomposed_too) {
-          CHECK(fused == gradients(c, at, cotangent, false, true));
-          CHECK(fused == gradients(c, at, cotangent, true, true));
+        const auto all = forms(c, at, cotangent);
+        for (std::size_t form = 1; form < all.size(); ++form) {
+          INFO("form " << form);
+          CHECK(kinds(all[form], plain) == kinds(all[0], plain));
         }
+      };
+      const auto for_some = [](const Tensor& of, const auto& f) {
+        for (Size k = 0; k < of.numel(); k += 1 + of.numel() / 20)
+          f(k);
       };
       for (const double v : {not_a_number, inf, -inf}) {
         const std::string value = std::to_string(v) + " at ";
         for (std::size_t i = 0; i < x.size(); ++i)
-          for (Size k = 0; k < x[i].numel(); ++k) {
+          for_some(x[i], [&](Size k) {
             Tensors at = x;
             at[i] = with(x[i], k, v);
-            check(at, g, false, value + std::to_string(k) + " of input " + std::to_string(i));
-          }
-        // (sums of infinities of both signs are NaN in one order and not in another)
-        for (Size k = 0; k < g.numel(); ++k)
-          check(x, with(g, k, v), std::isnan(v), value + std::to_string(k) + " of the gradient");
+            check(at, g, value + std::to_string(k) + " of input " + std::to_string(i), false);
+          });
+        for_some(g, [&](Size k) {
+          check(x, with(g, k, v), value + std::to_string(k) + " of the gradient", std::isinf(v));
+        });
       }
     }
 }
