@@ -19,14 +19,15 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
       "nll_loss", {log_p},
       [wanted, reduction, dim]<class T>(std::span<const Tensor> in) {
         const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
+        const Tensor weights = to(wanted.weights.tensor(), dtype_of<T>);  // also of other inputs
         auto losses = empty_array<T>(wanted.ids.shape());
         for (std::size_t r = 0; r < losses.size(); ++r) {
           const auto id = static_cast<std::size_t>(wanted.ids.data()[r]);
           const std::size_t row = r / axis.inner * axis.n + id;
-          losses.data()[r] = wanted.ignore.data()[r]
-                                 ? T(0)
-                                 : -wanted.weights.value->data<T>()[r] *
-                                       in[0].data<T>()[row * axis.inner + r % axis.inner];
+          losses.data()[r] =
+              wanted.ignore.data()[r]
+                  ? T(0)
+                  : -weights.data<T>()[r] * in[0].data<T>()[row * axis.inner + r % axis.inner];
         }
         return targets::reduced(std::move(losses), reduction, wanted.total);
       },

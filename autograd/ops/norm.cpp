@@ -6,7 +6,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
 
 namespace xgrad {
@@ -43,28 +43,29 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
 
 // For each row a power of two near its largest element or sqrt(eps); undefined unless the third
 // power of a row, that is in the derivative, leaves the range.
+template <class T>
 Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
-  const bool narrow = v.dtype() == DType::float32;
-  using Narrow = std::numeric_limits<float>;
-  using Wide = std::numeric_limits<double>;
+  using Limits = std::numeric_limits<T>;
+  auto scales = reduce<T>(v, rows, rows.kept(), kernels::max_abs<T>);
   const double root_of_n = std::sqrt(static_cast<double>(rows.count()));
-  const double low = std::cbrt(narrow ? double{Narrow::min()} : Wide::min()) * root_of_n,
-               high = std::cbrt(narrow ? double{Narrow::max()} : Wide::max()) / root_of_n;
-  const Tensor wide = to(v.detach(), DType::float64);
-  auto scales = reduce<double>(wide, rows, rows.kept(), kernels::max_abs<double>);
+  const double low = std::cbrt(static_cast<double>(Limits::min())) * root_of_n,
+               high = std::cbrt(static_cast<double>(Limits::max())) / root_of_n;
   bool needed = false;
-  for (double& s : scales) {
-    const double largest = std::max(s, std::sqrt(eps));
+  for (T& s : scales) {
+    const double largest = std::max(static_cast<double>(s), std::sqrt(eps));
     const bool in_range = (largest >= low && largest <= high) || largest == 0;
-    s = in_range || !std::isfinite(largest) ? 1 : std::ldexp(1.0, std::ilogb(largest));
+    s = in_range || !std::isfinite(largest) ? T(1)
+                                            : static_cast<T>(std::ldexp(1.0, std::ilogb(largest)));
     needed = needed || s != 1;
   }
-  return needed ? to(Tensor(std::move(scales)), v.dtype()) : Tensor();
+  return needed ? Tensor(std::move(scales)) : Tensor();
 }
 
 // v / sqrt(mean(v^2) + eps) over dims.
 Tensor by_root(const Tensor& v, const Dims& dims, double eps) {
-  const Tensor scale = row_scales(v, Reduced(v.shape(), dims, "mean"), eps);
+  const Reduced rows(v.shape(), dims, "mean");
+  const Tensor scale = detail::compute("mean", std::array{v},
+                                       [&]<class T>() { return row_scales<T>(v, rows, eps); });
   if (!scale.defined())
     return v * rsqrt(mean(v * v, dims, true) + eps);
   const Tensor u = v / scale;

@@ -85,6 +85,18 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
 
 // ---- variance ----
 
+// A mean is rounded to its own last place, which can be more than the deviations: the mean of what
+// is left takes that away.  The map is symmetric: it is its own derivative.
+Tensor deviations(const Tensor& x, const Dims& dims) {
+  return record(
+      "deviations", {x},
+      [dims](std::span<const Tensor> in) {
+        const Tensor rough = in[0] - mean(in[0], dims, true);
+        return rough - mean(rough, dims, true);
+      },
+      [dims](Sink& sink) { sink.add(0, deviations(sink.gradient(), dims)); });
+}
+
 namespace {
 
 // Never negative, so that too few elements give NaN or infinity.

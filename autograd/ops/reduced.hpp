@@ -145,12 +145,8 @@ inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
   return std::is_sorted(order.begin(), order.end()) ? x : permute(x, order);
 }
 
-// x less its mean over dims.  A mean is rounded to its own last place, which can be more than the
-// deviations: the mean of what is left takes that away.
-inline Tensor deviations(const Tensor& x, const Dims& dims) {
-  const Tensor rough = x - mean(x, dims, true);
-  return rough - mean(rough, dims, true);
-}
+// x less its mean over dims, to the rounding of the deviations.
+Tensor deviations(const Tensor& x, const Dims& dims);
 
 // A gradient (or result) in the shape that broadcasts to x's.
 inline Tensor kept(const Tensor& y, const Reduced& dims) {

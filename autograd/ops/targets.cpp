@@ -50,6 +50,7 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
 
 Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight,
                std::int64_t ignored) {
+  const ModeGuard unseen({false, nullptr});
   auto classes = copy_of(target.data(), target.shape());
   auto skip = empty_array<bool>(target.shape());
   std::ranges::transform(classes, skip.data(), [=](std::int64_t id) { return id == ignored; });
@@ -62,7 +63,7 @@ Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weigh
   const Tensor all = class_weight.defined()
                          ? reshape(index_select(class_weight, 0, flat), ids.shape())
                          : ones(ids.shape(), x.dtype());
-  const Tensor each = masked_fill(all.detach(), ignore, 0);
+  const Tensor each = masked_fill(all, ignore, 0);
   weights = each;
   const Tensor wide = to(each, DType::float64);
   total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
