@@ -116,6 +116,11 @@ struct Layout {
 };
 
 Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, bool transpose_b) {
+  if (a.size() == 1) {
+    Layout row = layout(op, {1, a[0]}, transpose_a, b, transpose_b);
+    row.out = {row.sizes.n};
+    return row;
+  }
   const auto row = [](const Shape& x, bool transposed) -> std::size_t {
     return x[x.size() - (transposed ? 1 : 2)];
   };
@@ -155,7 +160,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       if (!sink.needs(1))
         return;
       Tensor x = a.tensor(), dy = g;
-      if (b_shape.size() == 2 && x.dim() > 2 && !transpose_a) {  // one sum, not many to be summed
+      if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum, not many to be summed
         const std::size_t rows = numel(leading(x.shape(), 1));
         x = reshape(x, {rows, x.size(-1)});
         dy = reshape(dy, {rows, dy.size(-1)});
@@ -284,8 +289,6 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
   }
   check_linear(x, weight, bias);
-  if (x.dim() == 1)
-    return squeeze(detail::product("linear", unsqueeze(x, 0), false, weight, true, bias), {0});
   return detail::product("linear", x, false, weight, true, bias);
 }
 

@@ -10,7 +10,7 @@ namespace xgrad::detail {
 
 /// op(a) op(b) over broadcast batches, where op swaps the last two dimensions if asked: no
 /// transpose is ever copied, neither here nor in the derivative, which is made of this op again.
-/// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n).  Both have at least two dimensions.
+/// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n); a (k) is one row, b (k, n) -> (n).
 /// A bias (n,), unless undefined, is added to each row: then b has no batch.  ShapeError and
 /// DTypeError name `op`.
 Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,

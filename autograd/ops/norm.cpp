@@ -67,9 +67,9 @@ Tensor by_root(const Tensor& v, const Dims& dims, double eps) {
   const Tensor scale = detail::compute("mean", std::array{v},
                                        [&]<class T>() { return row_scales<T>(v, rows, eps); });
   if (!scale.defined())
-    return v * rsqrt(mean(v * v, dims, true) + eps);
+    return v * rsqrt(mean(pow(v, 2), dims, true) + eps);
   const Tensor u = v / scale;
-  return u * rsqrt(mean(u * u, dims, true) + eps / scale / scale);
+  return u * rsqrt(mean(pow(u, 2), dims, true) + eps / scale / scale);
 }
 
 // The mean that is taken away last is 0, but for rounding.  That of the gradient is not, and is
