@@ -40,7 +40,7 @@
 // The rules:
 // - The forward is a function of its inputs alone and makes a new Tensor; it may be run again on
 //   others.  What is random is drawn before record() and captured.  It may be raw loops over
-//   in[0].data<float>(): dispatch(in[0].dtype(), ...) picks the dtype.
+//   in[0].data<T>(): []<class T>(std::span<const Tensor> in) is given the element type.
 // - The backward captures Saved, never a Tensor: a Tensor can be updated before the gradient is
 //   wanted.  Of Tensors with a graph it captures the op's inputs and no others.  Where it needs the
 //   op's output it asks for it with saves_output, because capturing it would make a cycle that is
@@ -49,6 +49,8 @@
 //   here, a backward serves both an ordinary run, where it records nothing, and create_graph.
 //   sink.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has
 //   the input's shape, unless the op declares {.broadcasts = true}: then it is summed to it.
+// - A backward that loops over numbers gives no graph.  ops_or_kernel(sink, ops, kernel) takes both
+//   forms; fused() (fused.hpp) derives the first from a composition of ops.
 // - Check inputs first and throw a ShapeError or ValueError that names the op and the shapes.
 //
 // Then let gradcheck() and gradgradcheck() (gradcheck.hpp) judge it:
@@ -63,6 +65,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/xtensor.hpp>

@@ -1,6 +1,7 @@
 #include <xgrad/autograd/fused.hpp>
 
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/kernels/elementwise.hpp>
 
 namespace xgrad::detail {
 namespace {
@@ -17,6 +18,11 @@ struct ForwardsOnly final : Observer {
 };
 
 }  // namespace
+
+bool all_finite(const Tensor& x) {
+  return dispatch(x.dtype(),
+                  [&]<class T>() { return kernels::all_finite(x.numel(), x.data<T>()); });
+}
 
 void differentiate(Sink& sink, std::span<const Saved> saved,
                    const std::function<Tensor(std::span<const Tensor>)>& composition) {

@@ -53,8 +53,7 @@ struct NoGrad : ModeGuard {
 };
 
 /// While one lives, fused ops on this thread run as the ops that they fuse, in a Scope of their
-/// name: attention, the norms, gelu, and cross_entropy of ids without label smoothing.  A Trace
-/// then sees their intermediates.
+/// name: attention, the norms, gelu and cross_entropy.  A Trace then sees their intermediates.
 struct Decompose : ModeGuard {
   Decompose() : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true}) {}
 };

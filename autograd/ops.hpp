@@ -350,10 +350,10 @@ struct AttentionOptions {
   std::size_t causal_offset = 0;
 };
 /// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
-/// batch dimensions broadcast. A boolean mask is true where attention is allowed; an additive one
-/// is added to the scores; both broadcast to
-/// (..., T, S).  A row that is masked completely gives zeros if v is
-/// finite.  Vaswani et al., 2017.
+/// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one
+/// is added to the scores; both broadcast to (..., T, S).  A row that is masked completely gives
+/// zeros.  A weight of 0 times NaN or infinity is NaN, as in a matrix product; keys that is_causal
+/// hides from every query count as absent.  Vaswani et al., 2017.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -43,10 +43,8 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
   // keys that no query sees count as absent
   const std::size_t seen = setup.causal && setup.causal_offset < s ? setup.causal_offset + t : s;
   if (seen < s) {
-    auto unseen = empty_array<bool>({s, 1});
-    for (std::size_t j = 0; j < s; ++j)
-      unseen.data()[j] = j >= seen;
-    const Mask absent(std::move(unseen));
+    const Mask absent =
+        reshape(arange(static_cast<double>(s)), {s, 1}) >= static_cast<double>(seen);
     k = masked_fill(k, absent, 0);
     v = masked_fill(v, absent, 0);
   }
@@ -145,13 +143,9 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, c
 
 // A weight of 0 times NaN or infinity is NaN in the composition.  The kernel leaves out blocks of
 // such weights, so where there are others than numbers, the composition is asked.
-template <class T>
-bool are_numbers(const Tensor& x) {
-  return kernels::all_finite(x.numel(), x.data<T>());
-}
-template <class T, class C>
-Tensor numbers_or(Array<T> out, const C& composition, std::span<const Tensor> in) {
-  return kernels::all_finite(out.size(), out.data()) ? Tensor(std::move(out)) : composition(in);
+template <class C>
+Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
+  return detail::all_finite(out) ? out : composition(in);
 }
 
 // Where the kernel writes the gradient of one input: into the sink's buffer, or, if the input is
@@ -191,13 +185,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
         auto out = empty_array<T>(shape);
         kernels::attention_forward<T>(problem<T>(setup, batch, in[0], in[1], in[2], in[3]),
                                       matrices(out.data(), shape, batch));
-        return numbers_or(std::move(out), composition, in);
+        return finite_or(std::move(out), composition, in);
       },
       [setup, composition]<class T>(Sink& sink, std::span<const Saved> in) {
         const Tensor query = in[0].tensor(), key = in[1].tensor(), value = in[2].tensor(),
                      &g = sink.gradient();
-        if (!are_numbers<T>(query) || !are_numbers<T>(key) || !are_numbers<T>(value) ||
-            !are_numbers<T>(g))
+        if (!detail::all_finite(query) || !detail::all_finite(key) || !detail::all_finite(value))
           return detail::differentiate(sink, in, composition);
         const Shape batch = batch_of(query, key, value);
         const auto p = problem<T>(setup, batch, query, key, value, in[3].tensor());
@@ -256,11 +249,8 @@ Tensor composed_attention(const AttentionSetup& setup, const Packed& sizes, cons
   return reshape(transpose(y, 1, 2), {sizes.b, sizes.t, sizes.c()});
 }
 
-// ---- checks ----
-
-// The shape of the scores.
-Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
-                      bool has_mask, const AttentionOptions& options) {
+AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
+                             const AttentionOptions& options, const Shape* mask = nullptr) {
   const auto shapes = [&] {
     return fmt::format("q {}, k {}, v {}", to_string(q.shape()), to_string(k.shape()),
                        to_string(v.shape()));
@@ -273,48 +263,26 @@ Shape check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
   if (k.size(-2) != v.size(-2))
     fail<ShapeError>("{}: {}: k has {} positions but v has {}", attention_op, shapes(), k.size(-2),
                      v.size(-2));
-  detail::check_operands(attention_op, std::array{q, k, v, bias.defined() ? bias : q});
-  check<ValueError>(!(has_mask && options.is_causal),
+  detail::check_operands(attention_op, std::array{q, k, v});
+  check<ValueError>(mask == nullptr || !options.is_causal,
                     "{}: a mask and is_causal were given; put the causal mask into the mask",
                     attention_op);
   check<ValueError>(options.is_causal || options.causal_offset == 0,
                     "{}: causal_offset is {} but is_causal is false", attention_op,
                     options.causal_offset);
   batch_of(q, k, v);
-  return detail::with_matrix(
+  const Shape scores = detail::with_matrix(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),
       k.size(-2));
-}
-
-void check_mask(const Shape& mask, const Shape& scores) {
-  if (mask.size() > scores.size() || broadcast_shapes(scores, mask, attention_op) != scores)
+  if (mask != nullptr &&
+      (mask->size() > scores.size() || broadcast_shapes(scores, *mask, attention_op) != scores))
     fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", attention_op,
-                     to_string(mask), to_string(scores));
-}
-
-AttentionSetup make_setup(const Tensor& q, const Shape& scores, const AttentionOptions& options) {
+                     to_string(*mask), to_string(scores));
   const double d = static_cast<double>(std::max<std::size_t>(1, q.size(-1)));
   AttentionSetup setup{options.is_causal, options.scale.value_or(1 / std::sqrt(d)), {}, {}};
   setup.causal_offset = options.causal_offset;
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
-}
-
-// A mask's shape with at least two dimensions.
-Shape two_dimensional(const Shape& shape) {
-  return shape.size() >= 2 ? shape : Shape{1, shape.empty() ? 1 : shape[0]};
-}
-
-// The mask with two or more dimensions and all S columns.
-Mask with_columns(const Mask& mask, std::size_t s) {
-  Shape shape = two_dimensional(mask.shape());
-  const std::size_t columns = shape.back(), rows = numel(leading(shape, 1));
-  shape.back() = s;
-  auto wide = empty_array<bool>(shape);
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t j = 0; j < s; ++j)
-      wide.data()[r * s + j] = mask.data()[r * columns + (columns == 1 ? 0 : j)];
-  return Mask(std::move(wide));
 }
 
 }  // namespace
@@ -323,29 +291,24 @@ Mask with_columns(const Mask& mask, std::size_t s) {
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options) {
-  const Shape scores = check_attention(q, k, v, {}, false, options);
-  return attention(q, k, v, {}, make_setup(q, scores, options));
+  return attention(q, k, v, {}, checked_setup(q, k, v, options));
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Mask& mask, const AttentionOptions& options) {
-  const Shape scores = check_attention(q, k, v, {}, true, options);
-  check_mask(mask.shape(), scores);
-  AttentionSetup setup = make_setup(q, scores, options);
-  setup.allowed =
-      mask.dim() >= 2 && mask.size(-1) == scores.back() ? mask : with_columns(mask, scores.back());
+  AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
+  const bool whole = mask.dim() >= 2 && mask.size(-1) == k.size(-2);
+  setup.allowed = whole ? mask : mask & (zeros({1, k.size(-2)}) == 0);
   return attention(q, k, v, {}, setup);
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, const AttentionOptions& options) {
   check<ValueError>(mask.defined(), "{}: mask is undefined; leave it out", attention_op);
-  const Shape scores = check_attention(q, k, v, mask, true, options);
-  check_mask(mask.shape(), scores);
-  Shape wide = two_dimensional(mask.shape());
-  wide.back() = scores.back();
-  const Tensor bias = mask.shape() == wide ? mask : expand(mask, wide);
-  return attention(q, k, v, bias, make_setup(q, scores, options));
+  detail::check_operands(attention_op, std::array{q, k, v, mask});
+  const AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
+  const Shape wide = broadcast_shapes(mask.shape(), {1, k.size(-2)}, attention_op);
+  return attention(q, k, v, mask.shape() == wide ? mask : expand(mask, wide), setup);
 }
 
 Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p) {
@@ -366,11 +329,11 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
         auto out = empty_array<T>({sizes.b, sizes.t, sizes.c()});
         kernels::attention_forward<T>(problem(setup, sizes, in[0].data<T>()),
                                       sizes.heads(out.data(), 0, 1));
-        return numbers_or(std::move(out), composition, in);
+        return finite_or(std::move(out), composition, in);
       },
       [setup, sizes, composition]<class T>(Sink& sink, std::span<const Saved> in) {
         const Tensor x = in[0].tensor(), &g = sink.gradient();
-        if (!are_numbers<T>(x) || !are_numbers<T>(g))
+        if (!detail::all_finite(x))
           return detail::differentiate(sink, in, composition);
         const auto [data, beta] = sink.buffer<T>(0);
         const auto part_of = [&, to = data](std::size_t part) { return sizes.heads(to, part, 3); };

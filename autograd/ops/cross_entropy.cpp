@@ -19,6 +19,8 @@ struct Options {
         ignore_index(o.ignore_index),
         reduction(o.reduction),
         label_smoothing(o.label_smoothing) {}
+  // An observer may run a forward in another dtype.
+  Tensor weight_as(DType dtype) const { return weight ? to(weight.tensor(), dtype) : Tensor(); }
 };
 
 void check_smoothing(double smoothing) {
@@ -41,11 +43,10 @@ Tensor classes_last(const Tensor& x) {
 Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
 
 template <class T>
-kernels::Logits<T> logits(const Tensor& x, const Options& options) {
+kernels::Logits<T> logits(const Tensor& x, const Tensor& weight, const Options& options) {
   return {static_cast<std::size_t>(numel(without_last(x.shape()))),
           static_cast<std::size_t>(x.shape().back()), x.data<T>(),
-          options.weight ? options.weight.value->data<T>() : nullptr,
-          static_cast<T>(options.label_smoothing)};
+          weight.defined() ? weight.data<T>() : nullptr, static_cast<T>(options.label_smoothing)};
 }
 
 template <class T>
@@ -65,7 +66,7 @@ Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& w
   const Mask ignore = copy_of(wanted.ignore.data(), Shape{rows[0], 1});
   if (wanted.any_ignored)
     logits = masked_fill(logits, ignore, 0);
-  const Tensor log_p = log_softmax(logits, -1), weight = options.weight.tensor();
+  const Tensor log_p = log_softmax(logits, -1), weight = options.weight_as(x.dtype());
   NllLossOptions of_nll{weight, options.ignore_index, options.reduction};
   const Indices ids = copy_of(target.data(), rows);
   if (options.label_smoothing == 0) {
@@ -88,17 +89,19 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
       [=](std::span<const Tensor> in) { return composed(in[0], target, wanted, options); },
       [target, options, total = wanted.total]<class T>(std::span<const Tensor> in) {
         auto losses = empty_array<T>(target.shape());
-        kernels::cross_entropy(logits<T>(in[0], options), target.data(), options.ignore_index,
-                               losses.data());
+        const Tensor weight = options.weight_as(dtype_of<T>);
+        kernels::cross_entropy(logits<T>(in[0], weight, options), target.data(),
+                               options.ignore_index, losses.data());
         return targets::reduced(std::move(losses), options.reduction, total);
       },
       [target, options, factor = wanted.gradient_factor]<class T>(Sink& sink,
                                                                   std::span<const Saved> in) {
         const Tensor x = in[0].tensor();
         auto dx = empty_array<T>(x.shape());
-        kernels::cross_entropy_backward(logits<T>(x, options), target.data(), options.ignore_index,
-                                        row_gradient<T>(sink.gradient(), options.reduction, factor),
-                                        dx.data());
+        const Tensor weight = options.weight_as(dtype_of<T>);
+        kernels::cross_entropy_backward(
+            logits<T>(x, weight, options), target.data(), options.ignore_index,
+            row_gradient<T>(sink.gradient(), options.reduction, factor), dx.data());
         sink.add(0, std::move(dx));
       });
 }
@@ -116,16 +119,17 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const 
         if (e != 0)
           q = q * (1 - e) + e / static_cast<double>(q.size(-1));
         if (options.weight)
-          q = q * options.weight.tensor();
+          q = q * options.weight_as(q.dtype());
         return targets::reduced(-sum(q * log_softmax(in[0], -1), -1), options.reduction, count);
       },
       [options, rows, count]<class T>(std::span<const Tensor> in) {
         auto losses = empty_array<T>(rows);
-        kernels::cross_entropy(logits<T>(in[0], options), in[1].data<T>(), losses.data());
+        const Tensor weight = options.weight_as(dtype_of<T>);
+        kernels::cross_entropy(logits<T>(in[0], weight, options), in[1].data<T>(), losses.data());
         return targets::reduced(std::move(losses), options.reduction, count);
       },
       [options, count]<class T>(Sink& sink, std::span<const Saved> in) {
-        const Tensor x = in[0].tensor();
+        const Tensor x = in[0].tensor(), weight = options.weight_as(dtype_of<T>);
         std::array<Array<T>, 2> gradients;
         std::array<T*, 2> to{};
         for (std::size_t i = 0; i < 2; ++i)
@@ -134,7 +138,7 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const 
             to[i] = gradients[i].data();
           }
         kernels::cross_entropy_backward(
-            logits<T>(x, options), in[1].value->data<T>(),
+            logits<T>(x, weight, options), in[1].value->data<T>(),
             row_gradient<T>(sink.gradient(), options.reduction, 1 / std::max(count, 1.0)), to[0],
             to[1]);
         for (std::size_t i = 0; i < 2; ++i)

@@ -42,7 +42,7 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
 }
 
 // For each row a power of two near its largest element or sqrt(eps); undefined unless the third
-// power of a row, that is in the derivative, leaves the range.
+// power of a row, that is in the second derivative, leaves the range.
 template <class T>
 Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
   using Limits = std::numeric_limits<T>;
@@ -61,15 +61,34 @@ Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
   return needed ? Tensor(std::move(scales)) : Tensor();
 }
 
-// v / sqrt(mean(v^2) + eps) over dims.
-Tensor by_root(const Tensor& v, const Dims& dims, double eps) {
-  const Reduced rows(v.shape(), dims, "mean");
-  const Tensor scale = detail::compute("mean", std::array{v},
-                                       [&]<class T>() { return row_scales<T>(v, rows, eps); });
-  if (!scale.defined())
-    return v * rsqrt(mean(pow(v, 2), dims, true) + eps);
-  const Tensor u = v / scale;
-  return u * rsqrt(mean(pow(u, 2), dims, true) + eps / scale / scale);
+// v / sqrt(mean(v^2) + eps) over dims, of v / scale if there is one.  An op of its own, so that its
+// gradient rounds as the kernel's: its two terms nearly cancel in rows of one element.  Decompose
+// shows what it is made of.
+Tensor over_root(const Tensor& v, const Dims& dims, double eps, const Tensor& scale) {
+  const auto inverse_root = [dims, eps, scale = Saved(scale)](const Tensor& u) {
+    const Tensor square = mean(pow(u, 2), dims, true);
+    if (!scale)
+      return rsqrt(square + eps);
+    const Tensor s = to(scale.tensor(), u.dtype());
+    return rsqrt(square + eps / s / s);
+  };
+  const Tensor u = scale.defined() ? v / scale : v;
+  if (Mode::current().decompose)
+    return u * inverse_root(u);
+  return record(
+      "over_root", {u},
+      [inverse_root](std::span<const Tensor> in) { return in[0] * inverse_root(in[0]); },
+      [inverse_root, dims, u = Saved(u)](Sink& sink) {
+        const Tensor y = sink.output(), &g = sink.gradient();
+        sink.add(0, inverse_root(u.tensor()) * (g - y * mean(g * y, dims, true)));
+      },
+      {.saves_output = true});
+}
+
+Tensor over_root(const Tensor& v, const Dims& dims, double eps) {
+  const Reduced rows(v.shape(), dims, "rms_norm");
+  const auto scales = [&]<class T>() { return row_scales<T>(v, rows, eps); };
+  return over_root(v, dims, eps, detail::compute("rms_norm", std::array{v}, scales));
 }
 
 // The mean that is taken away last is 0, but for rounding.  That of the gradient is not, and is
@@ -78,8 +97,8 @@ Tensor composed(Norm norm, std::size_t rank, double eps, std::span<const Tensor>
   Dims last;
   for (std::size_t d = rank; d > 0; --d)
     last.push_back(-static_cast<std::int64_t>(d));
-  Tensor y = norm == Norm::layer ? deviations(by_root(deviations(in[0], last), last, eps), last)
-                                 : by_root(in[0], last, eps);
+  Tensor y = norm == Norm::layer ? deviations(over_root(deviations(in[0], last), last, eps), last)
+                                 : over_root(in[0], last, eps);
   if (in[1].defined())
     y = y * in[1];
   return in[2].defined() ? y + in[2] : y;

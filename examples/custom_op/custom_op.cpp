@@ -66,17 +66,15 @@ Tensor wrong_soft_softmax(const Tensor& x) {
 // log(cosh(x)), forward and backward in xtensor expressions.  These compute numbers and no graph,
 // so for derivatives of the gradient the formula is written on Tensors as well.
 Tensor log_cosh(const Tensor& x) {
-  const auto forward = [](std::span<const Tensor> in) {
-    return dispatch(in[0].dtype(), [&]<class T>() {
-      const auto a = in[0].array<T>();
-      return Tensor(xt::abs(a) + xt::log1p(xt::exp(T(-2) * xt::abs(a))) - std::log(T(2)));
-    });
+  const auto forward = []<class T>(std::span<const Tensor> in) {
+    const auto a = in[0].array<T>();
+    return Tensor(xt::abs(a) + xt::log1p(xt::exp(T(-2) * xt::abs(a))) - std::log(T(2)));
   };
   const auto backward = [x = Saved(x)](Sink& sink) {
-    const Tensor &a = x.tensor(), &g = sink.gradient();
-    if (sink.create_graph())
-      return sink.add(0, g * tanh(a));
-    dispatch(g.dtype(), [&]<class T>() { sink.add(0, g.array<T>() * xt::tanh(a.array<T>())); });
+    const Tensor a = x.tensor(), &g = sink.gradient();
+    ops_or_kernel(
+        sink, [&] { sink.add(0, g * tanh(a)); },
+        [&]<class T>() { sink.add(0, g.array<T>() * xt::tanh(a.array<T>())); });
   };
   return record("log_cosh", {x}, forward, backward);
 }
