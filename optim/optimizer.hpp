@@ -52,7 +52,7 @@ class Optimizer {
 
   /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
   /// ShapeError for a gradient that has not its parameter's shape and dtype.
-  void step();
+  virtual void step();
   /// Clears the gradients.
   void zero_grad();
 

@@ -69,10 +69,10 @@ namespace {
 
 struct CountedSGD final : optim::SGD {
   int steps = 0;
-  using SGD::SGD;
+  using OptimizerOf::OptimizerOf;
   void step() override {
     ++steps;
-    SGD::step();
+    OptimizerOf::step();
   }
 };
 
