@@ -5,15 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <regex>
 #include <sstream>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
-
-#include "course/sandbox.hpp"
 
 namespace learn {
 namespace {
@@ -102,24 +98,7 @@ std::optional<Place> place(const std::string& line, const std::string& file) {
   return Place{std::stoul(found[1]), std::stoul(found[2]), found[3]};
 }
 
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
-
-std::string shortened(const std::string& text, std::size_t most) {
-  std::string line = xgrad::printable(text.substr(0, 2 * most));
-  if (line.size() > most) {
-    line.resize(most);
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U)
-      line.pop_back();
-    line += " ...";
-  }
-  return line;
-}
-
+// The first error in the file, of what a compiler said, in plain words.
 std::string explain_errors(const std::string& said, const std::string& source,
                            const std::string& text) {
   std::optional<Place> in_file, way_there;  // an error in the file; the last line of it on the way
@@ -161,7 +140,20 @@ std::string explain_errors(const std::string& said, const std::string& source,
   return answer + fmt::format("\nthe compiler's words: {}", plain(first.said));
 }
 
-std::string compile(const std::string& source, const std::string& library,
+}  // namespace
+
+std::string shortened(const std::string& text, std::size_t most) {
+  std::string line = xgrad::printable(text.substr(0, 2 * most));
+  if (line.size() > most) {
+    line.resize(most);
+    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0U) == 0x80U)
+      line.pop_back();
+    line += " ...";
+  }
+  return line;
+}
+
+std::string compile(const Signals& signals, const std::string& source, const std::string& library,
                     const std::string& folder, double seconds) {
   const std::vector<std::string> words = {LEARN_COMPILER, "@" LEARN_FLAGS, "-x", "c++",  source,
                                           "-x",           "none",          "-o", library};
@@ -169,17 +161,14 @@ std::string compile(const std::string& source, const std::string& library,
   for (const std::string& word : words)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const std::string log = folder + "/compiler.txt";
-  const Ended ended = run(
-      [&](int) {
+  const Ended ended = signals.run(
+      [&] {
         ::setenv("LC_ALL", "C", 1);  // messages as they are known above
         ::setenv("TMPDIR", folder.c_str(), 1);
-        if (std::freopen(log.c_str(), "w", stderr) == nullptr)
-          return 99;
         ::execvp(argv[0], argv.data());
         return 98;
       },
-      {.seconds = seconds, .computing = seconds, .processes = true, .folder = folder});
+      {.seconds = seconds, .computing = seconds, .folder = folder});
   if (ended.how == Ended::How::too_long)
     return fmt::format(
         "compiling it takes longer than {:.0f} seconds: something in it keeps the compiler busy, "
@@ -190,8 +179,7 @@ std::string compile(const std::string& source, const std::string& library,
     return fmt::format("the compiler {} cannot be started: build xgrad again", LEARN_COMPILER);
   if (ended.how == Ended::How::exited && ended.code == 0)
     return {};
-  std::string said = read(log);
-  return explain_errors(said, source, read(source));
+  return explain_errors(ended.printed, source, read_file(source));
 }
 
 }  // namespace learn

@@ -3,17 +3,15 @@
 
 #include <string>
 
+#include "course/sandbox.hpp"
+
 namespace learn {
 
 /// Compiles a source into a library that can be loaded, with the compiler and the flags that xgrad
 /// was built with, unoptimised.  Empty if that went well; else what is wrong: one error, where it
 /// is in the file, and what it means.
-std::string compile(const std::string& source, const std::string& library,
+std::string compile(const Signals& signals, const std::string& source, const std::string& library,
                     const std::string& folder, double seconds);
-
-/// The first error in the file, of what a compiler said, in plain words; exposed for tests.
-std::string explain_errors(const std::string& said, const std::string& source,
-                           const std::string& text);
 
 /// printable(), and no longer than this many characters.
 std::string shortened(const std::string& text, std::size_t most = 200);

@@ -140,9 +140,6 @@ TEST_CASE("learn check: a file that leaves", "[learn]") {
   const std::string says = "It ends the program (exit code 0) before it was judged";
   check_says(slope("#include <cstdlib>", "  std::exit(0);"), says);
   check_says(slope("#include <unistd.h>", "  ::_exit(0);"), says);
-  check_says(slope("#include <unistd.h>",
-                   "  for (int i = 0; i < 1024; ++i) ::close(i);\n  return 3 * x * x - 2;"),
-             says);
   check_says(slope("#include <unistd.h>", "  ::execlp(\"true\", \"true\", nullptr);\n  return x;"),
              says);
 }
@@ -157,7 +154,9 @@ TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
             "  for (int fd = 1; fd < 64; ++fd)\n    if (::write(fd, \"<R>right<R>\", 11)) {}\n"
             "  ::_exit(0);"),
       "It ends the program");
-  // Megabytes of it, colours, and closed streams.
+  check_says(slope("#include <cstdio>", "  while (true) std::puts(\"and so on\");"),
+             "it prints, or writes to a file, without end");
+  // Megabytes of it, colours, and closed streams and files.
   check_says(
       slope(
           "#include <cstdio>",
@@ -170,15 +169,18 @@ TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
   const TemporaryFolder folder;
   check_answer(
       check_text(folder, "1",
-                 slope("#include <cstdio>", "  std::fclose(stdout);\n  return 3 * x * x - 2;")),
+                 slope("#include <cstdio>\n#include <unistd.h>",
+                       "  std::fclose(stdout);\n  for (int i = 0; i < 1024; ++i) ::close(i);\n"
+                       "  return 3 * x * x - 2;")),
       true, "right at 6 points");
 }
 
 TEST_CASE("learn check: a file that takes all there is", "[learn]") {
-  check_says(slope("#include <vector>",
-                   "  std::vector<std::vector<double>> all;\n"
-                   "  while (true) all.emplace_back(1 << 20, x);"),
-             "more memory");
+  if (XGRAD_SANITIZER == 0)  // there the limit is not held
+    check_says(slope("#include <vector>",
+                     "  std::vector<std::vector<double>> all;\n"
+                     "  while (true) all.emplace_back(1 << 20, x);"),
+               "more memory");
   check_says(slope("", "  return (new double[1ULL << 40])[0] + x;"), "It ");
   // Processes that it starts end with it.
   const TemporaryFolder folder;
