@@ -84,6 +84,7 @@ struct Value {
         dtype(whole->dtype) {}
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
+  ~Value();
 
   std::size_t itemsize() const { return dtype == DType::float32 ? sizeof(float) : sizeof(double); }
   template <class T>

@@ -6,7 +6,9 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <new>
 #include <numeric>
+#include <vector>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
@@ -49,6 +51,29 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
     fail<DTypeError>("update: the new value is {} but this Tensor is {}", to_string(value->dtype),
                      to_string(dtype()));
   impl_->value = std::move(value);
+}
+
+// Whoever lent memory may hold a Tensor whose memory was lent by another, and so on: of a long
+// chain the rest waits in a list, so that the stack suffices.
+Value::~Value() {
+  constexpr int deepest = 100;
+  static thread_local constinit int depth = 0;
+  static thread_local constinit std::vector<std::shared_ptr<void>>* waiting = nullptr;
+  if (depth == deepest)
+    try {
+      waiting->push_back(std::move(memory));
+      return;
+    } catch (const std::bad_alloc&) {  // it goes now
+    }
+  std::vector<std::shared_ptr<void>> rest;
+  if (++depth == 1)
+    waiting = &rest;
+  memory.reset();
+  while (depth == 1 && !rest.empty()) {
+    const std::shared_ptr<void> next = std::move(rest.back());
+    rest.pop_back();
+  }
+  --depth;
 }
 
 void make_sole_owner(std::shared_ptr<const Value>& value) {

@@ -43,6 +43,22 @@ Tensor holding(const Tensor& x, Held held) {
 
 }  // namespace
 
+TEST_CASE("long chains of lent memory are destroyed", "[destruction]") {
+  Tensor x = zeros(1);
+  const std::weak_ptr<const Value> first = x.impl().value;
+  for (int i = 0; i < long_chain; ++i) {
+    struct Lender {
+      float element;
+      Tensor held;
+    };
+    const auto lender = std::make_shared<Lender>(Lender{1.F, x});
+    x = from_blob(std::shared_ptr<float>(lender, &lender->element), 1);
+  }
+  REQUIRE(!first.expired());
+  x = Tensor();
+  CHECK(first.expired());
+}
+
 TEST_CASE("long chains of hooks are destroyed", "[destruction]") {
   const auto by_hook = [](Tensor& x, const Tensor& held) {
     x.register_hook([held](const Tensor& g) { return held.defined() ? Tensor() : g; });
