@@ -228,6 +228,16 @@ class Replay {
     }
     if (!depends[graph_.root])
       return {.message = "the result does not depend on it"};
+    for (std::size_t i = 0; i < depends.size(); ++i) {
+      const GraphNode& on = graph_.nodes[i];
+      if (i == node || !depends[i] || !on.gathered.defined() ||
+          xgrad::detail::same_bits(on.gathered, on.gradient))
+        continue;
+      const auto text = [this](const Tensor& x) { return to_text(shown(x, graph_.max_values)); };
+      return {.message =
+                  fmt::format("a hook on {} {} changed the gradient on its way, from {} to {}",
+                              printable_name(on.op), i + 1, text(on.gathered), text(on.gradient))};
+    }
     const auto n = static_cast<std::size_t>(of.value.numel());
     cost *= static_cast<double>(runs_for(n));
     if (cost > work)
@@ -246,10 +256,11 @@ class Replay {
     const bool blamed = std::ranges::any_of(
         wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
     if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
-      return {.message = fmt::format(
-                  "differences give {:.4g}, and no op on the way is wrong: rounding, a kink or a "
-                  "hook may do that",
-                  fmt::join(found.numeric, ", "))};
+      return {
+          .message = fmt::format(
+              "differences give {:.4g}, and no op on the way is wrong: rounding or a kink may do "
+              "that",
+              fmt::join(found.numeric, ", "))};
     return found;
   }
 

@@ -219,6 +219,9 @@ def limits(folder):
         picture(page, "forgotten")
         press(page, Keys.END)
         assert len(page.all(".row .gradient .bad")) == 2, "v and its triple have none"
+        w = page.js("return nodes.findIndex((n) => n.name === 'w')")
+        page.js("choose(arguments[0])", w)
+        assert "a hook on mul" in page.find("#detail").text and "changed the gradient on its way" in page.find("#detail").text
         x = page.js("return nodes.findIndex((n) => n.name === 'x')")
         page.js("choose(arguments[0])", x)
         assert "left as it is" in page.find("#detail").text, page.find("#detail").text
