@@ -183,6 +183,15 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   config("n_embd", 32, {"n_embd 32) asks for"});
   config("block_size", 9, {"does not fit the model", "transformer.wpe.weight is (8, 16) here"});
   config("n_layer", 1000000, {"n_layer 1000000", "asks for"});
+  changed(  // as many tensors as layers, but nothing in them
+      [](auto& file) {
+        for (int i = 0; i < 1000; ++i)
+          file.tensors[std::to_string(i)] = xgrad::zeros({0});
+        Json json = Json::parse(file.metadata["user"]);
+        json["config"]["n_layer"] = 1000;
+        file.metadata["user"] = json.dump();
+      },
+      {"n_layer 1000", "asks for"});
   config("n_head", 3, {"changed: n_embd 16 is not a multiple of n_head 3\n"});
   config("n_head", 0, {"has no 'n_head'"});
   config("bias", true, {"does not fit the model", "transformer.ln_f.bias"});
