@@ -228,8 +228,9 @@ std::string float32_op(const CheckedFunction& f) {
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
   // Of more digits than a round number has.
   const auto is_long = [](double v) {
-    return std::isfinite(v) &&
-           std::ldexp(v, 16 - std::ilogb(v)) != std::rint(std::ldexp(v, 16 - std::ilogb(v)));
+    int exponent = 0;
+    const double digits = std::ldexp(std::frexp(v, &exponent), 17);
+    return std::isfinite(v) && digits != std::rint(digits);
   };
   const auto all_float = [&](const Tensor& x) {
     return std::ranges::all_of(elements(x), is_float);
