@@ -159,7 +159,7 @@ class OpNode final : public Node {
   std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
 };
 
-/// Whether there are kernels beside the ops that they fuse (XGRAD_KERNELS).
+/// Whether there are kernels beside the ops that they fuse: not with XGRAD_NO_KERNELS.
 #ifdef XGRAD_NO_KERNELS
 inline constexpr bool has_kernels = false;
 #else
