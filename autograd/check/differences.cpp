@@ -9,7 +9,8 @@ namespace xgrad::detail {
 namespace {
 
 constexpr double ratio_of_steps = 1.0 / 3;
-constexpr double huge = 1e8;  // arguments as large are a mask's
+constexpr double unit = 0x1p-53;  // half a unit in the last place of 1
+constexpr double huge = 1e8;      // arguments as large are a mask's
 
 }  // namespace
 
@@ -64,17 +65,12 @@ Differences::Differences(Line line, const Tolerance& tolerance)
     : line_(std::move(line)), tolerance_(tolerance) {
   if (!(line_.size > 0))
     line_.size = 1;
-  const double unit = tolerance_.unit;
   const double last = 128 * unit * std::abs(line_.x);
-  double from = 1e-2 * std::max(line_.size, 0.1), to = 1e-11 * std::min(line_.size, 1.0);
-  if (line_.order == 2 || unit > 1e-10) {
-    from = 0.1 * line_.size;
-    to = 1e-6 * line_.size;
-  }
+  const double from = 1e-2 * std::max(line_.size, 0.1), to = 1e-11 * std::min(line_.size, 1.0);
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
-  if (line_.order == 1 && line_.here.empty())
+  if (line_.here.empty())
     line_.here = line_.at({});
 }
 
@@ -82,15 +78,13 @@ Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
   const auto rounded = [&](double t) {
     if (line_.x == 0 || !std::isfinite(line_.x))
       return t;
-    const double moved = line_.x + t;
-    return (tolerance_.unit > 1e-10 ? static_cast<double>(static_cast<float>(moved)) : moved) -
-           line_.x;
+    return (line_.x + t) - line_.x;
   };
   Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
-  if (line_.order > 1 || away > 0)
-    s.here = line_.at({0, h, away, seed});
-  s.above = line_.at({s.up, h, away, seed});
-  s.below = line_.at({-s.down, h, away, seed});
+  if (away > 0)
+    s.here = line_.at({0, away, seed});
+  s.above = line_.at({s.up, away, seed});
+  s.below = line_.at({-s.down, away, seed});
   return s;
 }
 
@@ -104,8 +98,7 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
     up += w * difference(above, y);
     down += w * difference(y, below);
     const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
-    noise += std::abs(w) * (2 * tolerance_.unit * (std::isfinite(size) ? size : 0) +
-                            line_.noise / (line_.order > 1 ? s.h : 1));
+    noise += std::abs(w) * 2 * unit * (std::isfinite(size) ? size : 0);
   }
   Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
   r.finite = finite;
@@ -139,8 +132,6 @@ Judgement Differences::first(Weights weights, double analytic) {
       result = {.numeric = 0};
     return result;
   }
-  if (line_.order > 1)
-    return result;
   if (!first_)
     first_ = step(tolerance_.eps);
   const Slope s = slope(*first_, weights);

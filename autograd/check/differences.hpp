@@ -1,8 +1,8 @@
 #pragma once
 // The engine of differences: is this number the derivative of that function?
 //
-// gradcheck(), gradgradcheck(), explain_gradient(), check_layer(), the course and the graph page
-// ask it and share its verdicts: right, wrong (because), unchecked (because).
+// gradcheck() and gradgradcheck() ask it, and through them nn::check_layer() and the course.  Its
+// verdicts: right, wrong (because), unchecked (because).
 //
 // - A first step of eps decides almost always, as in torch.autograd.gradcheck.
 // - Where that disagrees, or rounding hides what it says, steps from a hundredth of the argument
@@ -28,7 +28,6 @@ struct Tolerance {
   double eps = 1e-6;   ///< the first step
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
-  double unit = 0x1p-53;  ///< of the function's arithmetic; 0x1p-24 for float32
 
   /// The same for derivatives of which `largest` is the largest.  Where all of them are below atol,
   /// they are held to rtol of it, if it is not rounding beside values / arguments.  What is below
@@ -39,8 +38,7 @@ struct Tolerance {
 /// Where a function is wanted: at x + t on its line.
 struct LinePoint {
   double t = 0;
-  double h = 0;     ///< the step of the difference: a function that is one itself takes the same
-  double away = 0;  ///< all arguments lie so far from where they are, times their sizes, ...
+  double away = 0;         ///< all arguments lie so far from where they are, times their sizes, ...
   std::uint64_t seed = 0;  ///< ... in a random direction of this seed
 };
 
@@ -50,8 +48,6 @@ struct Line {
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
   double size = 1;                ///< of the argument, and of those like it
   std::vector<double> here = {};  ///< the values at x, if they are known
-  int order = 1;     ///< 2 for a function that is itself a difference: its rounding grows by 1 / h
-  double noise = 0;  ///< of each value: what rounding changes beside its own last digit
 };
 
 enum class Verdict { right, wrong, unchecked };

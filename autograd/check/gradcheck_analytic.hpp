@@ -1,0 +1,210 @@
+#pragma once
+// What gradcheck compares with: the Jacobian by backward passes, and what ends a check before.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::detail {
+
+inline bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// The first element in which two Tensors of one shape differ.
+inline std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b) {
+  for (Size i = 0; i < a.numel(); ++i)
+    if (!same(a.data<double>()[i], b.data<double>()[i]))
+      return i;
+  return {};
+}
+
+inline std::string at(const std::string& name, std::size_t flat, const Shape& shape) {
+  return fmt::format("{} at {}", name, place(flat, shape));
+}
+
+// Thrown: a check ends before there is anything to compare.
+struct Refusal {
+  GradcheckReason reason;
+  std::string explanation;
+};
+
+// The inputs' values at the beginning, to see whether the function has changed them.
+class Snapshot {
+ public:
+  Snapshot(const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].defined())
+        kept_.push_back({input_name(options, i), inputs[i], inputs[i].detach().clone()});
+  }
+
+  // Gives the inputs their values back and throws, if they have changed.
+  void check_unchanged(const char* when) {
+    std::string changed;
+    for (auto& [name, x, before] : kept_)
+      if (!same_bits(x, before)) {
+        if (changed.empty()) {
+          changed = name;
+          if (const auto i = first_difference(before, x))
+            changed = fmt::format("{}, which was {:.9g} and is {:.9g}", at(name, *i, x.shape()),
+                                  before.data<double>()[*i], x.data<double>()[*i]);
+        }
+        x.set_value(before.impl().value);
+      }
+    if (!changed.empty())
+      throw Refusal{GradcheckReason::inputs_modified,
+                    fmt::format("{} changes {}: compute new Tensors instead", when, changed)};
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    Tensor x, before;
+  };
+  std::vector<Entry> kept_;
+};
+
+inline constexpr const char* repeat =
+    "the function must give the same result every time (does it draw random numbers?)";
+
+// ---- the analytic Jacobian ----
+
+class Analytic {
+ public:
+  Analytic(const CheckedFunction& f, Snapshot& snapshot, const GradcheckOptions& options)
+      : f_(f), options_(options), outputs_(f.with_graph()), shapes_(shapes_of(outputs_)) {
+    snapshot.check_unchanged("the function");
+    again_ = f.with_graph();
+    f.check_shapes(again_, shapes_);
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      if (const auto j = first_difference(outputs_[i], again_[i]))
+        throw Refusal{GradcheckReason::nondeterministic,
+                      fmt::format("two calls gave {:.17g} and {:.17g} for {}: {}",
+                                  outputs_[i].data<double>()[*j], again_[i].data<double>()[*j],
+                                  at(f.output_name(i), *j, shapes_[i]), repeat)};
+    f.check_shapes(f.values(), shapes_);
+  }
+
+  const std::vector<Shape>& shapes() const { return shapes_; }
+
+  // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
+  std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent) const {
+    return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true});
+  }
+
+  // The Jacobian of every output in every leaf; computed twice.
+  std::vector<std::vector<JudgedPair>> jacobians() const {
+    const auto& leaves = f_.leaves();
+    std::vector<std::vector<JudgedPair>> found(outputs_.size());
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const std::size_t m = outputs_[i].numel();
+      for (const CheckedLeaf& leaf : leaves) {
+        const Shape shape{m, leaf.x.numel()};
+        found[i].push_back({empty_array<double>(shape), empty_array<double>(shape)});
+        std::fill_n(found[i].back().analytic.data(), found[i].back().analytic.size(), 0.0);
+      }
+      for (std::size_t j = 0; j < m; ++j) {
+        const Tensor e = one_hot(outputs_[i], j);
+        const auto first = rows(i, e);
+        // Once more through the same graph, to catch a formula that a run changes; and every row
+        // through the graph of another call.
+        if (j == 0)
+          compare(first, rows(i, e), i, j);
+        compare(first, gradients({again_[i]}, f_.tensors(), {e}, {.retain_graph = true}), i, j);
+        for (std::size_t k = 0; k < leaves.size(); ++k)
+          if (first[k].defined()) {
+            found[i][k].reached = true;
+            std::copy_n(first[k].data<double>(), first[k].numel(),
+                        found[i][k].analytic.data() + j * first[k].numel());
+          }
+      }
+    }
+    return found;
+  }
+
+  // Fast mode: the second graph must give the same products.
+  void check_again(const std::vector<Tensor>& v,
+                   const std::vector<std::vector<Tensor>>& rows) const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      compare(rows[i], gradients({again_[i]}, f_.tensors(), {v[i]}, {.retain_graph = true}), i, {});
+  }
+
+  // A zero cotangent must give zero.  Values that are not finite are found in the Jacobian.
+  void check_zero() const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const auto zero = rows(i, zeros_like(outputs_[i]));
+      for (std::size_t k = 0; k < zero.size(); ++k)
+        for (Size a = 0; zero[k].defined() && a < zero[k].numel(); ++a)
+          if (const double g = zero[k].data<double>()[a]; g != 0 && std::isfinite(g))
+            throw Refusal{
+                GradcheckReason::not_linear,
+                fmt::format("a zero cotangent for {} gives {:.6g} for {}: a backward "
+                            "formula does not multiply by its cotangent",
+                            f_.output_name(i), g, at(f_.leaves()[k].name, a, zero[k].shape()))};
+    }
+  }
+
+  // The gradient for a random cotangent must be the sum of the Jacobian's rows with these weights:
+  // unit vectors alone would not tell g from g * g.
+  void check_linear(const std::vector<std::vector<JudgedPair>>& pairs, Generator& generator) const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const Tensor v = random_signed(shapes_[i], generator);
+      const auto all = rows(i, v);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        if (!all[k].defined())
+          continue;
+        const std::size_t m = v.numel(), n = all[k].numel();
+        std::vector<double> sum(n), size(n);
+        for (std::size_t j = 0; j < m; ++j)
+          for (std::size_t a = 0; a < n; ++a) {
+            const double term = v.data<double>()[j] * pairs[i][k].analytic.data()[j * n + a];
+            sum[a] += term;
+            size[a] += std::abs(term);
+          }
+        for (std::size_t a = 0; a < n; ++a) {
+          const double g = all[k].data<double>()[a];
+          if (std::abs(g - sum[a]) > options_.atol + options_.rtol * size[a])
+            throw Refusal{
+                GradcheckReason::not_linear,
+                fmt::format("the gradient is not linear in the cotangent: a random one for {} "
+                            "gives {:.6g} for {}, the same sum of unit vectors gives {:.6g}",
+                            f_.output_name(i), g, at(f_.leaves()[k].name, a, all[k].shape()),
+                            sum[a])};
+        }
+      }
+    }
+  }
+
+ private:
+  // Two gradients of output i, or of its element j, must be equal.
+  void compare(const std::vector<Tensor>& first, const std::vector<Tensor>& second, std::size_t i,
+               std::optional<std::size_t> j) const {
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      if (!first[k].defined() || !second[k].defined()) {
+        if (first[k].defined() != second[k].defined())
+          throw Refusal{GradcheckReason::nondeterministic,
+                        fmt::format("the graph leads to {} in one of two calls only: {}",
+                                    f_.leaves()[k].name, repeat)};
+        continue;
+      }
+      if (const auto a = first_difference(first[k], second[k]))
+        throw Refusal{
+            GradcheckReason::nondeterministic,
+            fmt::format("two runs gave the gradients {:.17g} and {:.17g} of {} for {}: {}",
+                        first[k].data<double>()[*a], second[k].data<double>()[*a],
+                        j ? at(f_.output_name(i), *j, shapes_[i]) : f_.output_name(i),
+                        at(f_.leaves()[k].name, *a, first[k].shape()), repeat)};
+    }
+  }
+
+  const CheckedFunction& f_;
+  const GradcheckOptions& options_;
+  std::vector<Tensor> outputs_, again_;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace xgrad::detail
