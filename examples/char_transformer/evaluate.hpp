@@ -8,8 +8,8 @@
 #include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
 
-#include "recipe.hpp"
 #include "ranks.hpp"
+#include "recipe.hpp"
 #include "source.hpp"
 
 namespace char_transformer {

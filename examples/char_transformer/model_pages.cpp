@@ -204,12 +204,12 @@ void explain(const ExplainOptions& options) {
         "and --heads make it smaller{}; --max-mb allows it",
         options.max_mb, runs.size() > 1 ? ", and one checkpoint instead of the folder" : ""));
   }
-  say(fmt::format("{}: {}, {} each, {}, {}, {:.1f} MB\n", options.out,
+  say(fmt::format("{}: {}, {} each, {}, {}, {}\n", options.out,
                   counted(runs.front().layers.size(), "layer", "layers"),
                   counted(runs.front().layers.front().heads.size(), "head", "heads"),
                   counted(piece.ids.size(), "character", "characters"),
                   counted(runs.size(), "checkpoint", "checkpoints"),
-                  static_cast<double>(fs::file_size(options.out)) / 1e6));
+                  format_si(static_cast<double>(fs::file_size(options.out)), "B")));
 }
 
 /// What the model writes by itself, always the likeliest.
@@ -271,9 +271,9 @@ void graph(const GraphOptions& options) {
   xgrad::io::AtomicFile file(out);
   file.write(written);
   file.commit();
-  say(fmt::format("{}: {}, {:.1f} MB{}\n", xgrad::printable_name(out),
+  say(fmt::format("{}: {}, {}{}\n", xgrad::printable_name(out),
                   counted(recorded.nodes.size(), "node", "nodes"),
-                  static_cast<double>(written.size()) / 1e6,
+                  format_si(static_cast<double>(written.size()), "B"),
                   recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
 }
 

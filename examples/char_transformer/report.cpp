@@ -22,9 +22,9 @@
 #include "build.hpp"
 #include "command.hpp"
 #include "output.hpp"
-#include "start.hpp"
 #include "run_dir.hpp"
 #include "runs/runs.hpp"
+#include "start.hpp"
 
 namespace char_transformer {
 namespace {

@@ -108,7 +108,11 @@ std::optional<std::string> checkpoint_in(const std::string& folder) {
   for (const char* const name : {checkpoint_name, best_name})
     if (fs::exists(fs::path(folder) / name))
       return (fs::path(folder) / name).string();
-  return std::nullopt;
+  std::optional<std::pair<std::uint64_t, std::string>> latest;
+  for (const std::string& name : names_in(folder))
+    if (const auto step = step_in(name); step && (!latest || *step > latest->first))
+      latest = {*step, (fs::path(folder) / name).string()};
+  return latest ? std::optional(latest->second) : std::nullopt;
 }
 
 std::string find_checkpoint(const std::string& path) {
@@ -153,11 +157,13 @@ void RunDir::check() const {
       throw FileError(fmt::format(
           "{}: has another name as well (a hard link), whose rows would change: copy it",
           path.string()));
-    if (holds_ == Holds::nothing || (holds_ == Holds::leftovers && is_checkpoint_name(name)))
-      throw FileError(
-          fmt::format("{0}: the folder holds a run already ({1}); --resume {0} goes on with it, or "
-                      "name another",
-                      path_, name));
+    // A report is of a run that ended, and without its configuration nothing is a run's.
+    if (holds_ == Holds::nothing ||
+        (holds_ == Holds::leftovers && (is_checkpoint_name(name) || name == "report.html" ||
+                                        !fs::exists(fs::path(path_) / "config.json", none))))
+      throw FileError(fmt::format(
+          "{}: the folder holds a run already ({}); {}name another", path_, name,
+          checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : ""));
   }
 }
 
@@ -331,7 +337,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
     }
     throw;
   }
-  return holds_ == Holds::run ? lost_after(steps, rows) : "";
+  return lost_after(steps, rows);
 }
 
 std::string RunDir::lost_after(std::uint64_t steps, std::uint64_t rows) const {
@@ -344,9 +350,17 @@ std::string RunDir::lost_after(std::uint64_t steps, std::uint64_t rows) const {
                                format_count(later, "row", "rows")));
   for (const std::string& name : names_in(path_))
     if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
-      lost.push_back(fmt::format("{} is of a later step, and will be replaced", name));
+      lost.push_back(fmt::format("{} is of a later step, and goes at the first save", name));
   std::sort(lost.begin(), lost.end());
   return fmt::format("{}", fmt::join(lost, "; "));
+}
+
+void RunDir::drop_later(std::uint64_t step) const {
+  const std::string folder = inside();
+  std::error_code none;
+  for (const std::string& name : names_in(folder))
+    if (is_checkpoint_name(name) && step_of(folder + "/" + name) > step)
+      fs::remove(folder + "/" + name, none);
 }
 
 void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count) const {
@@ -361,6 +375,7 @@ void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count) const {
   if (error)  // not all file systems can
     fs::copy_file(folder / checkpoint_name, temporary);
   fs::rename(temporary, kept(step));
+  fs::remove(temporary, none);  // rename() does nothing where both are one file already
   std::vector<std::uint64_t> steps;
   for (const std::string& name : names_in(folder))
     if (const auto of = step_in(name); of && *of <= step)

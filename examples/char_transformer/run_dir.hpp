@@ -23,8 +23,8 @@ void check_no_file_of_run(const std::string& path);
 /// The steps made when a checkpoint was saved, of which only the header is read; 0 if there is
 /// none.
 std::uint64_t step_of(const std::string& checkpoint);
-/// The checkpoint in a run's folder: the last, or else the best, which is saved first.  None if
-/// there is none.
+/// The checkpoint in a run's folder: the last, or else the best, which is saved first, or else the
+/// latest that was kept.  None if there is none.
 std::optional<std::string> checkpoint_in(const std::string& folder);
 /// The same for a path that may be a checkpoint itself.  FileError for a folder without one.
 std::string find_checkpoint(const std::string& path);
@@ -63,6 +63,8 @@ class RunDir {
   /// meanwhile.  What it throws names the file as people know it.
   void save(const std::string& name,
             const std::function<void(const std::string& path)>& write) const;
+  /// Removes the checkpoints of later steps: of a run that goes on from an earlier one.
+  void drop_later(std::uint64_t step) const;
   /// Gives the last checkpoint a second name; all but the last `count` of those up to a step go.
   void keep_checkpoint(std::uint64_t step, std::size_t count) const;
 

@@ -62,9 +62,9 @@ std::string checkpoint_to_resume(const TrainOptions& options) {
   if (auto path = checkpoint_in(given))
     return *path;
   throw FileError(
-      fmt::format("{}: the folder has no {} to go on from; --resume auto --out {} begins a run "
-                  "there",
-                  given, checkpoint_name, quoted(given)));
+      fmt::format("{}: the folder has no checkpoint to go on from; --resume auto --out {} begins a "
+                  "run in one that holds none",
+                  given, quoted(given)));
 }
 
 /// The options of a run that goes on from a checkpoint; without one, of a new run, which may have
@@ -221,7 +221,11 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     tell("New", fmt::format("a new run: there is nothing to resume in {}.", options.out));
   if (!start.changes.empty())
     tell("Flags", fmt::format("changed from here on: {}.", start.changes));
-  const Evaluations before = resumes ? start.notes.evaluations : Evaluations{};
+  Evaluations before = resumes ? start.notes.evaluations : Evaluations{};
+  // The best model of steps that are made again goes: the lowest loss of what follows is the best.
+  if (resumes && fs::path(checkpoint).filename() != checkpoint_name &&
+      step_of(run_dir->best()) > *start.resumed)
+    before.best.reset();
   start.notes = {.config = to_json(options, start.source.characters.size()),
                  .characters = start.source.characters,
                  .text = checksum(start.source.all),

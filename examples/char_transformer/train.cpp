@@ -143,8 +143,7 @@ class Run {
     if (writes_ && !row.empty())
       add_row(run_dir_.metrics(), row);
     sample();
-    const std::size_t interval = options_.save_interval.value_or(recipe_.eval_interval);
-    const bool save_point = steps_ % interval == 0 && !evaluation_pending();
+    const bool save_point = at_save_point(steps_);
     if (lowest || save_point)
       check_model();
     if (lowest && writes_)  // before the checkpoint, which says which is the best
@@ -155,9 +154,14 @@ class Run {
       save(save_point);
   }
 
-  bool evaluation_pending() const {
-    return evaluation_due(recipe_, steps_) && evaluations_.last != steps_;
+  bool at_save_point(std::uint64_t steps) const {
+    return steps % options_.save_interval.value_or(recipe_.eval_interval) == 0 &&
+           !evaluation_pending(steps);
   }
+  bool evaluation_pending(std::uint64_t steps) const {
+    return evaluation_due(recipe_, steps) && evaluations_.last != steps;
+  }
+  bool evaluation_pending() const { return evaluation_pending(steps_); }
   bool ended() const { return finished(recipe_, steps_, evaluations_); }
   /// Whether to end early: on all ranks, if one was asked to.
   bool stopped() {
@@ -249,8 +253,22 @@ class Run {
       milliseconds_ += run_dir_.metrics().milliseconds();
     });
     tell("Run", run_dir_.path());
+    keep_resumed(begin);
     if (!lost.empty())
       tell("Note", fmt::format("going on after {}: {}.", after(begin), lost));
+  }
+
+  /// A run that was killed between a save and keeping it keeps it now.
+  void keep_resumed(std::uint64_t begin) {
+    const std::size_t count = options_.keep.value_or(0);
+    if (!writes_ || count == 0 || begin == 0 || !at_save_point(begin) ||
+        step_of(run_dir_.checkpoint()) != begin)
+      return;
+    try {
+      run_dir_.keep_checkpoint(begin, count);
+    } catch (const std::exception& error) {
+      progress_.warn(fmt::format("{}; training goes on", error.what()));
+    }
   }
 
   /// Sees to it that what is written is where the folder is now; whether it was moved.
@@ -279,6 +297,8 @@ class Run {
         xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                                    {.step = steps_, .user = to_json(start_.notes)});
       });
+      if (name != std::string_view(best_name))
+        run_dir_.drop_later(steps_);
       if (kept > 0)
         run_dir_.keep_checkpoint(steps_, kept);
       return true;

@@ -117,9 +117,11 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   CHECK_FALSE(std::filesystem::exists(folder / "deep"));
   // ... or the last of its files.
   std::filesystem::create_directories(folder / "half/samples.jsonl");
+  write_bytes(folder / "half/config.json", "{}");  // of a run that was killed
   check_refused(folder, tiny_train({"--out", "half", "--resume"}), 1,
                 {"half/samples.jsonl: cannot be written"});
   std::filesystem::remove(folder / "half/samples.jsonl");
+  std::filesystem::remove(folder / "half/config.json");
   CHECK(std::filesystem::is_empty(folder / "half"));
   // One that is there, but not for us, is not said to be missing.
   const Result there = run(folder, tiny_train({"--out", "/proc/self"}));

@@ -1,7 +1,11 @@
 // What --resume takes, and what it does not.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <iterator>
+#include <set>
+#include <xgrad/io/safetensors.hpp>
 
 #include "examples/char_transformer_run.hpp"
 
@@ -121,6 +125,37 @@ TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint
   CHECK_THAT(run_well(folder, {"train", "--resume", "run", "--max-iters", "41"}).err,
              ContainsSubstring("metrics.jsonl lacks 39 rows of steps before"));
   CHECK(run_well(folder, tiny_train({"--out", "other"})).err.find("Note:") == std::string::npos);
+}
+
+TEST_CASE("char_transformer: checkpoints of steps that are made again go", "[resume]") {
+  const TinyFolder folder;
+  const auto steps = [&](const std::string& run) {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder / run))
+      if (entry.path().extension() == ".safetensors")
+        found.insert(
+            fmt::format("{} {}", entry.path().filename().string(),
+                        xgrad::io::load_safetensors(entry.path().string()).metadata.at("step")));
+    return found;
+  };
+  run_well(folder, tiny_train({"--out", "run", "--keep", "9"}));
+  REQUIRE(steps("run").contains("best.safetensors 40"));
+  // A worse branch that ends earlier: its best is the lowest of its own.
+  run_well(folder, {"train", "--resume", "run/checkpoint-00000020.safetensors", "--max-iters", "30",
+                    "--learning-rate", "10", "--allow-changes"});
+  CHECK(steps("run") == std::set<std::string>{"best.safetensors 30", "checkpoint.safetensors 30",
+                                              "checkpoint-00000010.safetensors 10",
+                                              "checkpoint-00000020.safetensors 20",
+                                              "checkpoint-00000030.safetensors 30"});
+  // Killed between a save and keeping it.
+  fs::remove(folder / "run/checkpoint-00000030.safetensors");
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "40"});
+  CHECK(steps("run").contains("checkpoint-00000030.safetensors 30"));
+  // Kept ones are gone on with, too.
+  for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
+    fs::remove(folder / ("run/" + std::string(name)));
+  check_contains(run_well(folder, {"train", "--resume", "run", "--max-iters", "50"}).err,
+                 {"From:  run/checkpoint-00000040.safetensors"});
 }
 
 TEST_CASE("char_transformer: of two texts the one that is another is blamed", "[resume]") {

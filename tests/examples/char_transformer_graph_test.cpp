@@ -16,7 +16,7 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
   };
   const Result page = graph({"--prompt", "the cat"});
   CHECK_THAT(page.out,
-             StartsWith("graph.html: ") && ContainsSubstring(" nodes, ") && EndsWith(" MB\n"));
+             StartsWith("graph.html: ") && ContainsSubstring(" nodes, ") && EndsWith(" kB\n"));
   const std::string html = read_bytes(folder / "graph.html");
   check_contains(html, {"<title>The loss on \"the cat\"</title>", "\"wrong\":[]",
                         "\"name\":\"transformer.wte.weight\"", "cross_entropy"});

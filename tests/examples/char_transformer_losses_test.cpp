@@ -179,8 +179,8 @@ TEST_CASE("char_transformer: the last validation is bounded, and says what it is
   while (text.size() < 21'500)
     text += tiny_text();
   write_bytes(folder / "large", text.substr(0, 21'500));
-  for (const Arguments& end :
-       {Arguments{}, Arguments{"--patience", "1", "--learning-rate", "5", "--min-lr", "5"}}) {
+  for (const Arguments& end : {Arguments{}, Arguments{"--patience", "1", "--learning-rate", "1e-20",
+                                                      "--min-lr", "1e-20"}}) {
     Arguments arguments = tiny_train({"--data", "large", "--block-size", "1", "--out",
                                       "large run" + std::to_string(end.size())});
     arguments = overridden(arguments, end);

@@ -174,6 +174,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
   // What a run reads.
   fs::create_directory(folder / "read");
   write_bytes(folder / "read/samples.jsonl", text);
+  write_bytes(folder / "read/config.json", "{}");
   for (const char* const flag : {"--data", "--val-data"})
     refused_and_kept("read/samples.jsonl",
                      tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),

@@ -183,7 +183,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
 
   fs::create_directory(folder / "empty");
   check_refused(folder, {"train", "--resume", "empty"}, 1,
-                {"empty: the folder has no checkpoint.safetensors", "--resume auto --out empty"});
+                {"empty: the folder has no checkpoint", "--resume auto --out empty"});
   check_refused(folder, {"train", "--resume", "nowhere"}, 1, {"nowhere: cannot be opened"});
   check_refused(folder, {"train", "--resume", "text"}, 1, {"text: not a safetensors file"});
   // Without --resume, nothing is overwritten.
@@ -209,10 +209,32 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   // What another run has kept.
   fs::create_directory(folder / "kept");
   write_bytes(folder / "kept/checkpoint-00000005.safetensors", "precious");
-  for (const char* const resume : {"--profile", "--resume"})
-    check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", resume}), 1,
-                  {"kept: the folder holds a run already (checkpoint-00000005.safetensors)"});
+  check_refused(folder, tiny_train({"--out", "kept", "--keep", "1"}), 1,
+                {"kept: the folder holds a run already (checkpoint-00000005.safetensors)"});
+  check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", "--resume"}), 1,
+                {"kept/checkpoint-00000005.safetensors: not a safetensors file"});
   CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
+  // A report of somebody's, and a run that ended and whose checkpoints are gone.
+  fs::create_directory(folder / "papers");
+  for (const char* const name : {"report.html", "environment.json", "trace.json"}) {
+    write_bytes(folder / ("papers/" + std::string(name)), "precious");
+    for (const char* const resume : {"--profile", "--resume"})
+      check_refused(folder, tiny_train({"--out", "papers", resume}), 1,
+                    {"papers: the folder holds a run already (", "); name another"});
+    CHECK(read_bytes(folder / ("papers/" + std::string(name))) == "precious");
+    fs::remove(folder / ("papers/" + std::string(name)));
+  }
+  run_well(folder, tiny_train({"--out", "ended"}));
+  for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
+    fs::remove(folder / ("ended/" + std::string(name)));
+  const std::string rows = read_bytes(folder / "ended/metrics.jsonl");
+  check_refused(folder, tiny_train({"--out", "ended", "--resume"}), 1,
+                {"ended: the folder holds a run already (report.html); name another"});
+  CHECK(read_bytes(folder / "ended/metrics.jsonl") == rows);
+  // What a run leaves that was killed before its first save; its rows go, and that is said.
+  fs::remove(folder / "ended/report.html");
+  check_contains(run_well(folder, tiny_train({"--out", "ended", "--resume"})).err,
+                 {"40 rows of later steps went from metrics.jsonl"});
   // One bad folder is no reason to stop.
   run_well(folder, tiny_train({"--max-iters", "10"}));
   fs::create_directories(folder / "runs/001");
