@@ -42,13 +42,25 @@ std::string float32_op(const CheckedFunction& f) {
   const auto all_float = [&](const Tensor& x) {
     return std::ranges::all_of(elements(x), is_float);
   };
+  const auto rounds = [&](const Tensor& y, const std::vector<Tensor>& inputs) {
+    return std::ranges::any_of(elements(y), is_long) && all_float(y) &&
+           !std::ranges::all_of(inputs,
+                                [&](const Tensor& x) { return !x.defined() || all_float(x); });
+  };
+  // Of other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  const auto rounds_nearby = [&](const Trace::Event& e) {
+    const ModeGuard plain({false, nullptr});
+    std::vector<Tensor> inputs;
+    double factor = 1;
+    for (const Tensor& x : e.inputs)
+      inputs.push_back(x.defined() ? x.detach() * (factor += 1.23456789e-7) : x);
+    return rounds(e.forward(inputs), inputs);
+  };
   for (const Trace::Event& e : trace.events()) {
     if (!e.output.requires_grad())
       continue;
     const bool single = e.output.dtype() == DType::float32;
-    if (single || (std::ranges::any_of(elements(e.output), is_long) && all_float(e.output) &&
-                   !std::ranges::all_of(
-                       e.inputs, [&](const Tensor& x) { return !x.defined() || all_float(x); })))
+    if (single || (rounds(e.output, e.inputs) && rounds_nearby(e)))
       return fmt::format("op '{}'{} {} of shape {}", e.op, e.scope.empty() ? "" : " in " + e.scope,
                          single ? "makes a float32 Tensor" : "rounds to float32 inside: its output",
                          to_string(e.output.shape()));
@@ -69,6 +81,8 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
   const CheckedLeaf& leaf = f.leaves()[k];
   const double typical = typical_size(elements(leaf.x));
   const std::vector<double> here = f.moved(leaf, {}, shapes, [](Nudge&) {});
+  const bool any_infinite = std::ranges::any_of(here, [](double y) { return std::isinf(y); });
+  const std::vector<double> half = any_infinite ? f.at_half(shapes) : std::vector<double>();
   const std::size_t n = leaf.x.numel();
   std::vector<std::size_t> offsets;
   for (std::size_t i = 0, offset = 0; i < shapes.size(); offset += numel(shapes[i++])) {
@@ -92,20 +106,40 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
                              .size = std::max(std::abs(x), typical),
                              .here = here},
                             {.eps = options.eps});
+    std::vector<Judgement> column(here.size());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       JudgedPair& pair = pairs[i][k];
       differences.set_tolerance(pair.tolerance);
       for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
         const double analytic = pair.analytic.data()[j * n + a];
-        const std::pair<std::size_t, double> one{offsets[i] + j, 1.0};
-        Judgement found = differences.first({&one, 1}, analytic);
-        if (found.verdict != Verdict::right && pair.wrong < most_judged) {
+        const std::size_t at = offsets[i] + j;
+        const std::pair<std::size_t, double> one{at, 1.0};
+        Judgement& found = column[at] = differences.first({&one, 1}, analytic);
+        if (std::isinf(here[at]) && analytic != 0 &&
+            (!std::isfinite(analytic) || (at < half.size() && std::isfinite(half[at])))) {
+          found = {Verdict::unchecked, GradcheckReason::not_finite};
+        } else if (found.verdict != Verdict::right && pair.wrong < most_judged) {
           pair.refined = true;
           found = differences.judge({&one, 1}, analytic);
         } else if (found.verdict != Verdict::right && std::isfinite(found.numeric)) {
           found.verdict = Verdict::wrong;
         }
         pair.wrong += found.verdict == Verdict::wrong ? 1 : 0;
+      }
+    }
+    const bool left_out = std::ranges::any_of(
+        column, [](const Judgement& found) { return found.verdict == Verdict::unchecked; });
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      JudgedPair& pair = pairs[i][k];
+      for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
+        Judgement& found = column[offsets[i] + j];
+        std::string because = found.because();
+        if (left_out && found.verdict == Verdict::wrong &&
+            std::isnan(pair.analytic.data()[j * n + a])) {
+          found = {Verdict::unchecked, GradcheckReason::not_finite};
+          because = "NaN, as 0 times the slope of another output is that is not checked";
+          --pair.wrong;
+        }
         pair.verdicts[j * n + a] = found.verdict;
         pair.numeric.data()[j * n + a] = found.verdict == Verdict::unchecked ? NAN : found.numeric;
         if (found.verdict == Verdict::unchecked &&
@@ -115,7 +149,7 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
           report.left_out.push_back(
               {i, leaf.position, position(shapes[i], j), position(leaf.x.shape(), a), found.reason,
                fmt::format("d {} {} / d {} {}: {}", f.output_name(i), place(j, shapes[i]),
-                           leaf.name, place(a, leaf.x.shape()), found.because())});
+                           leaf.name, place(a, leaf.x.shape()), because)});
       }
     }
   }

@@ -100,8 +100,12 @@ class CheckedFunction {
   std::vector<double> moved(const CheckedLeaf& leaf, const LinePoint& point,
                             const std::vector<Shape>& shapes,
                             const std::function<void(Nudge&)>& move) const;
+  /// The same where all elements of all leaves are 0.5; nothing if the function refuses that.  An
+  /// output that is infinite here and not there is so because of its arguments.
+  std::vector<double> at_half(const std::vector<Shape>& shapes) const;
 
  private:
+  std::vector<double> in_a_row(const std::vector<Shape>& shapes) const;
   std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
 
   const char* caller_;

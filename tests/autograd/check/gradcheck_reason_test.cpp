@@ -186,6 +186,8 @@ TEST_CASE("reason: float32 rounding", "[gradcheck]") {
 }
 
 TEST_CASE("right by another step than eps", "[gradcheck]") {
+  for (const double x : {1e-10, 5e-9, 1e-8})  // 1 / x is a float32 by chance
+    CHECK(gradcheck([](const Inputs& in) { return 1.0 / in[0]; }, {leaf({x})}));
   CHECK(gradcheck([](const Inputs& in) { return sin(in[0]) + 1e9; }, {random_leaf({4})}));
   CHECK(gradcheck([](const Inputs& in) { return sin(in[0] * 10.0); }, {random_leaf({4})},
                   {.eps = 0.02}));
@@ -227,6 +229,20 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
   unchecked([](const Inputs& in) { return in[0] + 1e17; }, leaf(0.3), 1, Reason::rounding);
   unchecked([](const Inputs& in) { return tanh(in[0] * 1e18); }, leaf(0), 1, Reason::truncation);
   unchecked([](const Inputs& in) { return in[0] * 2.0; }, leaf({-inf, 1}), 1, Reason::not_finite);
+  // infinite because of the arguments, and what an infinite slope makes of other rows
+  const auto square = [](const Inputs& in) { return in[0] * in[0]; };
+  unchecked(square, leaf({1e200}), 1, Reason::not_finite);
+  unchecked([&](const Inputs& in) { return sum(square(in)); }, leaf({1e200, 1}), 2,
+            Reason::not_finite);
+  unchecked([](const Inputs& in) { return exp(in[0]); }, leaf({710}), 1, Reason::not_finite);
+  unchecked([](const Inputs& in) { return log(in[0] - in[0].detach()); }, leaf({710}), 1,
+            Reason::not_finite);
+  CHECK(gradcheck([](const Inputs& in) { return log(sum(in[0]) - in[0]); }, {leaf({0, 2, 0})}));
+  // a mask's infinity is a constant, whose gradient is 0
+  const auto hidden = [](const Tensor& x) { return masked_fill(x, Mask{true, false}, -INFINITY); };
+  CHECK(gradcheck([&](const Inputs& in) { return hidden(in[0]); }, {leaf({-1, 1})}));
+  CHECK_FALSE(gradcheck(op(hidden, [](const Tensor& g, const Tensor&) { return g * 1.0; }),
+                        {leaf({-1, 1})}));
   // a wrong gradient at a kink is no excuse
   const auto wrong = op([](const Tensor& x) { return abs(x); },
                         [](const Tensor& g, const Tensor&) { return g * 5.0; });
