@@ -196,7 +196,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       for (const std::string& name : state_names(slot.group))
         if (name == "step") {
           const double steps = take(numbers, prefix + name);
-          if (!(steps >= 0 && steps < 1e15))
+          if (!(steps >= 0 && steps < 1e15 && steps == std::floor(steps)))
             problems.push_back(fmt::format("out of range: {}step is {}", prefix, steps));
           else
             slot.steps = static_cast<std::size_t>(steps);
@@ -206,6 +206,8 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
                                            name, to_string(x.shape()), to_string(p.shape())));
           slot.state.push_back(x.detach().to(p.dtype()));
         }
+      if (slot.steps == 0)  // PyTorch's Adagrad has a state before its first step
+        slot.state.clear();
     }
     for (const auto& [name, tensor] : tensors)
       problems.push_back("unexpected: " + name);

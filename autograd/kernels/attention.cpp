@@ -188,8 +188,13 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::s
     w.store_aligned(x + j);
     (w * (Batch::load_aligned(dw + j) - mean)).store_aligned(dw + j);
   }
+  const bool nan = factor != factor;  // so are all weights of the row, masked ones among them
+  if (nan)
+    for (std::size_t j = 0; j < keys; ++j)
+      if (j >= n || (p.allowed && !p.allowed.row(item, i)[j]))
+        dw[j] = 0;  // a score that the mask replaces has no gradient
   if (keep != nullptr)
-    select(keep, n, x, p.keep_scale, T(0));
+    select(keep, nan ? keys : n, x, p.keep_scale, T(0));
 }
 
 template <class T>

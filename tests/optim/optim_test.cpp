@@ -8,6 +8,7 @@
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>
+#include <xgrad/optim/adagrad.hpp>
 #include <xgrad/optim/adam.hpp>
 #include <xgrad/optim/clip.hpp>
 #include <xgrad/optim/sgd.hpp>
@@ -256,6 +257,11 @@ TEST_CASE("A state that does not fit changes nothing", "[optim][state]") {
     if (name == "param_groups.0.betas.0")
       value = 1.5;
   CHECK_THROWS_WITH(other.load_state_dict(state), ContainsSubstring("betas.0 is 1.5"));
+  state = adam.state_dict();
+  state.numbers[0].second = 0.5;
+  REQUIRE(state.numbers[0].first == "state.0.step");
+  CHECK_THROWS_WITH(other.load_state_dict(state),
+                    ContainsSubstring("out of range: state.0.step is 0.5"));
   CHECK(other.learning_rate() == 5);
 }
 
@@ -418,4 +424,17 @@ TEST_CASE("clip_grad_value limits each element", "[optim][clip]") {
   optim::clip_grad_value({a}, 0.5);
   check_values(a.grad(), {-0.5, 0.25, 0.5});
   CHECK_THROWS_AS(optim::clip_grad_value({a}, -0.5), ValueError);
+}
+
+// torch.optim.Adagrad makes its state at once, with step 0 and the initial value.
+TEST_CASE("a state from before the first step", "[optim]") {
+  const Tensor p = ones(1).requires_grad_();
+  optim::Adagrad adagrad({p}, {.lr = 1, .initial_accumulator_value = 3, .eps = 0});
+  optim::OptimizerState state = adagrad.state_dict();
+  state.tensors.emplace_back("state.0.sum", full(1, 3));
+  state.numbers.emplace_back("state.0.step", 0);
+  adagrad.load_state_dict(state);
+  sum(p).backward();
+  adagrad.step();
+  CHECK(p.item() == 0.5);  // 1 - 1 / sqrt(3 + 1)
 }

@@ -236,6 +236,31 @@ TEST_CASE("NaN and infinity: the forms of fused ops agree", "[ops][special]") {
     }
 }
 
+TEST_CASE("scores that leave the range: the forms of attention agree", "[ops][special]") {
+  const Mask mask = {{true, false}, {true, true}};
+  for (const double large : {1e200, -1e200})
+    for (const double dropout : {0.0, 0.5})
+      for (const bool masked : {false, true}) {
+        INFO(large << " " << dropout << " " << masked);
+        const auto gradients = [&](bool create_graph, bool decompose) {
+          const ModeGuard mode({true, nullptr, decompose});
+          const auto leaf = [](double a, double b) {
+            return tensor({a, b}, DType::float64).reshape({2, 1}).requires_grad_();
+          };
+          const Tensors x{leaf(large, 1), leaf(1e200, 1), leaf(1, 2)};
+          manual_seed(3);
+          const Tensor y =
+              masked ? scaled_dot_product_attention(x[0], x[1], x[2], mask, {.dropout_p = dropout})
+                     : scaled_dot_product_attention(x[0], x[1], x[2],
+                                                    {.is_causal = true, .dropout_p = dropout});
+          return kinds(grad({sum(y)}, x, {.create_graph = create_graph}));
+        };
+        const std::string ordinary = gradients(false, false);
+        CHECK(gradients(true, false) == ordinary);
+        CHECK(gradients(false, true) == ordinary);
+      }
+}
+
 TEST_CASE("an observer may run a fused op again in the other dtype", "[ops][special]") {
   struct Last final : Observer {
     Tensors inputs;
