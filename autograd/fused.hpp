@@ -7,7 +7,8 @@
 // - Under Decompose the composition itself is recorded, in a Scope of the op's name.
 //
 // So a derivative is written once, and beside it what makes it fast.  The composition is a function
-// of its inputs alone, as a forward is.  Without kernels (XGRAD_NO_KERNELS) it is all there is.
+// of its inputs alone, as a forward is.  Without kernels (CMake's XGRAD_KERNELS=OFF) it is all
+// there is.
 
 #include <algorithm>
 #include <array>

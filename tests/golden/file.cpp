@@ -66,8 +66,8 @@ double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit) {
   });
 }
 
-Comparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
-                          ErrorUnit unit) {
+GoldenComparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
+                                ErrorUnit unit) {
   const bool is_double = expected.dtype() == DType::float64;
   double limit = 0;
   if (unit == ErrorUnit::relative)
@@ -79,20 +79,22 @@ Comparison compare_golden(const std::string& name, const Tensor& ours, const Ten
   return {name, unit, is_double, distance(ours, expected, unit), limit};
 }
 
-Comparison compare_golden(const std::string& name, const Indices& ours, const Indices& expected) {
+GoldenComparison compare_golden(const std::string& name, const Indices& ours,
+                                const Indices& expected) {
   const bool same = ours.shape() == expected.shape() &&
                     std::equal(ours.data(), ours.data() + ours.numel(), expected.data());
   return {name, ErrorUnit::bits, true, same ? 0.0 : std::numeric_limits<double>::infinity(), 0};
 }
 
-void check_golden(const std::vector<Comparison>& comparisons) {
-  for (const Comparison& c : comparisons) {
+void check_golden(const std::vector<GoldenComparison>& comparisons) {
+  for (const GoldenComparison& c : comparisons) {
     INFO(c.name);
     CHECK(c.error <= c.limit);
   }
 }
 
-void print_golden_summary(const std::string& title, const std::vector<Comparison>& comparisons) {
+void print_golden_summary(const std::string& title,
+                          const std::vector<GoldenComparison>& comparisons) {
   const auto head = [](const std::string& name, int slashes) {
     std::size_t end = 0;
     while (slashes-- > 0 && end != std::string::npos)
@@ -109,7 +111,7 @@ void print_golden_summary(const std::string& title, const std::vector<Comparison
   std::vector<std::string> order;  // of lines, in the order of the comparisons
   std::map<std::string, Line> lines;
   std::set<std::string> cases;
-  for (const Comparison& c : comparisons) {
+  for (const GoldenComparison& c : comparisons) {
     const std::string label = head(c.name, 1) + units[static_cast<int>(c.unit)];
     if (lines.count(label) == 0)
       order.push_back(label);

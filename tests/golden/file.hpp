@@ -35,7 +35,7 @@ enum class ErrorUnit {
 };
 
 /// One comparison of a value of ours with PyTorch's.
-struct Comparison {
+struct GoldenComparison {
   std::string name;  ///< of the golden value; begins with the layer, optimizer or transform
   ErrorUnit unit;
   bool is_double = true;
@@ -49,14 +49,16 @@ double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit);
 
 /// Compares, and looks the limit up: 1e-12 relative for doubles and 1e-5 for floats, 2 ulp, 1e-6
 /// absolute.
-Comparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
-                          ErrorUnit unit = ErrorUnit::relative);
-Comparison compare_golden(const std::string& name, const Indices& ours, const Indices& expected);
+GoldenComparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
+                                ErrorUnit unit = ErrorUnit::relative);
+GoldenComparison compare_golden(const std::string& name, const Indices& ours,
+                                const Indices& expected);
 
 /// One CHECK for each.
-void check_golden(const std::vector<Comparison>& comparisons);
+void check_golden(const std::vector<GoldenComparison>& comparisons);
 /// A table: for each kind, how many cases and compared values, the largest error of doubles and of
 /// floats, and where the latter is.  The case of a value "a/b/c" is "a/b".
-void print_golden_summary(const std::string& title, const std::vector<Comparison>& comparisons);
+void print_golden_summary(const std::string& title,
+                          const std::vector<GoldenComparison>& comparisons);
 
 }  // namespace xgrad::testing

@@ -61,7 +61,7 @@ class Inputs {
 
 struct Cases {
   const GoldenFile& file;
-  std::vector<Comparison> found = {};
+  std::vector<GoldenComparison> found = {};
 
   // make() constructs the layer, run(layer, inputs) calls it.  `start` is how near the parameters
   // come to PyTorch's when they are drawn: bits for uniforms, 1e-6 for normals.
@@ -287,7 +287,7 @@ void add_transformer(Cases& cases) {
       "GPT/loss_dropout", [&] { return nn::GPT(dropping); }, loss, ErrorUnit::absolute);
 }
 
-std::vector<Comparison> run_layers(const GoldenFile& file) {
+std::vector<GoldenComparison> run_layers(const GoldenFile& file) {
   Cases cases{file};
   add_plain_layers(cases);
   add_multi_head_attention(cases);

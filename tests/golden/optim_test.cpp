@@ -29,7 +29,7 @@ constexpr std::pair<const char*, DType> dtypes[] = {{"f64", DType::float64},
 
 struct OptimizerCases {
   const GoldenFile& file;
-  std::vector<Comparison> found = {};
+  std::vector<GoldenComparison> found = {};
 
   void compare(const std::string& name, const Tensor& ours) {
     found.push_back(compare_golden(name, ours, file.tensor(name)));
@@ -245,7 +245,7 @@ void add_clipping(OptimizerCases& cases) {
              });
 }
 
-std::vector<Comparison> run_optimizers(const GoldenFile& file) {
+std::vector<GoldenComparison> run_optimizers(const GoldenFile& file) {
   OptimizerCases cases{file};
   add_sgd(cases);
   add_adam<Adam, AdamOptions>(cases, "Adam");
@@ -264,13 +264,13 @@ std::vector<Comparison> run_optimizers(const GoldenFile& file) {
 TEST_CASE("golden optimizers: every step, rate and clipped gradient is PyTorch's",
           "[optim][golden]") {
   const GoldenFile file("optimizers");
-  const std::vector<Comparison> comparisons = run_optimizers(file);
+  const std::vector<GoldenComparison> comparisons = run_optimizers(file);
   check_golden(comparisons);
   CHECK(file.unused().empty());
   for (const std::string& name : declared_optimizers()) {
     INFO(name << " has no case in golden/optimizers.py");
-    CHECK(std::ranges::any_of(comparisons,
-                              [&](const Comparison& c) { return c.name.starts_with(name + "/"); }));
+    CHECK(std::ranges::any_of(
+        comparisons, [&](const GoldenComparison& c) { return c.name.starts_with(name + "/"); }));
   }
 }
 

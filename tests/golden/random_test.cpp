@@ -26,7 +26,7 @@ struct Draws {
   const GoldenFile& file;
   std::string transform;
   std::uint64_t seed;
-  std::vector<Comparison>& found;
+  std::vector<GoldenComparison>& found;
   Generator g{seed};
   int k = 0;
 
@@ -261,8 +261,8 @@ constexpr Case cases[] = {
     {"interleaved", interleaved_case},
 };
 
-std::vector<Comparison> run_generator(const GoldenFile& file) {
-  std::vector<Comparison> found;
+std::vector<GoldenComparison> run_generator(const GoldenFile& file) {
+  std::vector<GoldenComparison> found;
   for (const Case& c : cases)
     for (const std::uint64_t seed : {42, 1337})
       if (c.draw != erfinv_case || seed == 42) {  // which draws nothing
