@@ -14,6 +14,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/pages/graph_differences.hpp>
+#include <xgrad/pages/graph_numbers.hpp>
 
 namespace xgrad::pages::detail {
 namespace {
