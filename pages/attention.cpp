@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <set>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 

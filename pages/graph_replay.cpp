@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/pages/graph_differences.hpp>

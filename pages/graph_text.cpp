@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/pages/graph.hpp>

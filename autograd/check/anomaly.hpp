@@ -16,7 +16,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/mode.hpp>
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <xgrad/autograd/check/hidden.hpp>
+#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>

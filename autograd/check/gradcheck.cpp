@@ -7,7 +7,7 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_analytic.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
-#include <xgrad/autograd/check/hidden.hpp>
+#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/check/differences.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <memory>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
-#include <xgrad/autograd/check/own_backward.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/isolated_op.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>

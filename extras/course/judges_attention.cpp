@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <xgrad/autograd/check/function_checks.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 
 #include "course/judge.hpp"
 

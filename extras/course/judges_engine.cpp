@@ -6,7 +6,7 @@
 #include <cmath>
 #include <deque>
 #include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 
 #include "course/judge.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 #include <vector>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 

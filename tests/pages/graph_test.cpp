@@ -2,7 +2,7 @@
 
 #include <regex>
 #include <string_view>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/trace.hpp>

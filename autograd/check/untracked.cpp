@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/hidden.hpp>
+#include <xgrad/autograd/check/untracked.hpp>
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {

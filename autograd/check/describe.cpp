@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/own_backward.hpp>
+#include <xgrad/autograd/check/isolated_op.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
-#include <xgrad/autograd/check/values.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 
