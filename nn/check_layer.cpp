@@ -39,14 +39,14 @@ const char* words(Status status) {
 
 class LayerChecks {
  public:
-  LayerChecks(const detail::Members& members, const std::function<Tensor(const Tensor&)>& f,
-              const Tensor& x, const LayerCheckOptions& options)
-      : members_(members),
-        f_(f),
-        options_(options),
-        x_(x.detach().to(members.tensors.empty() ? x.dtype() : members.tensors[0].tensor.dtype())) {
+  LayerChecks(const detail::Members& members, const detail::OfInputs& f,
+              const std::vector<Tensor>& inputs, const LayerCheckOptions& options)
+      : members_(members), f_(f), options_(options), in_(inputs) {
+    check<ValueError>(!in_.empty() && std::ranges::all_of(in_, &Tensor::defined),
+                      "check_layer: an input is undefined, or there is none");
+    convert_inputs(members.tensors.empty() ? in_[0].dtype() : members.tensors[0].tensor.dtype());
     set_training(false);
-    y_ = f_(x_).detach();
+    y_ = f_(in_).detach();
   }
 
   LayerReport run() {
@@ -55,7 +55,9 @@ class LayerChecks {
     add("deterministic", [&] { return deterministic(); });
     add("check_batch_independence", [&] { return batch(); });
     add("check_causal", [&] { return causal(); });
-    std::size_t size = x_.numel() + y_.numel();
+    std::size_t size = y_.numel();
+    for (const Tensor& x : in_)
+      size += x.numel();
     for (const auto& [name, parameter] : detail::named_parameters(members_))
       size += parameter.numel();
     convert(DType::float64);
@@ -89,12 +91,16 @@ class LayerChecks {
   }
   void convert(DType dtype) {
     detail::convert(members_, dtype);
-    x_ = x_.to(dtype);
+    convert_inputs(dtype);
+  }
+  void convert_inputs(DType dtype) {
+    for (Tensor& x : in_)
+      x = x.detach().to(dtype);
   }
 
   Found state() const {
     std::vector<std::string> shapes;
-    for (const Tensor& leaf : detail::unvisited_leaves(members_, f_(x_)))
+    for (const Tensor& leaf : detail::unvisited_leaves(members_, f_(in_)))
       shapes.push_back(to_string(leaf.shape()));
     if (!shapes.empty())
       return {Status::failed,
@@ -117,7 +123,7 @@ class LayerChecks {
       return {Status::does_not_apply, "no parameter requires a gradient"};
     Generator generator(options_.seed);
     const Tensor cotangent = xgrad::detail::random_signed(y_.shape(), generator).to(y_.dtype());
-    const auto found = xgrad::detail::partial_gradients({f_(x_)}, parameters, {cotangent}, {});
+    const auto found = xgrad::detail::partial_gradients({f_(in_)}, parameters, {cotangent}, {});
     for (std::size_t i = 0; i < names.size(); ++i)
       if (!found[i].defined())
         missed.push_back(names[i]);
@@ -130,46 +136,71 @@ class LayerChecks {
     for (const bool training : {false, true}) {
       set_training(training);
       const xgrad::detail::SameDraws draws;
-      const Tensor first = f_(x_);
-      if (training)
-        draws.again();
-      if (!xgrad::detail::same_bits(first, f_(x_)))
-        return {Status::failed, training
-                                    ? "two calls in training differ, from one seed"
-                                    : "two calls in evaluation differ: is dropout still active?"};
+      const auto differs = [&](bool from_one_seed) {
+        const Tensor first = f_(in_);
+        if (from_one_seed)
+          draws.again();
+        return !xgrad::detail::same_bits(first, f_(in_));
+      };
+      if (!differs(training))
+        continue;
+      draws.again();
+      const bool keeps_state = differs(true);
+      return {Status::failed,
+              fmt::format("two calls in {} differ{}", training ? "training" : "evaluation",
+                          keeps_state ? ", from one seed: does the layer keep state?"
+                                      : ": is dropout still active?")};
     }
     return {Status::ok, "two calls give the same bits; in training, from one seed"};
   }
 
   // Whether the result has x's size at dimension d, and there is something to tell apart.
-  std::optional<Found> unlike(std::int64_t d) const {
+  std::optional<Found> unlike(const Tensor& x, std::int64_t d) const {
     const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
-    if (!has(x_) || !has(y_) || x_.size(d) != y_.size(d) || x_.size(d) < 2)
+    if (!has(x) || !has(y_) || x.size(d) != y_.size(d) || x.size(d) < 2)
       return Found{Status::does_not_apply,
                    fmt::format("x {} and the result {} share no dimension {} of 2 or more",
-                               to_string(x_.shape()), to_string(y_.shape()), d)};
+                               to_string(x.shape()), to_string(y_.shape()), d)};
     return {};
+  }
+  // As a function of one input.
+  std::function<Tensor(const Tensor&)> of_input(std::size_t i) const {
+    return [this, i](const Tensor& x) {
+      auto in = in_;
+      in[i] = x;
+      return f_(in);
+    };
   }
 
   Found batch() const {
-    if (!options_.batch_dim || x_.dim() < 2)
-      return {Status::does_not_apply, "x has no batch"};
-    if (const auto no = unlike(*options_.batch_dim))
-      return *no;
-    LeakReport found;
-    for (const bool training : {false, true}) {
-      set_training(training);
-      found = check_batch_independence(f_, x_, {.dim = *options_.batch_dim, .seed = options_.seed});
-      if (!found)
-        return {Status::failed, found.message + (training ? ", in training" : ", in evaluation")};
+    Found all{Status::does_not_apply, "x has no batch"};
+    for (std::size_t i = 0; options_.batch_dim && i < in_.size(); ++i) {
+      if (in_[i].dim() < 2)
+        continue;
+      if (auto no = unlike(in_[i], *options_.batch_dim)) {
+        if (all.status == Status::does_not_apply)
+          all = std::move(*no);
+        continue;
+      }
+      for (const bool training : {false, true}) {
+        set_training(training);
+        const LeakReport found = check_batch_independence(
+            of_input(i), in_[i], {.dim = *options_.batch_dim, .seed = options_.seed});
+        if (!found)
+          return {Status::failed, fmt::format("{}{}, in {}", found.message,
+                                              i > 0 ? fmt::format(", of input {}", i) : "",
+                                              training ? "training" : "evaluation")};
+        all = {Status::ok, found.message};
+      }
     }
-    return {Status::ok, found.message};
+    return all;
   }
 
   Found causal() const {
-    const bool is_batch = options_.batch_dim && x_.dim() >= 2 &&
-                          (*options_.batch_dim == -2 || *options_.batch_dim == x_.dim() - 2);
-    auto no = unlike(-2);
+    const Tensor& x = in_[0];
+    const bool is_batch = options_.batch_dim && x.dim() >= 2 &&
+                          (*options_.batch_dim == -2 || *options_.batch_dim == x.dim() - 2);
+    auto no = unlike(x, -2);
     if (!no && is_batch)
       no = Found{Status::does_not_apply, "dimension -2 of x is the batch"};
     if (no) {
@@ -177,23 +208,25 @@ class LayerChecks {
         no->status = Status::failed;
       return *no;
     }
-    const auto found = check_causal(f_, x_, {.seed = options_.seed});
+    const auto found = check_causal(of_input(0), x, {.seed = options_.seed});
     if (!options_.causal)
       return {Status::information, found.message};
     return {found ? Status::ok : Status::failed, found.message};
   }
 
   Found gradients(detail::LayerCheck which, bool fast) const {
-    const auto report =
-        detail::gradcheck(which, members_, [&](const std::vector<Tensor>& in) { return f_(in[0]); },
-                          {x_}, {.fast_mode = fast, .seed = options_.seed, .names = {"x"}});
+    const auto report = detail::gradcheck(
+        which, members_, f_, in_,
+        {.fast_mode = fast,
+         .seed = options_.seed,
+         .names = in_.size() == 1 ? std::vector<std::string>{"x"} : std::vector<std::string>()});
     return {report ? Status::ok : Status::failed, report.message};
   }
 
   Found dtype() {
     for (const DType own : {DType::float64, DType::float32}) {
       convert(own);
-      if (const DType got = f_(x_).dtype(); got != own)
+      if (const DType got = f_(in_).dtype(); got != own)
         return {Status::failed,
                 fmt::format("from {} layer and x it gives {}", to_string(own), to_string(got))};
     }
@@ -201,19 +234,20 @@ class LayerChecks {
   }
 
   const detail::Members& members_;
-  const std::function<Tensor(const Tensor&)>& f_;
+  const detail::OfInputs& f_;
   const LayerCheckOptions& options_;
-  Tensor x_, y_;
+  std::vector<Tensor> in_;
+  Tensor y_;
   LayerReport report_;
 };
 
 }  // namespace
 
-LayerReport detail::check_layer(const Members& members,
-                                const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+LayerReport detail::check_layer(const Members& members, const OfInputs& f,
+                                const std::vector<Tensor>& inputs,
                                 const LayerCheckOptions& options) {
   const ModeGuard mode({true, nullptr});
-  return LayerChecks(members, f, x, options).run();
+  return LayerChecks(members, f, inputs, options).run();
 }
 
 const LayerReport::Line& LayerReport::line(std::string_view check) const {

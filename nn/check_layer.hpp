@@ -1,7 +1,7 @@
 #pragma once
 // All that can be checked of a layer, in one call.
 //
-//   const auto report = nn::check_layer(layer, randn({2, 3, 8}));
+//   const auto report = nn::check_layer(layer, randn({2, 3, 8}));  // of two inputs: {x, memory}
 //   std::cout << report;  // a line per check
 
 #include <cstddef>
@@ -13,17 +13,18 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/module.hpp>
 
 namespace xgrad::nn {
 
 struct LayerCheckOptions {
-  std::optional<std::int64_t> batch_dim = 0;  ///< of input and output; none if x is one item
+  std::optional<std::int64_t> batch_dim = 0;  ///< of inputs and output; none if x is one item
   /// Whether a position, along dimension -2, that sees a later one is a failure.  Else it is only
   /// reported.
   bool causal = false;
-  /// With more elements in x, the parameters and the result together gradcheck is in fast mode;
-  /// gradgradcheck with more than a sixteenth of it.
+  /// With more elements in the inputs, the parameters and the result together gradcheck is in fast
+  /// mode; gradgradcheck with more than a sixteenth of it.
   std::size_t full = 4096;
   std::uint64_t seed = 0;
 };
@@ -48,35 +49,58 @@ struct LayerReport {
 std::ostream& operator<<(std::ostream& out, const LayerReport& report);
 
 namespace detail {
-LayerReport check_layer(const Members& members, const std::function<Tensor(const Tensor&)>& f,
-                        const Tensor& x, const LayerCheckOptions& options);
+using OfInputs = std::function<Tensor(const std::vector<Tensor>&)>;
+LayerReport check_layer(const Members& members, const OfInputs& f,
+                        const std::vector<Tensor>& inputs, const LayerCheckOptions& options);
 }  // namespace detail
 
-/// Checks f(layer, x), which calls the layer in its own way, on a clone of the layer:
+/// Checks f(layer, inputs), which calls the layer in its own way, on a clone of the layer:
 ///
 ///   state_dict                the result depends on no trained Tensor that visit does not name
 ///   parameters                a gradient reaches every parameter that is not frozen
 ///   deterministic             two calls give the same bits: in training, from one seed
-///   check_batch_independence  in evaluation and in training, if x is (B, ...) and the result too
-///   check_causal              in evaluation, if x is (..., T, C) and the result has this T
-///   gradcheck, gradgradcheck  in float64 and evaluation, of x and every parameter
+///   check_batch_independence  in evaluation and in training, of each input (B, ...) if the result
+///                             is (B, ...), too
+///   check_causal              in evaluation, if x, the first input, is (..., T, C) and the result
+///                             has this T
+///   gradcheck, gradgradcheck  in float64 and evaluation, of the inputs and every parameter
 ///   dtype                     a float32 layer gives float32, a float64 layer float64
 ///
-/// Throws what f throws for this x, in the dtype of the layer's first Tensor; what is thrown in a
-/// check is its failure.
+/// Throws what f throws for these inputs, in the dtype of the layer's first Tensor; what is thrown
+/// in a check is its failure.
+template <Layer M, class F>
+requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<Tensor>
+& > LayerReport check_layer(const M& layer, const F& f, const std::vector<Tensor>& inputs,
+                            const LayerCheckOptions& options = {}) {
+  const M copy = clone(layer);
+  return detail::check_layer(
+      detail::members(copy), [&](const std::vector<Tensor>& in) -> Tensor { return f(copy, in); },
+      inputs, options);
+}
+/// The same of f(layer, x).
 template <Layer M, class F>
 requires std::is_invocable_r_v<Tensor, const F&, const M&, const Tensor&> LayerReport
 check_layer(const M& layer, const F& f, const Tensor& x, const LayerCheckOptions& options = {}) {
+  return check_layer(
+      layer, [&](const M& m, const std::vector<Tensor>& in) -> Tensor { return f(m, in[0]); },
+      std::vector{x}, options);
+}
+/// The same of layer(inputs...), one to three Tensors.
+template <Layer M>
+LayerReport check_layer(const M& layer, const std::vector<Tensor>& inputs,
+                        const LayerCheckOptions& options = {}) {
   const M copy = clone(layer);
+  const TensorFunction call = detail::call_of(copy, inputs.size());
   return detail::check_layer(
-      detail::members(copy), [&](const Tensor& in) -> Tensor { return f(copy, in); }, x, options);
+      detail::members(copy),
+      [&](const std::vector<Tensor>& in) { return call.single("check_layer", in); }, inputs,
+      options);
 }
 /// The same of layer(x).
 template <Layer M>
 requires std::is_invocable_r_v<Tensor, const M&, const Tensor&> LayerReport
 check_layer(const M& layer, const Tensor& x, const LayerCheckOptions& options = {}) {
-  return check_layer(
-      layer, [](const M& m, const Tensor& in) -> Tensor { return m(in); }, x, options);
+  return check_layer(layer, std::vector{x}, options);
 }
 
 }  // namespace xgrad::nn

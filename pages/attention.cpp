@@ -12,8 +12,8 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/pages/svg.hpp>
 #include <xgrad/nn/sampling.hpp>
+#include <xgrad/pages/svg.hpp>
 
 #include "assets.hpp"
 #include "attention_parts.hpp"

@@ -86,8 +86,12 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
                                                            : "a constant");
         }
       }
-    const bool mask = Mode::current().grad_enabled && !any_requires_grad(inputs) &&
-                      place.output.inf == 0;  // log of a mask of zeros
+    const auto zeros_and_ones = [](const Tensor& x) {
+      return !x.defined() ||
+             std::ranges::all_of(detail::elements(x), [](double v) { return v == 0 || v == 1; });
+    };
+    const bool mask = !any_requires_grad(inputs) && place.output.inf == 0 &&
+                      (Mode::current().grad_enabled || std::ranges::all_of(inputs, zeros_and_ones));
     if (allowed && !from_inputs && !mask)
       allowed = put_on_purpose(inputs, detail::elements(output), forward);
     if (!allowed)

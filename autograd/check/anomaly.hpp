@@ -32,8 +32,8 @@ namespace xgrad {
 /// - an op that yields the same infinities whatever its inputs are (masked_fill, where, an op of
 ///   your own that writes -inf) has put them there;
 /// - an infinite constant (a mask that is added) may make infinities, and so may what came of it;
-/// - -inf that an op makes of constants, while graphs are recorded, is such a constant (log of a mask
-///   of zeros).
+/// - -inf that an op makes of constants is such a constant while graphs are recorded, and without
+///   them if the op's inputs are zeros and ones alone (log of a mask).
 /// It is an error in a parameter (a leaf that requires a gradient), in a value of one element (a
 /// loss), in a gradient, and wherever finite inputs make it.
 ///

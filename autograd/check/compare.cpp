@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <xgrad/autograd/check/untracked.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
+#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
@@ -46,16 +46,22 @@ struct Run {
   Tensor result;
   std::optional<std::size_t> last;  // the op that made the result
   std::string unused;               // a line for each result that it does not depend on
+  std::string differs;              // how a second call differs
 
   Run(const TensorFunction& f, const std::vector<Tensor>& inputs) {
     const Decompose by_ordinary_ops;
-    const Trace trace;
-    result = f.single("compare", inputs);
-    for (const Trace::Event& e : trace.events())
-      ops.push_back({e, Intermediate(e.output)});
-    last = trace.maker(result);
-    for (const std::string& lost : detail::unused_results(trace.events(), {result}))
-      unused += "\n  in yours, " + lost;
+    const detail::SameDraws draws;
+    {
+      const Trace trace;
+      result = f.single("compare", inputs);
+      for (const Trace::Event& e : trace.events())
+        ops.push_back({e, Intermediate(e.output)});
+      last = trace.maker(result);
+      for (const std::string& lost : detail::unused_results(trace.events(), {result}))
+        unused += "\n  in yours, " + lost;
+    }
+    draws.again();
+    differs = detail::two_results(result, f.single("compare", inputs));
   }
 
   // Marks what the other does not have.
@@ -352,11 +358,16 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options) {
   const detail::SameDraws draws;
   Run theirs(reference, inputs);
-  draws.again();
   Run own(mine, inputs);
-
-  const Alignment alignment(own, theirs, options);
   Comparison found;
+  for (const auto& [run, whose] :
+       {std::pair(&own, "yours: "), std::pair(&theirs, "the reference: ")})
+    if (!run->differs.empty()) {
+      found.ok = false;
+      found.message = whose + run->differs;
+      return found;
+    }
+  const Alignment alignment(own, theirs, options);
   found.ops = theirs.ops.size();
   for (const Op& op : theirs.ops)
     found.matched += op.match != Match::none ? 1 : 0;

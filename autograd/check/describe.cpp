@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numbers>
 #include <numeric>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -151,6 +152,21 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return dispatch(a.dtype(), [&]<class T>() {
     return a.numel() == 0 || std::memcmp(a.data<T>(), b.data<T>(), a.numel() * sizeof(T)) == 0;
   });
+}
+
+std::string two_results(const Tensor& first, const Tensor& second) {
+  if (first.shape() != second.shape())
+    return fmt::format("the function is not deterministic: two calls gave the shapes {} and {}",
+                       to_string(first.shape()), to_string(second.shape()));
+  const auto a = elements(first), b = elements(second);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i])))
+      return fmt::format(
+          "the function is not deterministic: two calls on the same inputs gave {:.17g} and "
+          "{:.17g} at {}: it must give the same result every time (does it keep state, or draw "
+          "from a generator of its own?)",
+          a[i], b[i], place(i, first.shape()));
+  return {};
 }
 
 std::optional<double> ratio(std::span<const double> a, std::span<const double> b, double rtol) {

@@ -66,11 +66,13 @@ Differences::Differences(Line line, const Tolerance& tolerance)
   if (!(line_.size > 0))
     line_.size = 1;
   const double last = 128 * unit * std::abs(line_.x);
-  const double from = 1e-2 * std::max(line_.size, 0.1), to = 1e-11 * std::min(line_.size, 1.0);
+  const bool second = line_.order == 2;
+  const double from = second ? 0.1 * line_.size : 1e-2 * std::max(line_.size, 0.1);
+  const double to = second ? 1e-6 * line_.size : 1e-11 * std::min(line_.size, 1.0);
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
-  if (line_.here.empty())
+  if (!second && line_.here.empty())
     line_.here = line_.at({});
 }
 
@@ -81,10 +83,10 @@ Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
     return (line_.x + t) - line_.x;
   };
   Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
-  if (away > 0)
-    s.here = line_.at({0, away, seed});
-  s.above = line_.at({s.up, away, seed});
-  s.below = line_.at({-s.down, away, seed});
+  if (line_.order == 2 || away > 0)
+    s.here = line_.at({0, h, away, seed});
+  s.above = line_.at({s.up, h, away, seed});
+  s.below = line_.at({-s.down, h, away, seed});
   return s;
 }
 
@@ -98,7 +100,7 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
     up += w * difference(above, y);
     down += w * difference(y, below);
     const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
-    noise += std::abs(w) * 2 * unit * (std::isfinite(size) ? size : 0);
+    noise += std::abs(w) * (2 * unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
   }
   Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
   r.finite = finite;
@@ -132,6 +134,8 @@ Judgement Differences::first(Weights weights, double analytic) {
       result = {.numeric = 0};
     return result;
   }
+  if (line_.order == 2)
+    return result;
   if (!first_)
     first_ = step(tolerance_.eps);
   const Slope s = slope(*first_, weights);

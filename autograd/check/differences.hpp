@@ -38,6 +38,7 @@ struct Tolerance {
 /// Where a function is wanted: at x + t on its line.
 struct LinePoint {
   double t = 0;
+  double h = 0;            ///< the step: a function that is a difference itself takes the same
   double away = 0;         ///< all arguments lie so far from where they are, times their sizes, ...
   std::uint64_t seed = 0;  ///< ... in a random direction of this seed
 };
@@ -48,6 +49,8 @@ struct Line {
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
   double size = 1;                ///< of the argument, and of those like it
   std::vector<double> here = {};  ///< the values at x, if they are known
+  int order = 1;                  ///< 2 of a function that is a difference itself
+  double noise = 0;               ///< of its values, times h: what rounding does to them
 };
 
 enum class Verdict { right, wrong, unchecked };

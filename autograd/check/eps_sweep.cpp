@@ -2,6 +2,7 @@
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -80,8 +81,13 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   const ModeGuard mode({true, nullptr});
   Generator generator(options.seed);
   std::vector<Tensor> v, analytic;
+  EpsSweep sweep;
   {
-    const auto outputs = checked.with_graph();
+    const auto outputs = checked.with_graph(), again = checked.with_graph();
+    for (std::size_t i = 0; i < outputs.size() && sweep.reading.empty(); ++i)
+      sweep.reading = two_results(outputs[i], again.at(i));
+    if (!sweep.reading.empty())
+      return sweep;
     for (const Tensor& y : outputs)
       v.push_back(random_signed(y.shape(), generator));
     analytic = gradients(outputs, checked.tensors(), v, {});
@@ -95,7 +101,6 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
       if (!std::isfinite(leaf.x.data<double>()[i]))
         direction[i] = 0;
   }
-  EpsSweep sweep;
   std::vector<double> moved;
   for (int digits = 1; digits <= 10; ++digits) {
     EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <xgrad/autograd/check/untracked.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -16,7 +16,6 @@ namespace {
 
 using detail::elements;
 using Event = Trace::Event;
-
 
 std::string in_scope(const OpCheck& check) {
   return check.scope.empty() ? check.op : check.op + " in " + check.scope;
@@ -86,8 +85,9 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
 // A hook on an input or on an op's output that changes the gradient.
 std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs) {
   for (const OpCheck& check : ops)
-    if (check.verdict == OpCheck::Verdict::right && !check.message.empty())
-      return fmt::format("op {}, {}: {}", check.number, in_scope(check), check.message);
+    if (check.hooked)
+      return fmt::format("op {}, {}: a hook on its output changes the gradient that it is given",
+                         check.number, in_scope(check));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad()) {
       const Tensor one = ones_like(inputs[i]);
@@ -111,11 +111,6 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
     if (check.verdict == OpCheck::Verdict::unchecked)
       return fmt::format("op {}, {}, could not be checked: {}", check.number, in_scope(check),
                          check.message);
-  for (const OpCheck& check : ops)
-    if (check.kinks > 0)
-      return fmt::format(
-          "op {}, {}, has a kink here, where differences say nothing: move the inputs",
-          check.number, in_scope(check));
   return "the function may depend on something besides its inputs";
 }
 
@@ -128,41 +123,49 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
   Trace trace;
   const Tensor result = f.single("explain_gradient", inputs);
   const std::vector<Event>& events = trace.events();
+  const TensorFunction same_draws = [&](const std::vector<Tensor>& in) {
+    draws.again();
+    return f(in);
+  };
   {
     const ModeGuard unobserved({true, nullptr});
+    found.message = detail::two_results(result, same_draws.single("explain_gradient", inputs));
+    found.ok = found.message.empty();
+    if (!found.ok)
+      return found;
     for (const Event& event : events) {
       found.ops.push_back(detail::check_op(event, found.ops.size() + 1, options));
       if (!found.first_wrong && found.ops.back().verdict == OpCheck::Verdict::wrong)
         found.first_wrong = found.ops.size() - 1;
     }
-    const TensorFunction same_draws = [&](const std::vector<Tensor>& in) {
-      draws.again();
-      return f(in);
-    };
     const GradcheckOptions whole{
         .eps = options.eps, .atol = options.atol, .rtol = options.rtol, .seed = options.seed};
     try {
       found.whole = gradcheck(same_draws, inputs, whole);
-    } catch (const Error& error) {
+      if (found.whole && options.second_order)
+        found.whole = gradgradcheck(same_draws, inputs, whole);
+    } catch (const std::exception& error) {
       if (!found.first_wrong)
         throw;
       found.whole.ok = false;
       found.whole.message = error.what();
     }
-    if (found.whole && options.second_order && !found.first_wrong)
-      found.whole = gradgradcheck(same_draws, inputs, whole);
   }
   found.ok = !found.first_wrong && found.whole.ok;
   if (found.first_wrong) {
     const OpCheck& op = found.ops[*found.first_wrong];
     found.message =
         fmt::format("op {} of {}, {}: {}", op.number, found.ops.size(), in_scope(op), op.message);
-    if (found.whole)
+    if (found.whole && found.whole.unchecked == 0)
       found.message +=
           "; the gradient of the whole is right here, as nothing wrong reaches an input";
   } else if (found.ok) {
     found.message = fmt::format("the backward of each of the {} ops is right; {}", found.ops.size(),
                                 found.whole.message);
+    for (const OpCheck& op : found.ops)
+      if (op.unchecked > 0 || op.verdict == OpCheck::Verdict::unchecked)
+        found.message += fmt::format("; but op {}, {}, could not be checked: {}", op.number,
+                                     in_scope(op), op.message);
   } else {
     const std::string why = suspicion(found.ops, events, inputs, result, f);
     std::string whole = found.whole.message;
@@ -194,8 +197,9 @@ std::string to_string(const GradientExplanation& explanation) {
     if (c.verdict == OpCheck::Verdict::unchecked)
       verdict = "not checked";
     else if (c.verdict != OpCheck::Verdict::constant)
-      verdict = fmt::format("{}, error {:.1e}", c.verdict == OpCheck::Verdict::right ? "right" : "WRONG",
-                            c.worst_error);
+      verdict =
+          fmt::format("{}, error {:.1e}", c.verdict == OpCheck::Verdict::right ? "right" : "WRONG",
+                      c.worst_error);
     table += fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  {}\n", c.number, c.op, op, c.scope, scope,
                          rows[i], shapes, verdict);
   }

@@ -34,7 +34,9 @@ struct ExplainOptions {
   /// Also holds the gradient of each op's gradient to second differences: what gradgradcheck() is
   /// for the whole.
   bool second_order = false;
-  std::size_t max_elements = 1000;  ///< checked of each input of an op, spread evenly
+  /// Of each input of an op as many are checked one by one, spread evenly; the others all at once,
+  /// along a random direction, which leads to one that is wrong.
+  std::size_t max_elements = 1000;
 };
 
 /// One op of the function, looked at alone.
@@ -52,9 +54,10 @@ struct OpCheck {
   Shape output;
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
-  std::size_t kinks = 0;   ///< elements with two slopes, one from each side: all between is right
-  double worst_error = 0;  ///< largest |analytic - numeric| / max(1, |numeric|)
-  std::size_t input = 0;   ///< where the worst element is
+  std::size_t unchecked = 0;              ///< of these: at a kink, say; message tells of the first
+  bool hooked = false;               ///< a hook on the output changes the gradient that it is given
+  double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
+  std::size_t input = 0;             ///< where the worst element is
   std::vector<std::size_t> index;    ///< its position in that input
   double analytic = 0, numeric = 0;  ///< for a random cotangent
   std::string message;               ///< one line; empty if there is nothing to say
@@ -75,10 +78,11 @@ struct GradientExplanation {
   explicit operator bool() const { return ok; }
 };
 
-/// Runs f once and checks the backward of every op that ran, in both readings: the ordinary one and
-/// that of create_graph.  Then gradcheck() of the whole; if that fails although every op is right,
-/// the message names the place where the graph is cut: a value that an op takes as a constant
-/// although it depends on an input (detach(), NoGrad, data()), or a hook that changes a gradient.
+/// Runs f twice, which must give the same, and checks the backward of every op that ran, in both
+/// readings: the ordinary one and that of create_graph.  Then gradcheck() of the whole; if that
+/// fails although every op is right, the message names the place where the graph is cut: a value
+/// that an op takes as a constant although it depends on an input (detach(), NoGrad, data()), or a
+/// hook that changes a gradient.
 ///
 /// Outputs of an op that are infinite because one of its inputs is, as behind a mask of -inf that
 /// is added, have no derivative and are left out.  An infinity that the op makes itself is not.

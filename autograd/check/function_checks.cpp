@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 #include <vector>
-#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -71,6 +71,12 @@ class Dependence {
   }
 
   CausalReport run() {
+    if (const std::string differs = detail::two_results(y_, call(x_)); !differs.empty()) {
+      CausalReport report;
+      report.ok = false;
+      report.message = fmt::format("{}: {}", rule_.caller, differs);
+      return report;
+    }
     std::optional<Leak> leak = gradient_leak();
     if (const auto value = value_leak(); value && (!leak || value->is_before(*leak)))
       leak = value;

@@ -174,7 +174,8 @@ struct EpsSweep {
   };
   std::vector<Point> points;
   const Point& best() const;  ///< the one of the smallest error
-  std::string reading;        ///< one line: what the shape of the curve says
+  /// One line: what the shape of the curve says.  If two calls differ it says so, without points.
+  std::string reading;
   std::string table() const;  ///< a line per eps with a bar, and the reading
 };
 /// How the error depends on eps, along a random direction of each input that requires a gradient.

@@ -70,14 +70,35 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
   return with_graph.empty() ? std::vector<Tensor>(inputs.size()) : grad(with_graph, inputs, some);
 }
 
+namespace {
+
+// Remembers whose formula runs.
+struct Running final : Observer {
+  std::string op;
+  void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
+                  const Forward&) override {}
+  void on_gradient(const Node& node, const Tensor&) override { op = node.op; }
+  void on_backward(const Node&, std::size_t, const Tensor&) override {}
+};
+
+}  // namespace
+
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& cotangents, const GradOptions& options) {
+  Running running;
+  const bool observed = Mode::current().observer != nullptr;
+  const ModeGuard mode({Mode::current().grad_enabled,
+                        observed ? Mode::current().observer : &running, Mode::current().decompose});
   try {
     return partial_gradients(outputs, inputs, cotangents, options);
   } catch (const ShapeError& error) {
     throw BackwardError(GradcheckReason::wrong_shape, error.what());
   } catch (const DTypeError& error) {
     throw BackwardError(GradcheckReason::wrong_dtype, error.what());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw BackwardError(GradcheckReason::unknown, fmt::format("{}: {}", running.op, error.what()));
   }
 }
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
 
@@ -19,7 +19,7 @@ struct CheckedLeaf {
   Tensor x;
 };
 
-/// A backward run that ended in an error of shapes or dtypes: some formula is wrong.
+/// A backward run that ended in an error of shapes or dtypes, or in one of another library.
 struct BackwardError : Error {
   BackwardError(GradcheckReason r, const std::string& what) : Error(what), reason(r) {}
   GradcheckReason reason;
@@ -37,7 +37,7 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
                                       const std::vector<Tensor>& inputs,
                                       const std::vector<Tensor>& cotangents,
                                       const GradOptions& options);
-/// The same; an error of shapes or dtypes becomes a BackwardError.
+/// The same; an error of shapes or dtypes, or one of another library, becomes a BackwardError.
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& cotangents, const GradOptions& options);
 

@@ -34,17 +34,23 @@ struct Catcher final : Observer {
   }
 };
 
+// While it lives, a hook after all others of a Tensor, or in their place.
 class HookGuard {
  public:
-  HookGuard(const Tensor& x, std::function<Tensor(const Tensor&)> hook)
-      : x_(x), id_(x_.register_hook(std::move(hook))) {}
+  enum class Others { stay, rest };
+  HookGuard(const Tensor& x, Others others, Node::Hook hook)
+      : x_(x), before_(x.impl().node->hooks) {
+    if (others == Others::rest)
+      x.impl().node->hooks.clear();
+    x_.register_hook(std::move(hook));
+  }
   HookGuard(const HookGuard&) = delete;
   HookGuard& operator=(const HookGuard&) = delete;
-  ~HookGuard() { x_.remove_hook(id_); }
+  ~HookGuard() { x_.impl().node->hooks = before_; }
 
  private:
   Tensor x_;
-  std::size_t id_;
+  std::vector<std::pair<std::size_t, Node::Hook>> before_;
 };
 
 }  // namespace
@@ -72,7 +78,7 @@ IsolatedOp::Gradients IsolatedOp::gradients(const Tensor& cotangent, bool create
   Catcher catcher(event_.output.impl().node.get(), event_.inputs.size());
   {
     // The last hook undoes what earlier hooks changed.
-    const HookGuard last(event_.output, [&](const Tensor& g) {
+    const HookGuard last(event_.output, HookGuard::Others::stay, [&](const Tensor& g) {
       result.hooked = elements(g) != elements(cotangent);
       return cotangent;
     });
@@ -104,10 +110,11 @@ std::vector<Tensor> IsolatedOp::second_gradients(const Tensor& number,
   std::vector<Tensor> targets;
   const auto keep = [&](std::size_t k, const Tensor& x) {
     targets.push_back(x);
-    hooks.push_back(std::make_unique<HookGuard>(x, [&result, k](const Tensor& g) {
-      result[k] = g;
-      return zeros_like(g);
-    }));
+    hooks.push_back(
+        std::make_unique<HookGuard>(x, HookGuard::Others::rest, [&result, k](const Tensor& g) {
+          result[k] = g;
+          return zeros_like(g);
+        }));
   };
   for (std::size_t k = 0; k < sources(); ++k)
     keep(k, source(k));

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::detail {
 
@@ -17,5 +19,9 @@ class SameDraws {
  private:
   Generator before_ = default_generator();
 };
+
+/// "the function is not deterministic: two calls gave ...", if the results of two calls, with the
+/// same draws, differ; else empty.  What differs by itself has no gradient to check.
+std::string two_results(const Tensor& first, const Tensor& second);
 
 }  // namespace xgrad::detail

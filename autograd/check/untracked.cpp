@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
@@ -44,27 +45,31 @@ bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
 
 std::vector<std::string> unused_results(const std::vector<Event>& events,
                                         const std::vector<Tensor>& outputs) {
-  std::set<const void*> used, from_view;
+  std::set<const void*> outgoing, used, from_view;
   for (const Tensor& y : outputs)
-    used.insert(identity(y));
-  for (const Event& event : events) {
-    for (const Tensor& x : event.inputs)
-      used.insert(identity(x));
+    outgoing.insert(identity(y));
+  for (const Event& event : events)
     if (is_view(event.op))
       from_view.insert(identity(event.output));
-  }
   std::vector<std::string> found;
-  for (std::size_t n = 0; n < events.size(); ++n) {
+  // From the last: `used` is what later ops take.
+  for (std::size_t n = events.size(); n-- > 0;) {
     const Event& event = events[n];
-    if (!event.output.requires_grad() || is_view(event.op) || used.contains(identity(event.output)))
-      continue;
+    const auto goes_on = [&](const Tensor& x) {
+      return used.contains(identity(x)) || outgoing.contains(identity(x));
+    };
     const bool of_part = !event.inputs.empty() && from_view.contains(identity(event.inputs[0]));
-    found.push_back(
-        fmt::format("no output depends on the result of {}: {}", named(event, n),
-                    of_part ? "it is a new Tensor, and what the part was taken from is as it was; "
-                              "x = x.select_scatter(...) or x.slice_scatter(...) puts a part back"
-                            : "it was lost, or read as numbers, through which no gradient passes"));
+    if (event.output.requires_grad() && !is_view(event.op) && !goes_on(event.output) &&
+        (of_part || std::ranges::any_of(event.inputs, goes_on)))
+      found.push_back(fmt::format(
+          "no output depends on the result of {}: {}", named(event, n),
+          of_part ? "it is a new Tensor, and what the part was taken from is as it was; "
+                    "x = x.select_scatter(...) or x.slice_scatter(...) puts a part back"
+                  : "it was lost, or read as numbers, through which no gradient passes"));
+    for (const Tensor& x : event.inputs)
+      used.insert(identity(x));
   }
+  std::ranges::reverse(found);
   return found;
 }
 

@@ -8,9 +8,9 @@
 
 namespace xgrad::detail {
 
-/// The ops whose result is neither an output nor an input of another op, a sentence each: what they
-/// computed was lost, or was read as numbers.  Left out are constants, and views, which compute
-/// nothing.
+/// The ops whose result is neither an output nor an input of another op, though an input of theirs
+/// goes on, a sentence each: what they computed was lost, or was read as numbers.  Left out are
+/// constants; views, which compute nothing; and what is computed last, as a second result is.
 std::vector<std::string> unused_results(const std::vector<Trace::Event>& events,
                                         const std::vector<Tensor>& outputs);
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 #include <numeric>
-#include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 
 #include "course/judge.hpp"
 

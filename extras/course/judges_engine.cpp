@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/gradcheck.hpp>
 
 #include "course/judge.hpp"
 

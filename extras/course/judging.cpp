@@ -9,9 +9,9 @@
 #include <map>
 #include <memory>
 #include <xgrad/autograd/check/compare.hpp>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/random.hpp>
 

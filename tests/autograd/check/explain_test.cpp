@@ -187,7 +187,7 @@ TEST_CASE("explain_gradient: inputs of every kind", "[explain]") {
   const auto kink =
       explain_gradient([](const Inputs& in) { return relu(in[0]); }, {leaf({-1, 0, 2})});
   CHECK(kink);
-  CHECK(kink.ops[0].kinks == 1);
+  CHECK(kink.ops[0].unchecked == 1);
   CHECK_THAT(kink.message, ContainsSubstring("1 unchecked") && ContainsSubstring("a kink"));
   // scalars, and no elements
   right([](const Inputs& in) { return sum(in[0]); }, {leaf(2)});
@@ -222,9 +222,8 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
     };
   };
   const auto blind = explain_gradient(large(1), {x});
-  CHECK(blind.ops[0].verdict == Verdict::unchecked);
-  CHECK_THAT(blind.ops[0].message,
-             ContainsSubstring("so large that finite differences tell nothing"));
+  CHECK_FALSE(blind.first_wrong.has_value());
+  CHECK_THAT(blind.ops[0].message, ContainsSubstring("no digit is left"));
   CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
   // seconds since 1970: a step moves them by more than it says, or not at all
   const auto hours = [](double first) {
@@ -235,7 +234,6 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   CHECK_FALSE(hours(1.7e9).first_wrong.has_value());
   const auto still = hours(1e13);
   CHECK_FALSE(still.first_wrong.has_value());
-  CHECK(still.ops[0].verdict == Verdict::unchecked);
 }
 
 TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[explain]") {
@@ -289,11 +287,18 @@ TEST_CASE("explain_gradient: backwards that throw, or add nothing", "[explain]")
   CHECK_THAT(nan.message, StartsWith("op 2 of 2, odd: its backward is wrong"));
 
   int calls = 0;
+  const auto counting = [&](const Inputs& in) {
+    return record(
+        "impure", {in[0]}, [&](std::span<const Tensor> v) { return v[0] * double(++calls); },
+        [](Sink& sink) { sink.add(0, sink.gradient()); });
+  };
+  CHECK_THAT(explain_gradient(counting, {x}).message,
+             StartsWith("the function is not deterministic: two calls on the same inputs gave 1 "
+                        "and 2 at (0, 0)"));
   const auto impure = explain_gradient(
       [&](const Inputs& in) {
-        return record(
-            "impure", {in[0]}, [&](std::span<const Tensor> v) { return v[0] * double(++calls); },
-            [](Sink& sink) { sink.add(0, sink.gradient()); });
+        calls = 0;
+        return counting(in);
       },
       {x});
   CHECK_THAT(impure.message, StartsWith("op 1 of 1, impure: its forward, run again"));
