@@ -50,8 +50,6 @@ std::string base64(const std::vector<double>& numbers) {
 
 std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
 
-constexpr std::size_t base64_bytes = 6;  // 16 / 3 of a float32
-
 std::size_t size_of(const Tensor& x, std::int64_t d) {
   return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
 }
@@ -186,28 +184,6 @@ std::string layout(const AttentionRun& run) {
 
 }  // namespace
 
-std::size_t attention_head_bytes(std::size_t queries, std::size_t keys, std::size_t width,
-                                 bool causal) {
-  const std::size_t pairs = causal ? queries * (queries + 1) / 2 : queries * keys;
-  return (2 * pairs + (queries + keys) * width + queries) * base64_bytes + 600;
-}
-
-std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs) {
-  std::size_t bytes = 0;
-  if (run.logits.defined())
-    bytes += static_cast<std::size_t>(run.logits.numel()) * base64_bytes;
-  for (const AttentionLayer& layer : run.layers) {
-    const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
-    const bool causal = is_causal(layer);
-    const std::size_t more = (layer.bias.defined() ? 1 : 0) + (layer.q.defined() ? 0 : 1);
-    bytes += layer.heads.size() * (attention_head_bytes(T, S, size_of(layer.q, 2), causal) +
-                                   more * (causal ? T * (T + 1) / 2 : T * S) * base64_bytes);
-  }
-  return runs * bytes + detail::page_js.size() + detail::page_css.size() +
-         detail::attention_js.size() + detail::attention_why_js.size() +
-         detail::attention_css.size();
-}
-
 void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,
                           const AttentionOptions& options) {
   check<ValueError>(!runs.empty() && !runs.front().layers.empty(),
@@ -216,12 +192,6 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
     if (layout(run) != layout(runs.front()))
       fail<ValueError>("attention page: '{}' has other layers, heads or shapes than '{}'", run.name,
                        runs.front().name);
-  if (const std::size_t bytes = attention_page_bytes(runs.front(), runs.size());
-      bytes > options.max_bytes)
-    fail<PageTooLarge>(
-        "attention page: it would have {:.1f} MB, above max_bytes ({:.1f} MB): fewer tokens, "
-        "layers, heads or runs make it smaller",
-        static_cast<double>(bytes) / 1e6, static_cast<double>(options.max_bytes) / 1e6);
   const Place open = place_of_most(runs.back(), options.position);
   JsonArray all;
   for (const AttentionRun& run : runs)
@@ -246,7 +216,9 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
                                                   {"minP", sampled_min_p}}},
                            {"runs", std::move(all)}},
         .scripts = {detail::attention_js, detail::attention_why_js},
-        .styles = {detail::attention_css}});
+        .styles = {detail::attention_css},
+        .max_bytes = options.max_bytes,
+        .smaller = "fewer tokens, layers, heads or runs make it smaller"});
 }
 
 void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,

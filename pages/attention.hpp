@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
+#include <xgrad/pages/page.hpp>
 
 namespace xgrad::pages {
 
@@ -93,17 +94,6 @@ AttentionRun trace_attention(const std::function<Tensor()>& loss,
 /// How a head's weights (T, S) follow each pattern that can be told, the best fit first; NaN where
 /// masked.  `same`: for queries that are keys, a number for each token, equal for equal ones.
 std::vector<HeadPattern> head_patterns(const Tensor& weights, const std::vector<std::size_t>& same);
-
-/// How large a page of `runs` such runs would be.
-std::size_t attention_page_bytes(const AttentionRun& run, std::size_t runs = 1);
-/// What a head of so many queries and keys takes of it, q and k being `width` wide.
-std::size_t attention_head_bytes(std::size_t queries, std::size_t keys, std::size_t width,
-                                 bool causal);
-
-/// A page that became larger than max_bytes, which is said before it is written.
-struct PageTooLarge : ValueError {
-  using ValueError::ValueError;
-};
 
 /// Writes the page; with several runs (of one model at several times), with a slider over them.
 /// FileError, ValueError as of save(); PageTooLarge; ValueError if runs have other layers or shapes

@@ -181,34 +181,19 @@ Page graph_page(const Graph& graph) {
           .body = std::string(graph_body),
           .data = std::move(data),
           .scripts = {detail::graph_rules_js, detail::graph_rows_js, detail::graph_js},
-          .styles = {detail::graph_css}};
-}
-
-void check_page_name(const std::string& path) {
-  if (!path.ends_with(".html"))
-    fail<ValueError>("{}: a page's name ends in .html", printable_name(path));
+          .styles = {detail::graph_css},
+          .max_bytes = graph.max_bytes,
+          .smaller =
+              "take a shorter input or fewer layers, or show fewer elements of each Tensor "
+              "(.max_values)"};
 }
 
 }  // namespace
 
-std::string graph_html(const Graph& graph) {
-  std::string html = to_html(graph_page(graph));
-  if (html.size() > graph.max_bytes)
-    fail<ValueError>(
-        "graph: the page of {} nodes would have {:.1f} MB, more than {:.1f}: take a shorter input "
-        "or fewer layers, or show fewer of each Tensor's elements than .max_values {}; .max_bytes "
-        "allows more",
-        graph.nodes.size(), static_cast<double>(html.size()) / 1e6,
-        static_cast<double>(graph.max_bytes) / 1e6, graph.max_values);
-  return html;
-}
+std::string graph_html(const Graph& graph) { return to_html(graph_page(graph)); }
 
 void write_graph_html(const std::string& path, const Graph& graph) {
-  check_page_name(path);
-  const std::string html = graph_html(graph);
-  io::AtomicFile file(path);
-  file.write(html);
-  file.commit();
+  save(path, graph_page(graph));
 }
 
 void write_graph_html(const std::string& path, const std::function<Tensor()>& f,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/pages/svg.hpp>
 
@@ -31,18 +31,27 @@ std::string to_html(const Page& page) {
       escaped(page.title), detail::page_css);
   for (const std::string_view style : page.styles)
     html += style;
-  html += fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", escaped(page.title),
-                      page.body);
+  html +=
+      fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", escaped(page.title), page.body);
   html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}",
                       embeddable(page.data), detail::page_js);
   for (const std::string_view script : page.scripts)
     html += script;
-  return html + "</script>\n</body>\n</html>\n";
+  html += "</script>\n</body>\n</html>\n";
+  if (html.size() > page.max_bytes)
+    fail<PageTooLarge>("the page would have {:.1f} MB, above .max_bytes ({:.1f} MB): {}",
+                       static_cast<double>(html.size()) / 1e6,
+                       static_cast<double>(page.max_bytes) / 1e6, page.smaller);
+  return html;
+}
+
+void check_page_name(const std::string& path) {
+  if (!path.ends_with(".html"))
+    fail<ValueError>("{}: a page's name ends in .html", printable_name(path));
 }
 
 void save(const std::string& path, const Page& page) {
-  if (!path.ends_with(".html"))
-    throw ValueError(fmt::format("{}: a page's name ends in .html", printable_name(path)));
+  check_page_name(path);
   io::AtomicFile file(path);
   file.write(to_html(page));
   file.commit();

@@ -2,9 +2,12 @@
 // A page: one HTML file that holds all it needs and asks the network for nothing, which its own
 // content security policy forbids.
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/io/json.hpp>
 
 namespace xgrad::pages {
@@ -15,13 +18,22 @@ struct Page {
   io::Json data = {};                          ///< what scripts find as `data`
   std::vector<std::string_view> scripts = {};  ///< after page.js, in this order
   std::vector<std::string_view> styles = {};   ///< after page.css
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  ///< of the file
+  std::string_view smaller = {};  ///< what makes it smaller, for the message
 };
 
-/// The file.  Texts in `data` that are not UTF-8 have U+FFFD instead.
+/// A page that would have more than max_bytes.
+struct PageTooLarge : ValueError {
+  using ValueError::ValueError;
+};
+
+/// The file.  Texts in `data` that are not UTF-8 have U+FFFD instead.  PageTooLarge.
 std::string to_html(const Page& page);
 
 /// Writes it; the file appears complete or not at all.  FileError if it cannot be written,
-/// ValueError unless the path ends in .html.
+/// PageTooLarge, ValueError unless the path ends in .html.
 void save(const std::string& path, const Page& page);
+/// ValueError unless the path ends in .html.
+void check_page_name(const std::string& path);
 
 }  // namespace xgrad::pages

@@ -353,7 +353,7 @@ TEST_CASE("graph: a page is refused before anything runs, or is whole", "[pages]
   CHECK_THAT(
       message_of<ValueError>(
           [&] { pages::write_graph_html(folder / "graph.html", f, {.max_bytes = 20'000}); }),
-      ContainsSubstring("the page of 2 nodes would have 0.0 MB, more than 0.0: take a shorter"));
+      ContainsSubstring("the page would have 0.0 MB, above .max_bytes (0.0 MB): take a shorter"));
   CHECK(folder.count() == 0);
   pages::write_graph_html(folder / "graph.html", f, {.names = {{"w", w}}});
   CHECK(read_bytes(folder / "graph.html") ==
