@@ -28,7 +28,7 @@
 
 namespace xgrad {
 
-// ---- elementwise (ops/elementwise.cpp, activation.cpp, choice.cpp): operands broadcast ----
+// ---- elementwise (ops/elementwise.cpp, activation.cpp, clamp_where.cpp): operands broadcast ----
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor add(const Tensor& a, const Tensor& b, double alpha);  ///< a + alpha * b
@@ -107,7 +107,7 @@ Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
 
-// ---- comparisons (ops/compare.cpp): not differentiable ----
+// ---- comparisons (ops/comparisons.cpp): not differentiable ----
 
 Mask operator==(const Tensor& a, const Tensor& b);
 Mask operator!=(const Tensor& a, const Tensor& b);
@@ -206,7 +206,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp, ops/repeat.cpp, ops/parts.cpp) ----
+// ---- shape (ops/shape.cpp, ops/repeat.cpp, ops/slice_cat.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.

@@ -9,7 +9,7 @@
 #include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/parallel/parts.hpp>
+#include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 namespace {

@@ -1,4 +1,4 @@
-// A copy with some elements replaced or added to, by index.  Parts by position: parts.cpp.
+// A copy with some elements replaced or added to, by index.  Parts by position: slice_cat.cpp.
 
 #include <algorithm>
 #include <numeric>

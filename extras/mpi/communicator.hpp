@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/parallel/parts.hpp>
+#include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 

@@ -10,7 +10,7 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/parallel/parts.hpp>
+#include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 namespace {
