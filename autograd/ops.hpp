@@ -13,6 +13,9 @@
 // unless it says so.  The choice made at a kink is a constant: higher derivatives are of the chosen
 // piece.
 //
+// Below a title with the word "members", what takes a Tensor first is also a member of it:
+// softmax(x, -1) is x.softmax(-1).
+//
 // "To 2 ulp" is the largest error in units of the last place, float32 and float64, over the whole
 // range with subnormals, infinities and NaN, of arguments and of results.
 
@@ -28,14 +31,18 @@
 
 namespace xgrad {
 
-// ---- elementwise (ops/elementwise.cpp, activation.cpp, clamp_where.cpp): operands broadcast ----
+// ---- elementwise, members (ops/elementwise.cpp, clamp_where.cpp): operands broadcast ----
 
 Tensor add(const Tensor& a, const Tensor& b);
+Tensor add(const Tensor& a, double b);
 Tensor add(const Tensor& a, const Tensor& b, double alpha);  ///< a + alpha * b
 Tensor sub(const Tensor& a, const Tensor& b);
+Tensor sub(const Tensor& a, double b);
 Tensor sub(const Tensor& a, const Tensor& b, double alpha);  ///< a - alpha * b
 Tensor mul(const Tensor& a, const Tensor& b);
+Tensor mul(const Tensor& a, double b);
 Tensor div(const Tensor& a, const Tensor& b);  ///< gradients infinite or NaN where b is 0
+Tensor div(const Tensor& a, double b);
 enum class RoundingMode { trunc, floor };
 /// a / b rounded towards 0 (trunc) or downward (floor, Python's //); both gradients are 0.  floor
 /// takes the remainder first, so floor of 1 / 0.1 is 9: 0.1 as stored goes into 1 only 9 times.
@@ -63,6 +70,31 @@ Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);      ///< to 3 ulp in float32, 2 in float64
 Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x)) to 3 ulp
 Tensor relu(const Tensor& x);     ///< derivative 0 at 0; at NaN the gradient passes
+/// NaN if either is.  At a tie half of the gradient goes to each, with a NaN all of it to both.
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+/// x limited to [min, max]; either may be absent.  The gradient passes where min < x < max, as in
+/// PyTorch 2.14 and newer; before, it passed at the bounds, too.
+Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
+/// The same elementwise: min(max(x, min), max), where either bound may be undefined.  The gradient
+/// goes to x where min < x < max or all are equal, to min where x < min <= max, to max where x >
+/// max or min > max; where x is one of two different bounds, half to x and half to that.  That,
+/// too, is PyTorch 2.14's; before, x got all of it at the bounds.  With one bound it is maximum or
+/// minimum.
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
+/// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
+Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);
+Tensor where(const Mask& condition, const Tensor& a, double b);
+Tensor where(const Mask& condition, double a, const Tensor& b);
+/// x where the mask is false, else value; x and mask broadcast.  The gradient goes to x where the
+/// mask is false; that of a Tensor value, which is 0-d (else ShapeError), is the sum of the others.
+Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
+Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
+Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
+Tensor clone(const Tensor& x);            ///< a copy
+
+// ---- activations (ops/activation.cpp) ----
+
 enum class Gelu { erf, tanh };
 /// x * Phi(x), with the normal distribution's Phi exact (erf) or approximated as
 /// (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (tanh).  Hendrycks and Gimpel, 2016.  Phi is
@@ -85,29 +117,8 @@ Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 /// x limited to [min, max] (F.hardtanh): clamp, but at NaN the gradient passes.  ValueError if
 /// min > max.
 Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
-/// NaN if either is.  At a tie half of the gradient goes to each, with a NaN all of it to both.
-Tensor maximum(const Tensor& a, const Tensor& b);
-Tensor minimum(const Tensor& a, const Tensor& b);
-/// x limited to [min, max]; either may be absent.  The gradient passes where min < x < max, as in
-/// PyTorch 2.14 and newer; before, it passed at the bounds, too.
-Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
-/// The same elementwise: min(max(x, min), max), where either bound may be undefined.  The gradient
-/// goes to x where min < x < max or all are equal, to min where x < min <= max, to max where x > max
-/// or min > max; where x is one of two different bounds, half to x and half to that.  That, too, is
-/// PyTorch 2.14's; before, x got all of it at the bounds.  With one bound it is maximum or minimum.
-Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
-/// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
-Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);
-Tensor where(const Mask& condition, const Tensor& a, double b);
-Tensor where(const Mask& condition, double a, const Tensor& b);
-/// x where the mask is false, else value; x and mask broadcast.  The gradient goes to x where the
-/// mask is false; that of a Tensor value, which is 0-d (else ShapeError), is the sum of the others.
-Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
-Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
-Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
-Tensor clone(const Tensor& x);            ///< a copy
 
-// ---- comparisons (ops/comparisons.cpp): not differentiable ----
+// ---- comparisons, members (ops/comparisons.cpp): not differentiable ----
 
 Mask operator==(const Tensor& a, const Tensor& b);
 Mask operator!=(const Tensor& a, const Tensor& b);
@@ -134,7 +145,8 @@ Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
-// ---- reductions (ops/reduce.cpp): over all dimensions, or over those named ----
+// ---- reductions, members (ops/reduce.cpp, extremum.cpp): over all dimensions, or over those named
+// ----
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -168,6 +180,9 @@ Tensor amax(const Tensor& x, const Dims& dims,
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// log(sum(exp(x))); gradient 0 where all of x are -inf, and in PyTorch NaN.
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
+
+// ---- norms of vectors and matrices (ops/extremum.cpp, matrix_norm.cpp) ----
+
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
 /// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
 /// norm); for ord infinity or minus infinity shared evenly among equals, for ord 0 it is 0
@@ -186,7 +201,7 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm ord = MatrixNorm::fro, const Dims
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- matrix products (ops/matmul.cpp, ops/einsum.cpp) ----
+// ---- matrix products, members (ops/matmul.cpp) ----
 
 /// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the
 /// left, a column on the right.
@@ -199,6 +214,9 @@ Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta = 
                double alpha = 1);
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
+
+// ---- more products (ops/matmul.cpp, einsum.cpp) ----
+
 /// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out); without out,
 /// weight (in,) and bias () -> (...).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -206,7 +224,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape (ops/shape.cpp, ops/repeat.cpp, ops/slice_cat.cpp) ----
+// ---- shape, members (ops/shape.cpp, repeat.cpp, slice_cat.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.
@@ -263,7 +281,7 @@ Tensor tril(const Tensor& x,
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 Mask tril(const Mask& x, std::int64_t diagonal = 0);
 
-// ---- indexing and scans (ops/index.cpp, ops/scatter.cpp) ----
+// ---- indexing, scans and softmax, members (ops/index.cpp, scatter.cpp, softmax.cpp) ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
@@ -291,12 +309,13 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool larges
 /// and its place.
 Tensor embedding(const Indices& indices, const Tensor& weight);
 
-// ---- softmax and norms (ops/softmax.cpp, ops/norm.cpp) ----
-
 Tensor softmax(const Tensor& x,
                std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
 Tensor log_softmax(const Tensor& x,
                    std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
+
+// ---- layer norms and dropout (ops/norm.cpp, dropout.cpp) ----
+
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
 /// dimensions; weight and bias have that shape or are undefined.  Before weight and bias, results
 /// are right to 4 epsilons of the row's largest, whatever its mean and magnitude, as long as |x| is

@@ -27,6 +27,7 @@ class Node;
 class Tensor;
 struct Extremum;
 struct GradOptions;
+enum class RoundingMode;
 struct Slice;
 
 namespace detail {
@@ -222,8 +223,6 @@ class alignas(2 * sizeof(void*)) Tensor {
   void backward(const GradOptions& options) const;
 
   Tensor detach() const { return Tensor(impl().value, nullptr); }  ///< the same value, no graph
-  Tensor clone() const;                                            ///< a copy; differentiable
-  Tensor to(DType dtype) const;                                    ///< converted; differentiable
 
   /// Changes the value: f is called with a copy, an `xt::xarray<float>&` or `xt::xarray<double>&`,
   /// which then becomes the value.  Graphs and Tensors that share the value keep the old one.
@@ -241,105 +240,11 @@ class alignas(2 * sizeof(void*)) Tensor {
   void set_value(std::shared_ptr<const Value> value);
   void check_updatable() const;  ///< GraphError unless this is a leaf
 
-  // ---- ops as members: the same as the functions in ops.hpp ----
+  // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
+#include <xgrad/members_declared.inc>
+  Tensor norm() const;  ///< vector_norm
+  Tensor t() const;     ///< of a matrix its transpose; what has fewer dimensions stays as it is
   Tensor operator-() const;
-  Tensor pow(double exponent) const;
-  Tensor exp() const;
-  Tensor log() const;
-  Tensor sqrt() const;
-  Tensor abs() const;
-  Tensor tanh() const;
-  Tensor sigmoid() const;
-  Tensor relu() const;
-  Tensor clamp(std::optional<double> min, std::optional<double> max) const;
-  Tensor clamp(const Tensor& min, const Tensor& max) const;
-  Tensor sum() const;
-  Tensor sum(const Dims& dims, bool keepdim = false) const;
-  Tensor mean() const;
-  Tensor mean(const Dims& dims, bool keepdim = false) const;
-  Tensor var(const Dims& dims, double correction = 1, bool keepdim = false) const;
-  Tensor std(const Dims& dims, double correction = 1, bool keepdim = false) const;
-  Tensor amax(const Dims& dims, bool keepdim = false) const;
-  Tensor max() const;
-  Tensor min() const;
-  Tensor norm() const;
-  Tensor matmul(const Tensor& other) const;
-  Tensor reshape(const Dims& sizes) const;
-  Tensor view(const Dims& sizes) const;
-  Tensor flatten(std::int64_t start_dim = 0, std::int64_t end_dim = -1) const;
-  Tensor permute(const Dims& dims) const;
-  Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
-  Tensor t() const;
-  Tensor squeeze() const;
-  Tensor squeeze(const Dims& dims) const;
-  Tensor unsqueeze(std::int64_t dim) const;
-  Tensor expand(const Dims& sizes) const;
-  std::vector<Tensor> split(std::size_t split_size, std::int64_t dim = 0) const;
-  std::vector<Tensor> chunk(std::size_t chunks, std::int64_t dim = 0) const;
-  Tensor narrow(std::int64_t dim, std::int64_t start, Dim length) const;
-  Tensor select(std::int64_t dim, std::int64_t index) const;
-  Tensor masked_fill(const Mask& mask, double value) const;
-  Tensor masked_fill(const Mask& mask, const Tensor& value) const;
-  Tensor cumsum(std::int64_t dim) const;
-  Tensor softmax(std::int64_t dim) const;
-  Tensor log_softmax(std::int64_t dim) const;
-  Indices argmax() const;
-  Indices argmax(std::int64_t dim, bool keepdim = false) const;
-  // those used less often
-  Tensor add(const Tensor& other) const;
-  Tensor add(double other) const;
-  Tensor sub(const Tensor& other) const;
-  Tensor sub(double other) const;
-  Tensor mul(const Tensor& other) const;
-  Tensor mul(double other) const;
-  Tensor div(const Tensor& other) const;
-  Tensor div(double other) const;
-  Tensor pow(const Tensor& exponent) const;
-  Tensor expm1() const;
-  Tensor log1p() const;
-  Tensor rsqrt() const;
-  Tensor sin() const;
-  Tensor cos() const;
-  Tensor erf() const;
-  Tensor prod() const;
-  Tensor prod(std::int64_t dim, bool keepdim = false) const;
-  Tensor amin(const Dims& dims, bool keepdim = false) const;
-  Tensor logsumexp(const Dims& dims, bool keepdim = false) const;
-  Extremum max(std::int64_t dim, bool keepdim = false) const;
-  Extremum min(std::int64_t dim, bool keepdim = false) const;
-  Extremum topk(std::size_t k, std::int64_t dim = -1, bool largest = true) const;
-  Indices argmin() const;
-  Indices argmin(std::int64_t dim, bool keepdim = false) const;
-  Tensor mm(const Tensor& other) const;
-  Tensor bmm(const Tensor& other) const;
-  Tensor dot(const Tensor& other) const;
-  Tensor tril(std::int64_t diagonal = 0) const;
-  Tensor triu(std::int64_t diagonal = 0) const;
-  Tensor flip(const Dims& dims) const;
-  Tensor repeat(const Dims& sizes) const;
-  Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = {}) const;
-  Tensor repeat_interleave(const Indices& repeats, std::optional<std::int64_t> dim = {}) const;
-  std::vector<Tensor> split(const std::vector<std::size_t>& split_sizes,
-                            std::int64_t dim = 0) const;
-  template <std::size_t N>
-  std::array<Tensor, N> split(std::size_t split_size, std::int64_t dim = 0) const;
-  template <std::size_t N>
-  std::array<Tensor, N> split(const std::vector<std::size_t>& split_sizes,
-                              std::int64_t dim = 0) const;
-  template <std::size_t N>
-  std::array<Tensor, N> chunk(std::int64_t dim = 0) const;
-  Tensor index_select(std::int64_t dim, const Indices& index) const;
-  Tensor gather(std::int64_t dim, const Indices& index) const;
-  Tensor index_add(std::int64_t dim, const Indices& index, const Tensor& src) const;
-  Tensor scatter(std::int64_t dim, const Indices& index, const Tensor& src) const;
-  Tensor scatter(std::int64_t dim, const Indices& index, double value) const;
-  Tensor scatter_add(std::int64_t dim, const Indices& index, const Tensor& src) const;
-  Tensor select_scatter(const Tensor& src, std::int64_t dim, std::int64_t index) const;
-  Tensor slice_scatter(const Tensor& src, std::int64_t dim = 0,
-                       std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
-                       std::int64_t step = 1) const;
-  Tensor index_put(const std::vector<Indices>& indices, const Tensor& values,
-                   bool accumulate = false) const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
 

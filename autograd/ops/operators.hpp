@@ -20,10 +20,14 @@ inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator+(const Tensor& a, double b) { return add(a, detail::number(b, a)); }
-inline Tensor operator-(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
-inline Tensor operator*(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
-inline Tensor operator/(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
+inline Tensor add(const Tensor& a, double b) { return add(a, detail::number(b, a)); }
+inline Tensor sub(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
+inline Tensor mul(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
+inline Tensor div(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
+inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
+inline Tensor operator-(const Tensor& a, double b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
 inline Tensor operator+(double a, const Tensor& b) { return add(detail::number(a, b), b); }
 inline Tensor operator-(double a, const Tensor& b) { return sub(detail::number(a, b), b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(detail::number(a, b), b); }

@@ -1,15 +1,20 @@
 // Ways to write a call that PyTorch's users are used to: parts by name, tensors of vectors,
 // members.
 
+#include <regex>
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
 
+#include "autograd/ops/catalogue.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
+using testing::declared_ops;
 
 TEST_CASE("chunk and split give parts that have names", "[ops]") {
   const Tensor x = tensor({{1, 2, 3, 4}, {5, 6, 7, 8}}).requires_grad_();
@@ -67,6 +72,10 @@ TEST_CASE("members are the functions of their names", "[ops]") {
       {x.erf(), erf(x)},
       {x.prod(), prod(x)},
       {x.prod(1, true), prod(x, 1, true)},
+      {x.maximum(y), maximum(x, y)},
+      {x.div(y, RoundingMode::floor), div(x, y, RoundingMode::floor)},
+      {x.clamp({}, 2), clamp(x, {}, 2)},
+      {x.var(), var(x)},
       {x.amin(0, true), amin(x, 0, true)},
       {x.logsumexp({0, 1}, true), logsumexp(x, {0, 1}, true)},
       {x.max(1, true).values, max(x, 1, true).values},
@@ -98,4 +107,13 @@ TEST_CASE("members are the functions of their names", "[ops]") {
   }
   CHECK(x.argmin().item() == 0);
   CHECK(x.argmin(1, true).shape() == Shape{2, 1});
+}
+
+TEST_CASE("a member that is an op is made from its declaration, and not written by hand", "[ops]") {
+  const std::string by_hand = read_bytes(source_dir + "/autograd/tensor.hpp") +
+                              read_bytes(source_dir + "/autograd/ops/tensor_members.cpp");
+  for (const std::string& op : declared_ops("elementwise", "")) {
+    INFO(op);
+    CHECK_FALSE(std::regex_search(by_hand, std::regex("[ :]" + op + R"(\([^;{]*\) const)")));
+  }
 }
