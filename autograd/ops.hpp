@@ -145,8 +145,7 @@ Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
-// ---- reductions, members (ops/reduce.cpp, extremum.cpp): over all dimensions, or over those named
-// ----
+// ---- reductions, members (ops/reduce.cpp, extremum.cpp): over all or some dimensions ----
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);

@@ -2,8 +2,8 @@
 # a Tensor first.  tensor.hpp includes the declarations, ops/tensor_members.cpp the definitions.  A template's definition is written by hand.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS autograd/ops.hpp)
 file(READ autograd/ops.hpp text)
-string(REGEX REPLACE "\n// ----[^\n]*members[^\n]*" ";@members;" text "${text}")
-string(REGEX REPLACE "\n// ----[^\n]*" ";@functions;" text "${text}")
+string(REGEX REPLACE "\n// ---- [^\n]*members[^\n]*" ";@members;" text "${text}")
+string(REGEX REPLACE "\n// ---- [^\n]*" ";@functions;" text "${text}")
 string(REGEX REPLACE "//[^\n]*" "" text "${text}")
 string(REGEX REPLACE "[ \n]+" " " text "${text}")
 set(declared "// Made by cmake/XgradMembers.cmake from xgrad/autograd/ops.hpp.\n")
