@@ -35,9 +35,10 @@ double typical_size(std::span<const double> x) {
 
 Tolerance Tolerance::scaled(double largest, double values, double arguments) const {
   Tolerance result = *this;
+  const double ratio = values / (arguments > 0 ? arguments : 1);
   if (largest < 10 * atol && atol <= Tolerance().atol)
-    result.atol = std::min(
-        atol, std::max({rtol * largest, 1e-8 * values / (arguments > 0 ? arguments : 1), 1e-14}));
+    result.atol = std::min(atol, std::max({rtol * largest, 1e-8 * ratio, 1e-14}));
+  result.atol = std::max(result.atol, 64 * unit * ratio);
   if (std::isfinite(largest))
     result.atol = std::max(result.atol, 1e-11 * largest);
   return result;
@@ -277,7 +278,7 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
       if (seen(smaller, size) && std::abs(gap(smaller)) < 0.5 * size)
         return {};  // it is not at the point
     const auto [low, high] = std::minmax(s.left, s.right);
-    const double near = tolerance(s.central) + 1e-3 * size;
+    const double near = tolerance(s.central) + (line_.order == 2 ? size : 1e-3 * size);
     if (analytic >= low - near && analytic <= high + near)
       return Judgement{Verdict::unchecked, GradcheckReason::kink, s.central, s.left, s.right};
     return {};

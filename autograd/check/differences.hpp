@@ -31,7 +31,7 @@ struct Tolerance {
 
   /// The same for derivatives of which `largest` is the largest.  Where all of them are below atol,
   /// they are held to rtol of it, if it is not rounding beside values / arguments.  What is below
-  /// 1e-11 of it is rounding.
+  /// 1e-11 of it, or a few last digits of values / arguments, is rounding.
   Tolerance scaled(double largest, double values, double arguments) const;
 };
 
@@ -57,8 +57,8 @@ enum class Verdict { right, wrong, unchecked };
 
 struct Judgement {
   Verdict verdict = Verdict::right;
-  /// Of wrong: not_finite or unknown.  Of unchecked: kink, truncation (steep within every step),
-  /// rounding (no digit left) or not_finite.
+  /// Of wrong: not_finite or unknown.  Of unchecked: kink,
+  /// truncation (steep within every step), rounding (no digit left) or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
   double left = 0, right = 0;  ///< the slopes at a kink

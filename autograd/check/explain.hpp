@@ -55,6 +55,7 @@ struct OpCheck {
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
   std::size_t unchecked = 0;              ///< of these: at a kink, say; message tells of the first
+  bool infinite = false;                  ///< some of them are at an infinite or NaN place
   bool hooked = false;               ///< a hook on the output changes the gradient that it is given
   double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
   std::size_t input = 0;             ///< where the worst element is
@@ -84,8 +85,9 @@ struct GradientExplanation {
 /// that an op takes as a constant although it depends on an input (detach(), NoGrad, data()), or a
 /// hook that changes a gradient.
 ///
-/// Outputs of an op that are infinite because one of its inputs is, as behind a mask of -inf that
-/// is added, have no derivative and are left out.  An infinity that the op makes itself is not.
+/// Outputs of an op that are infinite or NaN because of its inputs, as behind a mask of -inf that
+/// is added, have no derivative and are left out.  An infinity that the op makes whatever they are
+/// is a constant.
 ///
 /// Inputs as for gradcheck(): float64, and leaves if they require a gradient.  Dropout may be on:
 /// default_generator() is set back before each call of f and after the last.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_analytic.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -75,6 +76,27 @@ constexpr std::size_t most_listed = 100;  // unchecked ones of a pair
 
 using Pairs = std::vector<std::vector<JudgedPair>>;
 
+// d output i's element j / d leaf k's element a.
+struct Place {
+  std::size_t i, k, j, a;
+};
+
+void leave_out(GradcheckReport& report, const CheckedFunction& f, JudgedPair& pair, const Place& at,
+               const Shape& shape, GradcheckReason reason, const std::string& because) {
+  const CheckedLeaf& leaf = f.leaves()[at.k];
+  const std::size_t element = at.j * leaf.x.numel() + at.a;
+  pair.verdicts[element] = Verdict::unchecked;
+  pair.numeric.data()[element] = NAN;
+  const auto same = [&](const GradcheckUnchecked& u) {
+    return u.output == at.i && u.input == leaf.position;
+  };
+  if (static_cast<std::size_t>(std::ranges::count_if(report.left_out, same)) < most_listed)
+    report.left_out.push_back(
+        {at.i, leaf.position, position(shape, at.j), position(leaf.x.shape(), at.a), reason,
+         fmt::format("d {} {} / d {} {}: {}", f.output_name(at.i), place(at.j, shape), leaf.name,
+                     place(at.a, leaf.x.shape()), because)});
+}
+
 // Fills in the numeric Jacobians in a leaf, column by column.
 void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pairs& pairs,
            const std::vector<Shape>& shapes, const GradcheckOptions& options) {
@@ -82,6 +104,7 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
   const double typical = typical_size(elements(leaf.x));
   const std::vector<double> here = f.moved(leaf, {}, shapes, [](Nudge&) {});
   const bool any_infinite = std::ranges::any_of(here, [](double y) { return std::isinf(y); });
+  const bool second = std::string_view(f.caller()) == "gradgradcheck";
   const std::vector<double> half = any_infinite ? f.at_half(shapes) : std::vector<double>();
   const std::size_t n = leaf.x.numel();
   std::vector<std::size_t> offsets;
@@ -91,7 +114,7 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
     pair.tolerance =
         Tolerance{.eps = options.eps, .atol = options.atol, .rtol = options.rtol}.scaled(
             scale_of({pair.analytic.data(), pair.analytic.size()}),
-            scale_of(std::span(here).subspan(offset, numel(shapes[i]))), typical);
+            f.scale(i, std::span(here).subspan(offset, numel(shapes[i]))), typical);
     pair.verdicts.resize(pair.analytic.size());
   }
   for (std::size_t a = 0; a < n; ++a) {
@@ -116,42 +139,29 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
         const std::pair<std::size_t, double> one{at, 1.0};
         Judgement& found = column[at] = differences.first({&one, 1}, analytic);
         if (std::isinf(here[at]) && analytic != 0 &&
-            (!std::isfinite(analytic) || (at < half.size() && std::isfinite(half[at])))) {
+            (!std::isfinite(analytic) || second || (at < half.size() && std::isfinite(half[at])))) {
           found = {Verdict::unchecked, GradcheckReason::not_finite};
-        } else if (found.verdict != Verdict::right && pair.wrong < most_judged) {
+        } else if (found.verdict != Verdict::right) {
+          std::size_t& wrong = std::isfinite(analytic) ? pair.wrong : pair.nan;
           pair.refined = true;
-          found = differences.judge({&one, 1}, analytic);
-        } else if (found.verdict != Verdict::right && std::isfinite(found.numeric)) {
-          found.verdict = Verdict::wrong;
+          if (wrong < most_judged)
+            found = differences.judge({&one, 1}, analytic);
+          else if (std::isfinite(found.numeric))
+            found.verdict = std::abs(analytic - found.numeric) <= pair.tolerance.atol
+                                ? Verdict::right
+                                : Verdict::wrong;
+          wrong += found.verdict == Verdict::wrong ? 1 : 0;
         }
-        pair.wrong += found.verdict == Verdict::wrong ? 1 : 0;
       }
     }
-    const bool left_out = std::ranges::any_of(
-        column, [](const Judgement& found) { return found.verdict == Verdict::unchecked; });
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      JudgedPair& pair = pairs[i][k];
+    for (std::size_t i = 0; i < shapes.size(); ++i)
       for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
-        Judgement& found = column[offsets[i] + j];
-        std::string because = found.because();
-        if (left_out && found.verdict == Verdict::wrong &&
-            std::isnan(pair.analytic.data()[j * n + a])) {
-          found = {Verdict::unchecked, GradcheckReason::not_finite};
-          because = "NaN, as 0 times the slope of another output is that is not checked";
-          --pair.wrong;
-        }
-        pair.verdicts[j * n + a] = found.verdict;
-        pair.numeric.data()[j * n + a] = found.verdict == Verdict::unchecked ? NAN : found.numeric;
-        if (found.verdict == Verdict::unchecked &&
-            static_cast<std::size_t>(std::ranges::count_if(report.left_out, [&](const auto& u) {
-              return u.output == i && u.input == leaf.position;
-            })) < most_listed)
-          report.left_out.push_back(
-              {i, leaf.position, position(shapes[i], j), position(leaf.x.shape(), a), found.reason,
-               fmt::format("d {} {} / d {} {}: {}", f.output_name(i), place(j, shapes[i]),
-                           leaf.name, place(a, leaf.x.shape()), because)});
+        const Judgement& found = column[offsets[i] + j];
+        pairs[i][k].verdicts[j * n + a] = found.verdict;
+        pairs[i][k].numeric.data()[j * n + a] = found.numeric;
+        if (found.verdict == Verdict::unchecked)
+          leave_out(report, f, pairs[i][k], {i, k, j, a}, shapes[i], found.reason, found.because());
       }
-    }
   }
 }
 
@@ -166,33 +176,109 @@ void add_pairs(GradcheckReport& report, const CheckedFunction& f, Pairs&& pairs,
   }
 }
 
-void run_full(GradcheckReport& report, const CheckedFunction& f, Snapshot& snapshot,
-              const GradcheckOptions& options) {
+struct Compared {
   Pairs pairs;
   std::vector<Shape> shapes;
   std::optional<Refusal> not_linear;
+
+  template <class Pred>
+  bool any(const Pred& pred) const {
+    return std::ranges::any_of(pairs,
+                               [&](const auto& row) { return std::ranges::any_of(row, pred); });
+  }
+};
+
+Compared compared(GradcheckReport& report, const CheckedFunction& f,
+                  const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  Compared found;
+  Snapshot snapshot(inputs, options);
   {
     const Analytic analytic(f, snapshot, options);
-    shapes = analytic.shapes();
-    pairs = analytic.jacobians();
+    found.shapes = analytic.shapes();
+    found.pairs = analytic.jacobians();
     Generator generator(options.seed);
     try {
       analytic.check_zero();
-      analytic.check_linear(pairs, generator);
+      analytic.check_linear(found.pairs, generator);
     } catch (const Refusal& refusal) {
-      not_linear = refusal;  // reported after the Jacobian, which shows the effect
+      found.not_linear = refusal;  // reported after the Jacobian, which shows the effect
     }
   }  // the graphs are gone, so leaves change in place
   snapshot.check_unchanged("the backward");
   for (std::size_t k = 0; k < f.leaves().size(); ++k)
-    judge(report, f, k, pairs, shapes, options);
-  const bool refined = std::ranges::any_of(
-      pairs, [](const auto& row) { return std::ranges::any_of(row, &JudgedPair::refined); });
-  add_pairs(report, f, std::move(pairs), shapes);
-  const std::string cast = refined ? float32_op(f) : "";
-  if (not_linear) {
-    report.reason = not_linear->reason;
-    report.explanation = not_linear->explanation;
+    judge(report, f, k, found.pairs, found.shapes, options);
+  return found;
+}
+
+// "op 3, sqrt" of the first op at an infinite or NaN place, "" if there is none; nothing if an op
+// is wrong.
+std::optional<std::string> infinite_op(const CheckedFunction& f, const GradcheckOptions& options) {
+  std::string found;
+  const Trace trace;
+  f.with_graph();
+  const ModeGuard unobserved({true, nullptr});
+  std::size_t number = 0;
+  for (const Trace::Event& event : trace.events()) {
+    const OpCheck op =
+        check_op(event, ++number, {.eps = options.eps, .atol = options.atol, .rtol = options.rtol});
+    if (op.verdict == OpCheck::Verdict::wrong)
+      return {};
+    if (op.infinite && found.empty())
+      found = fmt::format("op {}, {}", number, op.op);
+  }
+  return found;
+}
+
+// Where all ops are right, NaN is no mistake if one is at an infinite place; nor is what is right
+// nearby, as the sum of sides that ops take at their kinks.
+void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
+            Compared& here, const GradcheckOptions& options) {
+  const auto infinite = infinite_op(f, options);
+  if (!infinite)
+    return;
+  const auto all = [&](const auto& visit) {
+    for (std::size_t i = 0; i < here.shapes.size(); ++i)
+      for (std::size_t k = 0; k < f.leaves().size(); ++k) {
+        JudgedPair& pair = here.pairs[i][k];
+        const auto n = static_cast<std::size_t>(f.leaves()[k].x.numel());
+        for (std::size_t e = 0; e < pair.verdicts.size(); ++e)
+          if (pair.verdicts[e] == Verdict::wrong)
+            visit(Place{i, k, e / n, e % n}, pair, e);
+      }
+  };
+  bool finite = false;
+  all([&](const Place& at, JudgedPair& pair, std::size_t element) {
+    const bool nan = !std::isfinite(pair.analytic.data()[element]);
+    finite = finite || !nan;
+    if (nan && !infinite->empty())
+      leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::not_finite,
+                fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here, which is "
+                            "right",
+                            *infinite));
+  });
+  if (!finite)
+    return;
+  GradcheckReport scratch;
+  const auto away = moved_away(f.leaves(), 1e-3, options.seed + 1);
+  const Compared nearby = compared(scratch, f, inputs, options);
+  all([&](const Place& at, JudgedPair& pair, std::size_t element) {
+    if (nearby.pairs[at.i][at.k].verdicts[element] == Verdict::right)
+      leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::kink,
+                "a kink within the function: nearby, its gradient is right");
+  });
+}
+
+void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
+              const GradcheckOptions& options) {
+  Compared found = compared(report, f, inputs, options);
+  const auto is_wrong = [](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; };
+  if (found.any(is_wrong) && !found.not_linear)
+    excuse(report, f, inputs, found, options);
+  const std::string cast = found.any(&JudgedPair::refined) ? float32_op(f) : "";
+  add_pairs(report, f, std::move(found.pairs), found.shapes);
+  if (found.not_linear) {
+    report.reason = found.not_linear->reason;
+    report.explanation = found.not_linear->explanation;
   } else if (!cast.empty()) {
     report.reason = GradcheckReason::float32_rounding;
     report.explanation = fmt::format("float32 rounding: {}: compute in the inputs' dtype", cast);
@@ -251,7 +337,7 @@ bool run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
       const double analytic = pair.reached ? dot(rows[i][k], moved) : 0;
       differences.set_tolerance(
           Tolerance{.eps = options.eps, .atol = options.atol, .rtol = options.rtol}.scaled(
-              std::abs(analytic), scale_of(std::span(here).subspan(offset, numel(shapes[i]))),
+              std::abs(analytic), f.scale(i, std::span(here).subspan(offset, numel(shapes[i]))),
               typical_size(elements(leaf.x))));
       const Judgement found = differences.first(weights, analytic);
       if (found.verdict != Verdict::right)
@@ -266,18 +352,6 @@ bool run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
   return true;
 }
 
-void run_modes(GradcheckReport& report, const CheckedFunction& f, Snapshot& snapshot,
-               const GradcheckOptions& options) {
-  if (options.fast_mode) {
-    if (run_fast(report, f, snapshot, options))
-      return;
-    report = report_for(options);
-    report.notes.push_back(
-        "fast mode found a disagreement, or too little to tell; this is the full mode's report");
-  }
-  run_full(report, f, snapshot, options);
-}
-
 GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
                     const GradcheckOptions& options) {
   const ModeGuard mode({true, nullptr});
@@ -285,7 +359,14 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
   GradcheckReport report = report_for(options);
   try {
     try {
-      run_modes(report, f, snapshot, options);
+      if (options.fast_mode && !run_fast(report, f, snapshot, options)) {
+        report = report_for(options);
+        report.notes.push_back(
+            "fast mode found a disagreement, or too little to tell; this is the full mode's "
+            "report");
+      }
+      if (!report.fast_mode)
+        run_full(report, f, inputs, options);
     } catch (...) {
       snapshot.check_unchanged(
           "the function, or its backward,");  // if it did, that is why the rest failed
@@ -322,6 +403,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   std::vector<std::string> output_names;
   for (const CheckedLeaf& leaf : leaves)
     output_names.push_back("gradient of " + leaf.name);
+  double value = 0;  // of the outputs
   GradcheckOptions named = options;
   Generator generator(options.seed);
   {
@@ -330,6 +412,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       Tensor v = random_signed(outputs[i].shape(), generator);
       v.requires_grad_();
+      value = std::max(value, scale_of(elements(outputs[i])));
       cotangents.push_back(v);
       all.push_back(v);
       const std::string name = outputs.size() == 1 ? "cotangent" : fmt::format("cotangent {}", i);
@@ -347,7 +430,14 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
         result[k] = zeros_like(xs[k]);
     return result;
   };
-  return run({"gradgradcheck", call, std::move(leaves), std::move(output_names)}, all, named);
+  // What rounds in a gradient has at least this size, whatever cancels.
+  std::vector<double> scales;
+  for (const CheckedLeaf& leaf : first.leaves()) {
+    const double x = typical_size(elements(leaf.x));
+    scales.push_back(x > 0 ? value / x : 0);
+  }
+  return run({"gradgradcheck", call, std::move(leaves), std::move(output_names), scales}, all,
+             named);
 }
 
 }  // namespace xgrad

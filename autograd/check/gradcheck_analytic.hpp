@@ -158,6 +158,8 @@ class Analytic {
         if (!all[k].defined())
           continue;
         const std::size_t m = v.numel(), n = all[k].numel();
+        const auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
+            INFINITY, f_.scale(i, elements(outputs_[i])), typical_size(elements(f_.leaves()[k].x)));
         std::vector<double> sum(n), size(n);
         for (std::size_t j = 0; j < m; ++j)
           for (std::size_t a = 0; a < n; ++a) {
@@ -167,7 +169,7 @@ class Analytic {
           }
         for (std::size_t a = 0; a < n; ++a) {
           const double g = all[k].data<double>()[a];
-          if (std::abs(g - sum[a]) > options_.atol + options_.rtol * size[a])
+          if (std::abs(g - sum[a]) > limits.atol + limits.rtol * size[a])
             throw Refusal{
                 GradcheckReason::not_linear,
                 fmt::format("the gradient is not linear in the cotangent: a random one for {} "

@@ -164,6 +164,19 @@ void Nudge::move(const Tensor& direction, double scale) {
     x[i] = before(i) + scale * u[i];
 }
 
+std::vector<std::unique_ptr<Nudge>> moved_away(const std::vector<CheckedLeaf>& leaves, double by,
+                                               std::uint64_t seed) {
+  std::vector<std::unique_ptr<Nudge>> moved;
+  Generator generator(seed);
+  for (const CheckedLeaf& leaf : leaves) {
+    Nudge& nudge = *moved.emplace_back(std::make_unique<Nudge>(leaf.x));
+    const double typical = typical_size(elements(leaf.x)), size = typical > 0 ? typical : 1;
+    for (Size i = 0; i < leaf.x.numel(); ++i)
+      nudge.set(i, nudge.before(i) + by * size * (2 * generator.uniform_double() - 1));
+  }
+  return moved;
+}
+
 // ---- calling the function ----
 
 std::string CheckedFunction::output_name(std::size_t i) const {
@@ -207,15 +220,8 @@ std::vector<double> CheckedFunction::moved(const CheckedLeaf& leaf, const LinePo
                                            const std::vector<Shape>& shapes,
                                            const std::function<void(Nudge&)>& move) const {
   std::vector<std::unique_ptr<Nudge>> away;
-  Generator generator(point.seed);
-  for (const CheckedLeaf& other : leaves_) {
-    if (point.away == 0)
-      break;
-    Nudge& nudge = *away.emplace_back(std::make_unique<Nudge>(other.x));
-    const double typical = typical_size(elements(other.x)), size = typical > 0 ? typical : 1;
-    for (Size i = 0; i < other.x.numel(); ++i)
-      nudge.set(i, nudge.before(i) + point.away * size * (2 * generator.uniform_double() - 1));
-  }
+  if (point.away > 0)
+    away = moved_away(leaves_, point.away, point.seed);
   Nudge nudge(leaf.x);
   move(nudge);
   return in_a_row(shapes);

@@ -3,6 +3,7 @@
 // for users.
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/check/describe.hpp>
@@ -68,17 +69,22 @@ class Nudge {
   std::shared_ptr<const Value> before_;
 };
 
+/// Moves all leaves in a random direction, by so much of their sizes, while these live.
+std::vector<std::unique_ptr<Nudge>> moved_away(const std::vector<CheckedLeaf>& leaves, double by,
+                                               std::uint64_t seed);
+
 class CheckedFunction {
  public:
   /// Computes the outputs from the inputs' present values, with graphs if asked to.
   using Call = std::function<std::vector<Tensor>(bool with_graph)>;
 
   CheckedFunction(const char* caller, Call call, std::vector<CheckedLeaf> leaves,
-                  std::vector<std::string> output_names)
+                  std::vector<std::string> output_names, std::vector<double> scales = {})
       : caller_(caller),
         call_(std::move(call)),
         leaves_(std::move(leaves)),
-        output_names_(std::move(output_names)) {
+        output_names_(std::move(output_names)),
+        scales_(std::move(scales)) {
     for (const CheckedLeaf& leaf : leaves_)
       tensors_.push_back(leaf.x);
   }
@@ -87,6 +93,10 @@ class CheckedFunction {
   const std::vector<CheckedLeaf>& leaves() const { return leaves_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   std::string output_name(std::size_t i) const;
+  /// The size of what rounds in output i: of its values, or what is known of how they are made.
+  double scale(std::size_t i, std::span<const double> values) const {
+    return std::max(scale_of(values), i < scales_.size() ? scales_[i] : 0);
+  }
 
   /// The outputs; throws unless they are defined and float64.
   std::vector<Tensor> with_graph() const { return checked(call_(true)); }
@@ -113,6 +123,7 @@ class CheckedFunction {
   std::vector<CheckedLeaf> leaves_;
   std::vector<Tensor> tensors_;
   std::vector<std::string> output_names_;
+  std::vector<double> scales_;
 };
 
 /// f as a function of these inputs, some of which are checked leaves.
@@ -129,9 +140,9 @@ std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& lea
 struct JudgedPair {
   Array<double> analytic, numeric;
   std::vector<Verdict> verdicts = {};
-  bool reached = false;  ///< whether the output's graph leads to the input
-  bool refined = false;  ///< whether eps alone did not do
-  std::size_t wrong = 0;
+  bool reached = false;            ///< whether the output's graph leads to the input
+  bool refined = false;            ///< whether eps alone did not do
+  std::size_t wrong = 0, nan = 0;  ///< finite and not
   Tolerance tolerance = {};
 };
 GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,

@@ -105,6 +105,8 @@ std::vector<Tensor> IsolatedOp::second_gradients(const Tensor& number,
   std::vector<Tensor> result(sources() + 1);
   if (!number.defined() || !number.requires_grad())
     return result;
+  // A gradient may lead through the output, which is saved.
+  const HookGuard none(event_.output, HookGuard::Others::rest, [](const Tensor& g) { return g; });
   // The gradient of a source is kept and not passed on: one source may be made of another.
   std::vector<std::unique_ptr<HookGuard>> hooks;
   std::vector<Tensor> targets;
@@ -146,18 +148,19 @@ std::vector<double> IsolatedOp::forward(const std::vector<std::vector<double>>& 
   return elements(run(values));
 }
 
-Mask IsolatedOp::infinite_by_inputs() const {
+Mask IsolatedOp::without_derivative() const {
   const ModeGuard plain({false, nullptr});
-  const Mask here = infinite(event_.output);
+  const Tensor y = event_.output.detach();
+  const Mask here = infinite(y), nan = ~isfinite(y) & ~here;
   if (!any(here))
-    return here;
-  std::vector<Tensor> finite;
+    return nan;
+  std::vector<Tensor> half;
   for (const Tensor& x : event_.inputs)
-    finite.push_back(made_finite(x));
+    half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
   try {
-    return here & ~infinite(event_.forward(finite));
+    return nan | (here & ~infinite(event_.forward(half)));
   } catch (const std::exception&) {
-    return here & ~here;  // it refuses such inputs
+    return nan;  // it refuses such inputs
   }
 }
 
@@ -176,7 +179,7 @@ Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
         });
         return y;
       },
-      [op, left_out = infinite_by_inputs()](Sink& sink) {
+      [op, left_out = without_derivative()](Sink& sink) {
         const Tensor g = where(left_out, 0, sink.gradient());
         const auto gradients = op->gradients(g, false).of_sources;
         for (std::size_t k = 0; k < gradients.size(); ++k)

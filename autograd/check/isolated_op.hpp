@@ -32,13 +32,14 @@ class IsolatedOp {
   /// The output's elements after adding to each source: one vector for each source, empty for none.
   std::vector<double> forward(const std::vector<std::vector<double>>& moves) const;
 
-  /// Outputs that are infinite because an input is, as those of a mask of -inf that is added: they
-  /// have no derivative.  An infinity that the op makes of finite inputs is not one of them.
-  Mask infinite_by_inputs() const;
+  /// Outputs that are NaN, or infinite because of the inputs, as those of a mask of -inf that is
+  /// added: they have no derivative.  An infinity that stays where all inputs are 0.5 is a
+  /// constant.
+  Mask without_derivative() const;
 
   /// This op as a new op of its sources: the same forward, and the backward at the values it ran
-  /// on.  Where its output was infinite it is 0, so that differences can be taken; what is infinite
-  /// by inputs gets no gradient.
+  /// on.  Where its output was infinite it is 0, so that differences can be taken; what has
+  /// no derivative gets no gradient.
   Tensor replay(const std::vector<Tensor>& sources) const;
 
  private:

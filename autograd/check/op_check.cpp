@@ -27,13 +27,15 @@ using Moves = std::vector<std::vector<double>>;  // of each source; empty for on
 constexpr std::size_t most_suspects = 64;
 constexpr double masked = 1e8;  // what is larger does not move: a mask's -1e9
 
-// A random cotangent: 0 for outputs that are infinite because an input is, and for those so large
-// (of a mask of -1e9, say) that differences tell nothing of them, if there are others.
+// A random cotangent: 0 for outputs that have no derivative, and for those beside which the others
+// are rounding (of a mask of -1e9, say).
 Tensor cotangent(const IsolatedOp& op, const Tensor& output, Generator& generator) {
-  const Tensor v =
-      where(op.infinite_by_inputs(), 0, detail::random_signed(output.shape(), generator));
-  const Mask large = (abs(output.detach()) > masked) & isfinite(output.detach());
-  return all(large) ? v : where(large, 0, v);
+  const double others = detail::typical_size(elements(output));
+  const Mask large =
+      isfinite(output.detach()) &
+      (abs(output.detach()) > (others > 0 ? std::max(masked, 1e5 * others) : INFINITY));
+  return where(op.without_derivative() | large, 0,
+               detail::random_signed(output.shape(), generator));
 }
 
 std::vector<double> or_zeros(const Tensor& gradient, std::size_t n) {
@@ -85,7 +87,8 @@ class OpChecker {
     }
     if (!v_.empty() && std::ranges::all_of(v_, [](double v) { return v == 0; })) {
       check_.verdict = OpVerdict::unchecked;
-      check_.message = "all its outputs are infinite, as its inputs are";
+      check_.infinite = true;
+      check_.message = "all its outputs are infinite or NaN, as its inputs make them";
       return;
     }
     check_.verdict = OpVerdict::right;
@@ -186,6 +189,8 @@ class OpChecker {
   // The verdict on the gradient of a source along these elements.
   Judgement judge(int order, std::size_t k, Elements at,
                   const std::vector<double>& analytic) const {
+    if (at.size() == 1 && !std::isfinite(analytic[at[0]]) && any(op_.without_derivative()))
+      return {detail::Verdict::unchecked, GradcheckReason::not_finite};  // 0 times infinity
     const Direction d = direction(k, at);
     double along = 0;
     for (std::size_t i = 0; i < d.u.size(); ++i)
@@ -230,6 +235,8 @@ class OpChecker {
   void count(std::size_t input, const Shape& shape, std::size_t at, double analytic,
              const Judgement& found) {
     if (found.verdict == detail::Verdict::unchecked) {
+      check_.infinite = check_.infinite || found.reason == GradcheckReason::not_finite ||
+                        !std::isfinite(analytic);
       if (check_.unchecked++ == 0)
         because_ = found.because();
       return;
@@ -336,6 +343,7 @@ class OpChecker {
       const Shape& shape = op_.source(k).shape();
       const auto values = or_zeros(analytic[k], numel(shape));
       std::vector<std::size_t> all(values.size()), found;
+      check_.checked += values.size();
       std::iota(all.begin(), all.end(), std::size_t{0});
       suspects(2, k, all, values, found);
       for (const std::size_t at : found)
@@ -362,6 +370,7 @@ class OpChecker {
              },
          .here = here_},
         tolerance(analytic, 1));
+    check_.checked += v_.size();
     for (std::size_t j = 0; j < v_.size(); ++j)
       if (v_[j] != 0)
         count(0, event_.output.shape(), j, analytic[j], along.judge(j, analytic[j]));

@@ -1,3 +1,4 @@
+#include <memory>
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -71,6 +72,25 @@ struct MixedHeads {
     return reshape(permute(reshape(y, {2, 2, 3, 2}), {1, 2, 0, 3}), {2, 3, 4});
   }
   static void visit(auto&, auto&&) {}
+};
+
+// Counts its calls.
+struct Counting {
+  nn::Linear fc{4, 4};
+  std::shared_ptr<int> calls = std::make_shared<int>(0);
+  Tensor operator()(const Tensor& x) const { return fc(x) * (1.0 + ++*calls); }
+  static void visit(auto& self, auto&& v) { v("fc", self.fc); }
+};
+
+// x attends to a memory.
+struct Decoder {
+  nn::MultiHeadAttention attention{4, 2};
+  bool leaks = false;
+  Tensor operator()(const Tensor& x, const Tensor& memory) const {
+    const Tensor y = attention(x, memory, memory).output;
+    return leaks ? y + mean(memory) : y;
+  }
+  static void visit(auto& self, auto&& v) { v("attention", self.attention); }
 };
 
 // The names of the checks that failed.
@@ -155,6 +175,31 @@ TEST_CASE("check_layer names the check that a mistake fails", "[nn][check_layer]
   CHECK_THAT(failed(of(Mistake::detached)), StartsWith("gradcheck"));
 
   CHECK(failed(nn::check_layer(MixedHeads{}, randn({2, 3, 4}))) == "check_batch_independence");
+}
+
+TEST_CASE("check_layer of several inputs", "[nn][check_layer]") {
+  manual_seed(3);
+  const Tensor x = randn({2, 3, 4}), memory = randn({2, 5, 4});
+  const auto right = nn::check_layer(Decoder(), {x, memory});
+  INFO(right.table());
+  CHECK(right);
+  CHECK(right.line("check_batch_independence").status == Status::ok);
+  CHECK(right.line("gradcheck").found.find("was lost") == std::string::npos);
+  Decoder wrong;
+  wrong.leaks = true;
+  const auto leak = nn::check_layer(wrong, {x, memory});
+  CHECK(failed(leak) == "check_batch_independence");
+  CHECK_THAT(leak.line("check_batch_independence").found, ContainsSubstring("of input 1"));
+}
+
+TEST_CASE("check_layer tells state from dropout", "[nn][check_layer]") {
+  const auto counting = nn::check_layer(Counting(), randn({2, 4}));
+  CHECK(counting.line("deterministic").found ==
+        "two calls in evaluation differ, from one seed: does the layer keep state?");
+  Faulty layer;
+  layer.mistake = Mistake::random;
+  CHECK(nn::check_layer(layer, randn({3, 4})).line("deterministic").found ==
+        "two calls in evaluation differ: is dropout still active?");
 }
 
 TEST_CASE("check_layer prints a line per check, and says what does not apply",

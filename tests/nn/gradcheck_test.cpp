@@ -3,6 +3,7 @@
 #include <xgrad/nn/embedding.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/multi_head_attention.hpp>
 #include <xgrad/nn/transformer_block.hpp>
 
 #include "helpers/catch.hpp"
@@ -60,6 +61,12 @@ TEST_CASE("gradcheck of a layer: inputs and every parameter, by name", "[nn][gra
   CHECK(nn::gradcheck(block, {x}, {.fast_mode = true}));
   CHECK(nn::gradgradcheck(block, {x}, {.fast_mode = true}));
   CHECK_THAT(nn::eps_sweep(block, {x}).reading, StartsWith("right"));
+  // the weights, a second result, are not said to be lost
+  const auto attention = make(nn::MultiHeadAttention(4, 2));
+  const auto output = [&](const std::vector<Tensor>& in) {
+    return attention(in[0], in[0], in[0]).output;
+  };
+  CHECK(nn::gradcheck(attention, output, {x}).notes.empty());
 }
 
 TEST_CASE("gradcheck of a layer with two inputs and two outputs", "[nn][gradcheck]") {
