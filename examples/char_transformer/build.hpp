@@ -1,16 +1,11 @@
 #pragma once
 // What was built.
 
-#include <string>
-
 namespace char_transformer {
 
 /// The project's version, "0.1.0".
 extern const char* const build_version;
 /// The commit that it was built from, "13afac4" or "13afac4-dirty"; empty outside git.
 extern const char* const build_commit;
-
-/// "xgrad 0.1.0 (commit 13afac4), GCC 12.2.0".
-std::string describe_build();
 
 }  // namespace char_transformer

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
+#include <set>
+#include <utility>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
 
 #include "output.hpp"
 #include "recipe.hpp"
@@ -35,25 +36,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 /// "; did you mean NAME?" of a flag or a command, if one is near, or has the word in it.
 std::string suggestion(const std::string& written, const CLI::App& app) {
-  const std::size_t begin = written.find_first_not_of('-');
-  if (written.size() < 3 || written.size() > 100 || begin == written.npos)
-    return "";
-  const std::string letters = written.substr(begin);
-  std::vector<std::string> names;
-  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  for (const CLI::Option* const option : app.get_options())
-    for (const std::string& name : option->get_lnames())
-      names.push_back("--" + name);
+  const std::string letters =
+      written.substr(std::min(written.find_first_not_of('-'), written.size()));
   std::string nearest;
   std::size_t least = 3;
-  for (const std::string& name : names) {
+  const auto consider = [&](const std::string& name) {
     const bool part = letters.size() > 2 && name.find(letters) != name.npos;
-    if (const std::size_t wrong = part ? 0 : edit_distance(written, name); wrong < least) {
-      least = wrong;
+    const std::size_t wrong = part ? 0 : edit_distance(written.substr(0, 100), name);
+    if (wrong < least)
       nearest = fmt::format("; did you mean {}?", name);
-    }
-  }
+    least = std::min(least, wrong);
+  };
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    consider(command->get_name());
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      consider("--" + name);
   return nearest;
 }
 
@@ -63,18 +61,16 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   const CLI::App& app = chosen.empty() ? program : *chosen.front();
   if (const auto unknown = app.remaining(); !unknown.empty()) {
     const std::string word = unknown[0].substr(0, unknown[0].find('='));
-    if (word.starts_with('-') && word.find_first_not_of('-') != word.npos)
-      throw UsageError(fmt::format("unknown flag {}{}", word, suggestion(word, app)));
-    if (chosen.empty())
-      throw UsageError(fmt::format("unknown command '{}'{}", word, suggestion(word, app)));
-    throw UsageError(fmt::format("unexpected argument '{}'", unknown[0]));
+    const bool flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
+    if (!flag && !chosen.empty())
+      throw UsageError(fmt::format("unexpected argument '{}'", unknown[0]));
+    throw UsageError(
+        fmt::format("unknown {} '{}'{}", flag ? "flag" : "command", word, suggestion(word, app)));
   }
   const std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
     throw UsageError(what.substr(0, what.find(':')) + " needs one value");
-  throw UsageError(dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && chosen.empty()
-                       ? "a command is needed"
-                       : what);
+  throw UsageError(chosen.empty() ? "a command is needed" : what);
 }
 
 [[noreturn]] void refuse_value(const std::string& flag, const std::string& given,
@@ -83,52 +79,38 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
-std::string read_config_file(const std::string& path) {
-  constexpr std::size_t most = 1 << 20;
-  if (std::error_code none; !std::filesystem::exists(path, none))
-    throw UsageError(fmt::format("{}: no such file", path));
-  std::ifstream file(path, std::ios::binary);  // or a pipe
-  std::string text(most + 1, '\0');
-  file.read(text.data(), most + 1);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (!file.is_open() || text.size() > most)
-    throw UsageError(
-        fmt::format("{}: {}", path, file.is_open() ? "is larger than 1 MB" : "cannot be opened"));
-  return text;
-}
-
-xgrad::io::JsonObject parse_config(const ConfigFile& config) {
-  try {
-    xgrad::io::Json json = xgrad::io::parse_json(config.text, 0, 16);
-    if (auto* const object = std::get_if<xgrad::io::JsonObject>(&json))
-      return std::move(*object);
-  } catch (const xgrad::io::NotJson& error) {
-    const std::string before = config.text.substr(0, error.byte);
-    throw UsageError(fmt::format("{}: line {}: is not JSON", config.path,
-                                 1 + std::count(before.begin(), before.end(), '\n')));
-  } catch (const xgrad::ValueError& error) {
-    throw UsageError(fmt::format("{}: {}", config.path, error.what()));
-  }
-  throw UsageError(fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", config.path));
-}
-
 /// The flags that the command line does not have get their values from the file of --config, in
 /// which '_' may stand for '-'.
 void apply_config(CLI::App& app) {
-  config_read.text = read_config_file(config_read.path);
+  const std::string& path = config_read.path;
+  xgrad::io::Json json;
+  try {
+    config_read.text = read_small_file(path);
+    json = xgrad::io::parse_json(config_read.text, 0, 16);
+  } catch (const xgrad::io::NotJson& error) {
+    const std::string before = config_read.text.substr(0, error.byte);
+    throw UsageError(fmt::format("{}: line {}: is not JSON", path,
+                                 1 + std::count(before.begin(), before.end(), '\n')));
+  } catch (const xgrad::FileError& error) {
+    throw UsageError(error.what());
+  } catch (const xgrad::ValueError& error) {
+    throw UsageError(fmt::format("{}: {}", path, error.what()));
+  }
+  const auto* const object = json.as<xgrad::io::JsonObject>();
+  if (object == nullptr)
+    throw UsageError(fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", path));
   std::set<std::string> seen;
-  for (const auto& [key, value] : parse_config(config_read)) {
-    const std::string flag = flag_of(key);
+  for (const auto& [key, value] : *object) {
+    std::string flag = "--" + key;
+    std::ranges::replace(flag, '_', '-');
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
-      throw UsageError(
-          fmt::format("{}: has '{}' twice, with '-' and with '_'", config_read.path, key));
+      throw UsageError(fmt::format("{}: has '{}' twice, with '-' and with '_'", path, key));
     if (flag == "--vocab-size" || flag == "--changes")  // in a run's config.json, and no flags
       continue;
     if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
-      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", config_read.path,
-                                   xgrad::printable_name(key), app.get_name(),
-                                   suggestion(flag, app)));
+      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", path, xgrad::printable_name(key),
+                                   app.get_name(), suggestion(flag, app)));
     if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
       continue;
     const auto* const text = value.as<std::string>();
@@ -138,7 +120,7 @@ void apply_config(CLI::App& app) {
                              : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
       option->run_callback();
     } catch (const CLI::ParseError& error) {
-      throw UsageError(fmt::format("{}: {}", config_read.path, xgrad::printable(error.what())));
+      throw UsageError(fmt::format("{}: {}", path, xgrad::printable(error.what())));
     }
   }
 }
@@ -173,6 +155,19 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
 
 const ConfigFile& config_file() { return config_read; }
 
+std::string key_of(std::string_view flag) {
+  std::string key(flag.substr(flag.find_first_not_of('-')));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::string read_small_file(const std::string& path) {
+  const xgrad::io::ReadFile file(path);
+  std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');
+  file.read(text.data(), text.size(), 0);
+  return text;
+}
+
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
   inputs.push_back(config_read.path);
   xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
@@ -180,8 +175,7 @@ void check_output(const std::string& path, bool overwrite, std::vector<std::stri
   xgrad::io::check_output(path, overwrite, inputs);
 }
 
-double read_number(const std::string& flag, const std::string& given, const Range& range,
-                   bool whole) {
+double read_number(const std::string& flag, const std::string& given, Range range, bool whole) {
   // Decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
   const bool digits =
       given.find_first_not_of(whole ? "0123456789" : "0123456789.eE+-") == given.npos;
@@ -189,12 +183,9 @@ double read_number(const std::string& flag, const std::string& given, const Rang
   const double value = std::strtod(given.c_str(), &end);
   if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value))
     return value;
-  const char* const kind = whole ? "a whole number" : "a number";
   refuse_value(flag, given,
-               !range.open_low && !range.open_high
-                   ? fmt::format("{} from {} to {}", kind, range.low, range.high)
-                   : fmt::format("{} {} {} and {} {}", kind, range.open_low ? "above" : "at least",
-                                 range.low, range.open_high ? "below" : "at most", range.high));
+               fmt::format("{} from {} to {}", whole ? "a whole number" : "a number", range.low,
+                           range.high));
 }
 
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
@@ -214,16 +205,9 @@ CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& targe
   const auto read = [&target, flag](const std::string& given) {
     if (given.empty() || given.find('\0') != given.npos)
       refuse_value(flag, given, "a path");
-    target = given;
+    target = given == "-" ? standard_input : given;
   };
   return app.add_option_function<std::string>(flag, read, help)->type_name(type);
-}
-
-CLI::Option* add_data(CLI::App& app, const std::string& flag, std::string& target,
-                      const std::string& help) {
-  return add_path(app, flag, target, help)->transform([](const std::string& given) {
-    return given == "-" ? standard_input : given;
-  });
 }
 
 void add_checkpoint(CLI::App& app, std::string& target) {
@@ -231,8 +215,9 @@ void add_checkpoint(CLI::App& app, std::string& target) {
            "FILE|DIR");
 }
 
-void add_overwrite(CLI::App& app, bool& target) {
-  add_bool(app, "--overwrite", target, "replace the file if it is there");
+void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
+  add_path(app, "--out", target, fmt::format("where to [{}]", usual));
+  add_bool(app, "--overwrite", overwrite, "replace the file if it is there");
 }
 
 void add_seed(CLI::App& app, std::uint64_t& target) {
@@ -244,8 +229,6 @@ void add_threads(CLI::App& app, std::size_t& target) {
   const auto use = [&target](const std::string& given) {
     target = static_cast<std::size_t>(read_number("--threads", given, {1, 1024}, true));
     xgrad::set_num_threads(target);
-    if (const std::size_t n = xgrad::num_threads(); n < target)
-      warn(fmt::format("--threads {}: the system does not allow as many; {} work", target, n));
   };
   app.add_option_function<std::string>("--threads", use,
                                        "threads; the numbers do not depend on them [all cores]")

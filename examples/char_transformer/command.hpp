@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -51,35 +50,36 @@ struct ConfigFile {
 };
 const ConfigFile& config_file();
 
+/// "--block-size" as "block_size", as configuration files have it.
+std::string key_of(std::string_view flag);
+
+/// A file of at most a megabyte, or the first of a larger one.  FileError if it cannot be read.
+std::string read_small_file(const std::string& path);
 /// xgrad::io::check_output(), where the file of --config is read as well, and no file of a run is
 /// written, with --overwrite or without.
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);
 
 /// What --data - reads.
 inline constexpr const char* standard_input = "/dev/stdin";
-/// The largest count that a flag takes.
-inline constexpr std::size_t many = 1'000'000'000;
 
 /// The numbers that a flag takes.
 struct Range {
   double low, high;
-  bool open_low = false, open_high = false;  ///< low itself, high itself is not in it
-
-  bool contains(double value) const {
-    return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
-  }
+  bool contains(double value) const { return value >= low && value <= high; }
 };
+inline constexpr double many = 1e9;  ///< the largest count
+/// From 0 to below 1.
+inline constexpr Range probability{0, 0.999999};
 
 /// A decimal number; CLI::ValidationError for what is none, or out of range.
-double read_number(const std::string& flag, const std::string& given, const Range& range,
-                   bool whole);
+double read_number(const std::string& flag, const std::string& given, Range range, bool whole);
 
 // Each takes one value, and says what is wrong with it: "--n-layer: '0' is not a whole number from
 // 1 to 1024".
 
 /// Of a whole number, also an optional one, or a double.
 template <class T>
-CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, const Range& range,
+CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range range,
                         const std::string& help) {
   constexpr bool whole = !std::is_same_v<T, double>;
   const auto read = [&target, flag, range](const std::string& given) {
@@ -94,14 +94,12 @@ CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, const
 /// `--flag`, `--flag true`, `--flag=false`.
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
                       const std::string& help);
+/// A path; "-" is standard input.
 CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
                       const std::string& help, const std::string& type = "FILE");
-/// The path of a text; "-" is standard input.
-CLI::Option* add_data(CLI::App& app, const std::string& flag, std::string& target,
-                      const std::string& help);
-
 void add_checkpoint(CLI::App& app, std::string& target);
-void add_overwrite(CLI::App& app, bool& target);
+/// --out and --overwrite.
+void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual);
 void add_seed(CLI::App& app, std::uint64_t& target);
 /// Sets them, too.
 void add_threads(CLI::App& app, std::size_t& target);

@@ -2,24 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/adam.hpp>
 
-#include "command.hpp"
+#include "notes.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
-#include "trained_model.hpp"
 
 namespace char_transformer {
 namespace {
@@ -32,38 +26,33 @@ struct ExchangeOptions {
 };
 
 using xgrad::FileError;
-using xgrad::Shape;
 using xgrad::io::Json;
 using xgrad::io::SafetensorsFile;
-using xgrad::text::Characters;
 
 /// What the shapes say; and nanoGPT's causal masks, which every block has as a buffer where PyTorch
 /// has no fused attention.
-xgrad::nn::GPTConfig config_of(const SafetensorsFile& file, std::set<std::string>& masks) {
+Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
   constexpr std::string_view layer_prefix = "transformer.h.";
   const auto matrix = [&](const std::string& name) {
     const auto found = file.tensors().find(name);
     if (found == file.tensors().end() || found->second.shape.size() != 2)
       throw FileError(fmt::format("{}: a state dict of another model: it has no {} of rank 2",
                                   file.path(), name));
-    const Shape& shape = found->second.shape;
-    return std::pair(static_cast<std::size_t>(shape[0]), static_cast<std::size_t>(shape[1]));
+    return found->second.shape;
   };
-  const char* const tied = "lm_head.weight";
-  const auto [characters, width] = matrix(file.contains(tied) ? tied : "transformer.wte.weight");
   std::set<std::string> layers;
   for (const auto& [name, stored] : file.tensors()) {
-    const Shape& s = stored.shape;
+    const xgrad::Shape& s = stored.shape;
     if (!name.starts_with(layer_prefix))
       continue;
     layers.insert(name.substr(0, name.find('.', layer_prefix.size())));
     if (name.ends_with(".attn.bias") && s.size() == 4 && s[0] == 1 && s[1] == 1 && s[2] == s[3])
       masks.insert(name);
   }
-  return {.block_size = matrix("transformer.wpe.weight").first,
-          .vocab_size = characters,
+  const xgrad::Shape positions = matrix("transformer.wpe.weight");
+  return {.block_size = static_cast<std::size_t>(positions[0]),
           .n_layer = layers.size(),
-          .n_embd = width,
+          .n_embd = static_cast<std::size_t>(positions[1]),
           .bias = file.contains("transformer.ln_f.bias")};
 }
 
@@ -73,7 +62,7 @@ std::string metadata(const SafetensorsFile& file, const char* key) {
 }
 
 /// The characters of a text, or those that the file's metadata lists.
-Characters characters_of(const SafetensorsFile& file, const std::string& data) {
+xgrad::text::Characters characters_of(const SafetensorsFile& file, const std::string& data) {
   if (!data.empty())
     return xgrad::text::read_text(data).characters;
   const std::string list = metadata(file, "characters");
@@ -81,20 +70,23 @@ Characters characters_of(const SafetensorsFile& file, const std::string& data) {
     throw FileError(
         fmt::format("{}: its metadata has no 'characters'; --data FILE says which text's they are",
                     file.path()));
-  try {
-    return Characters::from_list(xgrad::text::decode_utf8(list, "characters"));
-  } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: the metadata's 'characters': {}", file.path(), reason(error)));
-  }
+  return read_characters(list, file.path());
 }
 
-/// The configuration in the file's metadata; null if there is none that is JSON.
-Json stored_config(const SafetensorsFile& file) {
+/// --n-head, or what the configuration in the file's metadata says.
+std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_t>& given) {
+  if (given)
+    return *given;
   try {
-    return xgrad::io::parse_json(metadata(file, "config"));
+    const Json config = xgrad::io::parse_json(metadata(file, "config"));
+    if (const auto* const heads = config.find<std::uint64_t>("n_head"))
+      return *heads;
   } catch (const xgrad::ValueError&) {
-    return {};
   }
+  throw FileError(
+      fmt::format("{}: no shape shows the number of heads, and its metadata has no 'config' with "
+                  "'n_head'; --n-head N says it",
+                  file.path()));
 }
 
 void export_model(const ExchangeOptions& options) {
@@ -114,58 +106,48 @@ void export_model(const ExchangeOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {"characters", xgrad::text::encode_utf8(notes.characters.list())}}};
   xgrad::io::save_safetensors(options.out, file);
-  say(fmt::format(
-      "{} in {}.\n",
-      file.tensors.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", file.tensors.size()),
-      options.out));
+  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor", "tensors")));
 }
 
 void import_model(const ExchangeOptions& options) {
   check_output(options.out, options.overwrite, {options.in, options.data});
   SafetensorsFile file(options.in);
   file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
-  const Json stored = stored_config(file);
-  const auto* const stored_heads = stored.find<std::uint64_t>("n_head");
-  if (stored_heads == nullptr && !options.n_head)
-    throw FileError(
-        fmt::format("{}: no shape shows the number of heads, and its metadata has no 'config' with "
-                    "'n_head'; --n-head N says it",
-                    file.path()));
   std::set<std::string> masks;
-  xgrad::nn::GPTConfig config = config_of(file, masks);
-  config.n_head = options.n_head ? *options.n_head : *stored_heads;
-  config.dropout = stored.number("dropout").value_or(0);
-  if (config.n_head == 0 || config.n_embd % config.n_head != 0)
+  TrainOptions known;
+  Recipe& recipe = known.recipe = sizes_of(file, masks);
+  recipe.n_head = heads_of(file, options.n_head);
+  if (recipe.n_head == 0 || recipe.n_embd % recipe.n_head != 0)
     throw FileError(fmt::format("{}: its width {} is not a multiple of {} {}", file.path(),
-                                config.n_embd, options.n_head ? "--n-head" : "its n_head",
-                                config.n_head));
-  const Characters characters = characters_of(file, options.data);
+                                recipe.n_embd, options.n_head ? "--n-head" : "its n_head",
+                                recipe.n_head));
+  const xgrad::text::Characters characters = characters_of(file, options.data);
+  const xgrad::nn::GPTConfig config = model_config(recipe, characters.size());
   double weights = 0;
   for (const auto& [name, tensor] : file.tensors())
     weights += static_cast<double>(xgrad::numel(tensor.shape));
-  check_size(config, weights, characters.size(), file.path());
+  check_size(config, weights, file.path());
   try {
     xgrad::nn::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, masks);
     const xgrad::optim::AdamW optimizer(
         xgrad::optim::decay_matrices(xgrad::nn::parameters(model), {}));
     check_finite(xgrad::nn::state_dict(model), options.in);
-    xgrad::io::save_checkpoint(
-        options.out, model, optimizer,
-        {.user = to_json(Notes{.config = to_json(config), .characters = characters})});
+    // Of its training nothing is known, so no run can go on with it.
+    xgrad::io::JsonObject sizes{{"vocab_size", config.vocab_size}};
+    for_each_field([&](const Field& field, auto member) {
+      if (field.keeps == Keeps::size)
+        sizes.emplace_back(key_of(field.flag), recipe.*member);
+    });
+    xgrad::io::save_checkpoint(options.out, model, optimizer,
+                               {.user = to_json(Notes{.config = sizes, .characters = characters})});
     if (!converted.empty())
       say(fmt::format("Converted: {}.\n", converted));
   } catch (const xgrad::ValueError& error) {  // the sizes
     throw FileError(fmt::format("{}: {}", file.path(), reason(error)));
   }
-  say(fmt::format("n_layer {}, n_head {}, n_embd {}: the checkpoint is {}.\n", config.n_layer,
-                  config.n_head, config.n_embd, options.out));
-}
-
-void add_out(CLI::App& app, ExchangeOptions& options, const char* usual) {
-  options.out = usual;
-  add_path(app, "--out", options.out, fmt::format("where to [{}]", usual));
-  add_overwrite(app, options.overwrite);
+  say(fmt::format("{}: n_layer {}, n_head {}, n_embd {}\n", options.out, config.n_layer,
+                  config.n_head, config.n_embd));
 }
 
 }  // namespace
@@ -174,8 +156,9 @@ Command add_export(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(
       "export", "write a model's weights to a file that PyTorch users open");
   const auto options = std::make_shared<ExchangeOptions>();
+  options->out = "model.safetensors";
   add_checkpoint(app, options->in);
-  add_out(app, *options, "model.safetensors");
+  add_out(app, options->out, options->overwrite, options->out);
   return {&app, [options] {
             need("--checkpoint", options->in);
             export_model(*options);
@@ -187,9 +170,10 @@ Command add_import(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(
       "import", "make a checkpoint of a state dict that PyTorch users saved");
   const auto options = std::make_shared<ExchangeOptions>();
+  options->out = "checkpoint.safetensors";
   add_path(app, "--state", options->in, "a safetensors file with nanoGPT's names (needed)");
-  add_out(app, *options, "checkpoint.safetensors");
-  add_data(app, "--data", options->data,
+  add_out(app, options->out, options->overwrite, options->out);
+  add_path(app, "--data", options->data,
            "the text that it was trained on, for its characters [the file's metadata]");
   add_number(app, "--n-head", options->n_head, {1, 1024},
              "attention heads of a block [the file's metadata]");

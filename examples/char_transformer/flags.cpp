@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <new>
-
-#include "describe.hpp"
 #include "output.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
@@ -27,27 +25,18 @@ void complete(const CLI::App& app, TrainOptions& train) {
     throw UsageError(fmt::format(
         "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
         *train.resume));
-  if (train.quiet && train.verbose)
-    throw UsageError("-q and -v contradict each other: leave one of them out");
   // Values, for a run's config.json says of all flags that it has what it would have without them.
-  for (const auto& [flag, set] : {std::pair("--resume", train.resume.has_value()),
-                                  {"--out", !train.out.empty()},
-                                  {"--save-interval", train.save_interval.has_value()},
-                                  {"--keep", train.keep.has_value()},
-                                  {"--profile", train.profile},
-                                  {"--sample-interval", train.sample_interval.has_value()},
-                                  {"--sample-prompt", !train.sample_prompt.empty()}})
-    if (train.overfit_one_batch && set)
-      throw UsageError(
-          fmt::format("--overfit-one-batch is a check that keeps nothing: leave {} out", flag));
-  if (const auto wrong = contradiction(train.recipe);
-      wrong && !train.resume && train.init_from.empty())
-    throw UsageError(*wrong + (config_file().path.empty()
-                                   ? ""
-                                   : fmt::format(" ({} is read as well)", config_file().path)));
+  if (train.overfit_one_batch &&
+      (train.resume || !train.out.empty() || train.save_interval || train.keep || train.profile))
+    throw UsageError(
+        "--overfit-one-batch is a check that keeps nothing: leave out --resume, --out, "
+        "--save-interval, --keep and --profile");
+  if (!train.resume && train.init_from.empty())
+    check_recipe(train.recipe);
 }
 
 void add_recipe(CLI::App& app, Recipe& recipe) {
+  const Recipe& nano = presets.front().recipe;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
     std::string usual = fmt::format("{}", nano.*member);
     for (const Preset& preset : presets)
@@ -72,10 +61,10 @@ Command add_train(CLI::App& program, Ranks& ranks) {
   const auto print_config = std::make_shared<bool>(false);
   TrainOptions& train = *options;
   app.option_defaults()->group("What and where");
-  add_data(app, "--data", train.data,
+  add_path(app, "--data", train.data,
            "any UTF-8 text; -: standard input [scenes that the program invents itself; "
            "micro: names]");
-  add_data(app, "--val-data", train.val_data,
+  add_path(app, "--val-data", train.val_data,
            "another text to validate on [the last tenth of --data]");
   add_path(app, "--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR");
   add_preset(app, train.preset, "a recipe, which other flags change: nano, baby or micro [nano]");
@@ -87,10 +76,7 @@ Command add_train(CLI::App& program, Ranks& ranks) {
            "check whether the model can learn one batch by heart; write nothing");
   add_bool(app, "--profile", train.profile,
            "print where ten steps spend their time; and DIR/trace.json");
-  add_bool(app, "--check-memory", train.check_memory,
-           "refuse to start what seems to need more memory than there is [true]");
   add_bool(app, "-q,--quiet", train.quiet, "results, warnings and errors only");
-  add_bool(app, "-v,--verbose", train.verbose, "also each parameter and each save");
   app.option_defaults()->group("Saving and going on");
   app.add_option_function<std::string>(
          "--resume", [options](const std::string& given) { options->resume = given; },
@@ -102,8 +88,7 @@ Command add_train(CLI::App& program, Ranks& ranks) {
   add_path(app, "--init-from", train.init_from, "begin a new run with the weights of a checkpoint",
            "FILE|DIR");
   for (const Count& count : counts)
-    add_number(app, count.flag, train.*count.member, {static_cast<double>(count.least), many},
-               count.help);
+    add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt, "what samples continue [a newline]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Configuration");
@@ -115,15 +100,12 @@ Command add_train(CLI::App& program, Ranks& ranks) {
             given.program = app.get_parent()->get_name();
             given.launcher = ranks.launcher();
             if (*print_config) {
-              say(format_folder_notes(resolved(given), 0) + "\n");
+              say(format_config(given, 0) + "\n");
               return 0;
             }
-            set_verbosity(given.quiet, given.verbose);
-            try {
-              return char_transformer::train(given, ranks);
-            } catch (const std::bad_alloc&) {
-              throw xgrad::Error("not enough memory: " + describe_needs(given));
-            }
+            if (given.quiet)
+              be_quiet();
+            return char_transformer::train(given, ranks);
           }};
 }
 

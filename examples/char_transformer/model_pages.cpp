@@ -3,16 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <regex>
+#include <span>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -21,11 +19,10 @@
 #include <xgrad/pages/attention.hpp>
 #include <xgrad/pages/graph.hpp>
 
-#include "command.hpp"
+#include "notes.hpp"
 #include "output.hpp"
-#include "prompt.hpp"
 #include "run_dir.hpp"
-#include "trained_model.hpp"
+#include "sample.hpp"
 
 namespace char_transformer {
 namespace {
@@ -33,7 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace pages = xgrad::pages;
 namespace text = xgrad::text;
-using xgrad::counted;
 using xgrad::FileError;
 using xgrad::ValueError;
 
@@ -47,7 +43,7 @@ struct PageOptions {
 struct ExplainOptions : PageOptions {
   std::string data;  ///< empty: what the checkpoint was validated on
   std::optional<std::size_t> length;
-  std::string layers, heads;  ///< empty: all
+  std::vector<std::size_t> layers, heads;  ///< empty: all
   std::optional<std::size_t> position;
   double max_mb = 20;
 };
@@ -60,34 +56,37 @@ struct GraphOptions : PageOptions {
 
 /// The ids of --prompt, of which a model takes 2 to so many.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const text::Characters& known,
-                                        std::size_t most, const char* why = "") {
-  std::vector<std::int64_t> ids = list_of(encode_given("--prompt", prompt, known));
+                                        std::size_t most) {
+  std::vector<std::int64_t> ids = encode("--prompt", prompt, known);
   if (ids.size() < 2 || ids.size() > most)
-    throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}{}",
-                                 counted(ids.size(), "character", "characters"), most, why));
+    throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}",
+                                 format_count(ids.size(), "character", "characters"), most));
   return ids;
 }
 
 /// The checkpoints of a run's folder by their steps, or the one file, with a name for each: "after
 /// 300 steps (best)".
-std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::string& path) {
-  const auto after = [](std::uint64_t step) { return "after " + counted(step, "step", "steps"); };
+std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::string& given) {
   std::error_code none;
-  if (!fs::is_directory(path, none))
-    return {{path, after(step_of(path))}};
+  const bool folder = fs::is_directory(given, none);
   std::map<std::uint64_t, std::pair<std::string, std::string>> by_step;
-  for (const auto& entry : fs::directory_iterator(path, none)) {
-    const std::string name = entry.path().filename().string(), file = entry.path().string();
-    if (!is_checkpoint_name(name))
-      continue;
-    const std::uint64_t step = step_of(file);
-    by_step.try_emplace(step, file, after(step)).first->second.second +=
-        name == best_name         ? " (best)"
-        : name == checkpoint_name ? " (last)"
-                                  : "";
-  }
+  const auto add = [&](const std::string& path) {
+    const std::string name = fs::path(path).filename().string();
+    const std::uint64_t step = step_of(path);
+    const std::string after = "after " + format_count(step, "step", "steps");
+    by_step.try_emplace(step, path, after).first->second.second += !folder             ? ""
+                                                                   : name == best_name ? " (best)"
+                                                                   : name == checkpoint_name
+                                                                       ? " (last)"
+                                                                       : "";
+  };
+  if (!folder)
+    add(given);
+  for (const auto& entry : fs::directory_iterator(given, none))
+    if (is_checkpoint_name(entry.path().filename().string()))
+      add(entry.path().string());
   if (by_step.empty())
-    throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
+    throw FileError(fmt::format("{}: the folder holds no checkpoint", given));
   std::vector<std::pair<std::string, std::string>> all;
   for (auto& [step, saved] : by_step)
     all.push_back(std::move(saved));
@@ -110,9 +109,6 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
     piece.targets.push_back(-100);  // nobody knows what follows
     return piece;
   }
-  if (options.length.value_or(2) > block_size)
-    throw ValueError(fmt::format("--length {}: this model takes 2 to {} characters",
-                                 *options.length, block_size));
   const bool given = !options.data.empty();
   const Source source = given ? open_source(options.data, "", "", trained.notes.characters)
                               : open_text("", "", trained.path, trained.notes);
@@ -121,13 +117,11 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t most = std::min(block_size, ids.size() - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
   if (length > most)
-    throw ValueError(fmt::format(
-        "{}: {} too few for --length {}: each needs one that follows it", name,
-        ids.size() == 1 ? "1 character is" : fmt::format("{} characters are", ids.size()), length));
-  const auto list = list_of(ids);
-  const auto begin = list.begin(), end = begin + static_cast<std::ptrdiff_t>(length);
-  return {{begin, end},
-          {begin + 1, end + 1},
+    throw ValueError(fmt::format("--length {}: this model and {} allow {}", length, name, most));
+  std::vector<std::int64_t> list(length + 1);
+  ids.copy(0, length + 1, list.data());
+  return {{list.begin(), list.end() - 1},
+          {list.begin() + 1, list.end()},
           fmt::format("the first {} characters of {}", length, name)};
 }
 
@@ -139,30 +133,10 @@ xgrad::Tensor finite(const TrainedModel& trained, const xgrad::Tensor& loss) {
   return loss;
 }
 
-/// The numbers of a list as "0,2-4".
-std::vector<std::size_t> read_list(const char* flag, const std::string& list) {
-  static const std::regex whole("\\d{1,3}(-\\d{1,3})?(,\\d{1,3}(-\\d{1,3})?)*"),
-      part("(\\d+)(-(\\d+))?");
-  std::vector<std::size_t> numbers;
-  bool right = list.empty() || std::regex_match(list, whole);
-  for (std::sregex_iterator at(list.begin(), list.end(), part), end; right && at != end; ++at) {
-    const std::size_t first = std::stoul((*at)[1]),
-                      last = (*at)[3].matched ? std::stoul((*at)[3]) : first;
-    right = first <= last;
-    for (std::size_t n = first; n <= last; ++n)
-      if (std::ranges::find(numbers, n) == numbers.end())
-        numbers.push_back(n);
-  }
-  if (!right)
-    throw UsageError(
-        fmt::format("{} '{}': a list of numbers up to 999, as 0,2-4, is expected", flag, list));
-  return numbers;
-}
-
 void explain(const ExplainOptions& options) {
   pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
-                               .layers = read_list("--layers", options.layers),
-                               .heads = read_list("--heads", options.heads),
+                               .layers = options.layers,
+                               .heads = options.heads,
                                .position = options.position,
                                .max_bytes = static_cast<std::size_t>(1e6 * options.max_mb)};
   const auto checkpoints = find_checkpoints(options.checkpoint);
@@ -171,7 +145,6 @@ void explain(const ExplainOptions& options) {
     read.push_back(path);
   check_output(options.out, options.overwrite, read);
   const TrainedModel first = load_trained_model(checkpoints.front().first);
-  const xgrad::nn::GPTConfig& config = first.model.config;
   const Piece piece = read_piece(options, first);
   for (const char32_t c : first.notes.characters.list())
     page.classes.push_back(text::encode_utf8({&c, 1}));
@@ -181,13 +154,13 @@ void explain(const ExplainOptions& options) {
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next character.",
-                  counted(config.n_layer, "layer", "layers"),
-                  counted(config.n_head, "head", "heads"), piece.name);
+                  format_count(first.model.config.n_layer, "layer", "layers"),
+                  format_count(first.model.config.n_head, "head", "heads"), piece.name);
   std::vector<pages::AttentionRun> runs;
   for (const auto& [path, name] : checkpoints) {
     const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
     if (trained.notes.characters != first.notes.characters ||
-        to_json(trained.model.config) != to_json(config))
+        xgrad::nn::num_parameters(trained.model) != xgrad::nn::num_parameters(first.model))
       throw FileError(fmt::format("{}: a checkpoint of another model than {}", path, first.path));
     runs.push_back(pages::trace_attention(
         [&] {
@@ -201,50 +174,32 @@ void explain(const ExplainOptions& options) {
   } catch (const pages::PageTooLarge&) {
     throw ValueError(fmt::format(
         "the page would have more than {:.3g} MB, and would be of little use: --length, --layers "
-        "and --heads make it smaller{}; --max-mb allows it",
-        options.max_mb, runs.size() > 1 ? ", and one checkpoint instead of the folder" : ""));
+        "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
+        options.max_mb));
   }
-  say(fmt::format("{}: {}, {} each, {}, {}, {}\n", options.out,
-                  counted(runs.front().layers.size(), "layer", "layers"),
-                  counted(runs.front().layers.front().heads.size(), "head", "heads"),
-                  counted(piece.ids.size(), "character", "characters"),
-                  counted(runs.size(), "checkpoint", "checkpoints"),
-                  format_si(static_cast<double>(fs::file_size(options.out)), "B")));
+  say(fmt::format("{}: {}, {}\n", options.out,
+                  format_count(piece.ids.size(), "character", "characters"),
+                  format_count(runs.size(), "checkpoint", "checkpoints")));
 }
 
 /// What the model writes by itself, always the likeliest.
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
-      as_row(list_of(encode_prompt("", "", trained.notes.characters))),
+      as_row(encode_prompt("", "", trained.notes.characters)),
       std::min<std::size_t>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
 
-/// Calls f; where that says that something is too large, with a member's name for what allows more,
-/// it says which flags do.
-template <class F>
-auto in_flags(std::string_view member, const char* cure, const F& f) {
-  try {
-    return f();
-  } catch (const ValueError& error) {
-    const std::string why = reason(error);
-    if (why.find(member) == std::string::npos)
-      throw;
-    throw ValueError(fmt::format("{}: it takes {}", why.substr(0, why.find(':')), cure));
-  }
-}
-
 void graph(const GraphOptions& options) {
-  const std::string out =
-      options.out.empty() && options.format == "html" ? "graph.html" : options.out;
+  const bool html = options.format == "html";
+  const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())
     check_output(out, options.overwrite, {find_checkpoint(options.checkpoint)});
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const std::vector<std::int64_t> ids =
       options.prompt ? ids_of_prompt(*options.prompt, trained.notes.characters,
-                                     trained.model.config.block_size + 1,
-                                     ": of each the next one is the target")
+                                     trained.model.config.block_size + 1)
                      : own_text(trained);
   const auto all = std::span(ids);
   const auto loss = [&] {
@@ -255,39 +210,38 @@ void graph(const GraphOptions& options) {
                   trained.model.loss(as_row(all.first(all.size() - 1)), as_row(all.subspan(1))));
   };
   const std::string read = trained.notes.characters.decode(text::Ids(ids));
-  const auto recorded = in_flags(".max_nodes", "a shorter --prompt, or a larger --max-nodes", [&] {
-    return pages::run_graph(
+  std::string written;
+  std::size_t nodes = 0;
+  try {
+    const auto recorded = pages::run_graph(
         loss, {.names = xgrad::nn::named_parameters(trained.model),
                .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(read)),
                .max_nodes = options.max_nodes});
-  });
-  const std::string written = in_flags(".max_bytes", "a shorter --prompt", [&] {
-    return options.format == "html"  ? pages::graph_html(recorded)
-           : options.format == "dot" ? pages::graph_dot(recorded)
-                                     : to_string(recorded);
-  });
+    nodes = recorded.nodes.size();
+    written = html                      ? pages::graph_html(recorded)
+              : options.format == "dot" ? pages::graph_dot(recorded)
+                                        : to_string(recorded);
+  } catch (const ValueError& error) {
+    const std::string why = reason(error);
+    if (why.find(".max_") == why.npos)  // a member's name, for which there are flags
+      throw;
+    throw ValueError(fmt::format("{}: it takes a shorter --prompt, or a larger --max-nodes",
+                                 why.substr(0, why.find(':'))));
+  }
   if (out.empty())
     return say(written);
   xgrad::io::AtomicFile file(out);
   file.write(written);
   file.commit();
-  say(fmt::format("{}: {}, {}{}\n", xgrad::printable_name(out),
-                  counted(recorded.nodes.size(), "node", "nodes"),
-                  format_si(static_cast<double>(written.size()), "B"),
-                  recorded.wrong().empty() ? "" : "; differences contradict some gradients"));
+  say(fmt::format("{}: {}, {}\n", out, format_count(nodes, "node", "nodes"),
+                  format_si(static_cast<double>(written.size()), "B")));
 }
 
 void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
   const auto keep = [&options](const std::string& given) { options.prompt = given; };
   app.add_option_function<std::string>("--prompt", keep, read);
-  add_path(app, "--out", options.out, fmt::format("where to [{}]", out));
-  add_overwrite(app, options.overwrite);
+  add_out(app, options.out, options.overwrite, out);
   add_threads(app, options.threads);
-}
-
-void check_ending(const std::string& out, const char* what, const char* ending) {
-  if (!out.empty() && !out.ends_with(ending))
-    throw UsageError(fmt::format("--out {}: a {}'s name ends in {}", out, what, ending));
 }
 
 }  // namespace
@@ -300,22 +254,27 @@ Command add_explain(CLI::App& program) {
   add_path(app, "--checkpoint", options->checkpoint,
            "a checkpoint.safetensors, or a run's folder: all that it keeps (needed)", "FILE|DIR");
   add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
-  add_data(app, "--data", options->data,
+  add_path(app, "--data", options->data,
            "read its beginning instead [what the model was validated on]");
   add_number(app, "--length", options->length, {2, many},
              "characters of the text [64, or as many as the model can]");
-  app.add_option("--layers", options->layers, "which layers, as 0,2-4 [all]")->type_name("LIST");
-  app.add_option("--heads", options->heads, "which heads of each layer [all]")->type_name("LIST");
+  const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
+    app.add_option(flag, list, help)
+        ->delimiter(',')
+        ->type_name("N,N,...")
+        ->check(CLI::Range(0, 999).description(""));
+  };
+  add_list("--layers", options->layers, "which layers [all]");
+  add_list("--heads", options->heads, "which heads of each layer [all]");
   add_number(app, "--position", options->position, {0, many},
              "the character that is looked at first [that of the largest |A dL/dA|]");
-  add_number(app, "--max-mb", options->max_mb, {0, 1000, true},
+  add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
              fmt::format("the largest page that is written [{}]", options->max_mb));
   return {&app, [options] {
             need("--checkpoint", options->checkpoint);
             if (options->prompt && (!options->data.empty() || options->length))
               throw UsageError(
                   "--prompt is all that the model reads: leave out --data and --length, or it");
-            check_ending(options->out, "page", ".html");
             explain(*options);
             return 0;
           }};
@@ -338,14 +297,6 @@ Command add_graph(CLI::App& program) {
              fmt::format("refuse a larger graph [{}]", options->max_nodes));
   return {&app, [options] {
             need("--checkpoint", options->checkpoint);
-            const bool page = options->format == "html", dot = options->format == "dot";
-            check_ending(options->out,
-                         page  ? "page"
-                         : dot ? "graph"
-                               : "text",
-                         page  ? ".html"
-                         : dot ? ".dot"
-                               : ".txt");
             graph(*options);
             return 0;
           }};

@@ -4,19 +4,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/io/checksum.hpp>
-#include <xgrad/io/file.hpp>
 
 #include "output.hpp"
+#include "run_dir.hpp"
 
 namespace char_transformer {
 namespace {
 
 using xgrad::FileError;
 using xgrad::io::Json;
+using xgrad::io::JsonArray;
 using xgrad::io::JsonObject;
 
 std::uint64_t count_in(const Json& json, const char* key) {
@@ -24,26 +24,18 @@ std::uint64_t count_in(const Json& json, const char* key) {
   return count == nullptr ? 0 : *count;
 }
 
-std::string text_in(const Json& json, const char* key) {
-  const auto* const text = json.find<std::string>(key);
-  return text == nullptr ? "" : *text;
-}
-
 }  // namespace
 
 bool Evaluations::add(std::uint64_t step, double loss) {
   last = step;
-  if (best && best->loss <= loss) {
-    ++without_improvement;
+  if (best && best->loss <= loss)
     return false;
-  }
   best = {step, loss};
-  without_improvement = 0;
   return true;
 }
 
 std::string format_batches(std::size_t n) {
-  return xgrad::counted(n, "random batch", "random batches");
+  return format_count(n, "random batch", "random batches");
 }
 
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
@@ -51,15 +43,13 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
 }
 
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations) {
-  if (recipe.patience > 0 && evaluations.without_improvement >= recipe.patience)
-    return true;
   const bool pending = evaluation_due(recipe, steps) && evaluations.last != steps;
   return steps >= recipe.max_iters && !pending;
 }
 
 Json to_json(const Notes& notes) {
   const Evaluations& e = notes.evaluations;
-  JsonObject evaluations{{"last", e.last}, {"without_improvement", e.without_improvement}};
+  JsonObject evaluations{{"last", e.last}};
   if (e.best) {
     evaluations.emplace_back("best_step", e.best->step);
     evaluations.emplace_back("best_loss", e.best->loss);
@@ -76,91 +66,47 @@ Json to_json(const Notes& notes) {
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   const Json& user = checkpoint.user;
   const auto* const config = user.find<JsonObject>("config");
-  if (config == nullptr)
-    throw FileError(fmt::format("{}: its configuration is not a JSON object", checkpoint.path));
   const auto* const list = user.find<std::string>("characters");
-  if (list == nullptr)
-    throw FileError(
-        fmt::format("{}: a checkpoint of another program: it has no characters", checkpoint.path));
+  if (config == nullptr || list == nullptr)
+    throw FileError(fmt::format("{}: a checkpoint of another program: it has no {}",
+                                checkpoint.path, list == nullptr ? "characters" : "configuration"));
   Notes notes{.config = *config,
-              .characters = {},
+              .characters = read_characters(*list, checkpoint.path),
               .text = text_in(user, "text"),
               .val_text = text_in(user, "val_text")};
-  try {
-    notes.characters =
-        xgrad::text::Characters::from_list(xgrad::text::decode_utf8(*list, "characters"));
-  } catch (const xgrad::ValueError& error) {
-    throw FileError(
-        fmt::format("{}: the metadata's 'characters': {}", checkpoint.path, reason(error)));
-  }
   if (const Json* const found = user.find("evaluations")) {
     Evaluations& e = notes.evaluations;
     e.last = count_in(*found, "last");
-    e.without_improvement = count_in(*found, "without_improvement");
     if (const auto loss = found->number("best_loss"))
       e.best = {count_in(*found, "best_step"), *loss};
   }
   return notes;
 }
 
-JsonObject to_json(const xgrad::nn::GPTConfig& config) {
-  return {{"vocab_size", config.vocab_size},
-          {"block_size", config.block_size},
-          {"n_layer", config.n_layer},
-          {"n_head", config.n_head},
-          {"n_embd", config.n_embd},
-          {"dropout", config.dropout},
-          {"bias", config.bias}};
-}
-
-std::string checksum(const xgrad::text::Ids& ids) {
-  xgrad::io::Checksum sum;
-  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
-  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
-    const std::size_t n = std::min(some.size(), ids.size() - begin);
-    for (std::size_t i = 0; i < n; ++i)
-      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
-    sum.add(some.data(), n * sizeof(some[0]));
-  }
-  return sum.digits();
-}
-
-std::string other_text(const Source& source, const Notes& notes) {
-  const auto is_other = [](const xgrad::text::Ids& ids, const std::string& noted) {
-    return !noted.empty() && checksum(ids) != noted;
-  };
-  return is_other(source.all, notes.text)                  ? "--data"
-         : is_other(source.ids.validation, notes.val_text) ? "--val-data"
-                                                           : "";
-}
-
-FolderNotes read_folder_notes(const std::string& checkpoint) {
-  FolderNotes notes;
-  const std::string path =
-      (std::filesystem::path(checkpoint).parent_path() / "config.json").string();
-  std::error_code none;
-  if (!std::filesystem::exists(path, none))
-    return notes;
+xgrad::text::Characters read_characters(const std::string& list, const std::string& path) {
   try {
-    const xgrad::io::ReadFile file(path);
-    std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');  // a stranger's is large
-    file.read(text.data(), text.size(), 0);
-    notes.config = xgrad::io::parse_json(text);
-  } catch (const xgrad::Error& error) {
-    const std::string what = error.what();
-    notes.broken = what.starts_with(path) ? what : fmt::format("{}: {}", path, what);
+    return xgrad::text::Characters::from_list(xgrad::text::decode_utf8(list, "characters"));
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(fmt::format("{}: the metadata's 'characters': {}", path, reason(error)));
   }
-  if (notes.config.find<std::string>("data") != nullptr ||
-      notes.config.find<std::nullptr_t>("data") != nullptr)
-    notes.data = notes.text("data");
-  return notes;
 }
 
-std::string FolderNotes::text(const char* key) const { return text_in(config, key); }
+std::string text_in(const Json& json, const char* key) {
+  const auto* const text = json.find<std::string>(key);
+  return text == nullptr ? "" : *text;
+}
 
-std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
-                                const Json& before, std::uint64_t steps,
-                                const std::string& changes) {
+Json read_config_beside(const std::string& checkpoint) {
+  try {
+    return xgrad::io::parse_json(read_small_file(
+        (std::filesystem::path(checkpoint).parent_path() / "config.json").string()));
+  } catch (const xgrad::Error&) {
+    return nullptr;
+  }
+}
+
+std::string format_config(const TrainOptions& options, std::size_t vocab_size, const Json& before,
+                          std::uint64_t steps, const std::string& changes) {
   JsonObject config = to_json(options, vocab_size);
   for (const auto& [key, path] : {std::pair("data", options.data),
                                   {"val_data", options.val_data},
@@ -172,20 +118,81 @@ std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_s
     config.emplace_back(key_of(count.flag), n ? Json(std::uint64_t{*n}) : Json(nullptr));
   }
   config.emplace_back("sample_prompt", options.sample_prompt);
-  for (auto& [key, value] : config) {
-    const auto* const field = std::ranges::find(fields, flag_of(key), &Field::flag);
-    const Json* const first = before.find(key);
-    if (first != nullptr && field != fields.end() && field->keeps == Keeps::unless_allowed)
-      value = *first;
-  }
-  const auto* const earlier = before.find<xgrad::io::JsonArray>("changes");
-  xgrad::io::JsonArray all = earlier == nullptr ? xgrad::io::JsonArray{} : *earlier;
+  const auto* const earlier = before.find<JsonArray>("changes");
+  JsonArray all = earlier == nullptr ? JsonArray{} : *earlier;
   if (!changes.empty())
-    all.emplace_back(fmt::format("after {}: {}", xgrad::counted(steps, "step", "steps"), changes));
+    all.emplace_back(fmt::format("after {}: {}", format_count(steps, "step", "steps"), changes));
   if (!all.empty())
     config.emplace_back("changes", std::move(all));
   // The path of a text may be any bytes.
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
+}
+
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {
+  return {.block_size = recipe.block_size,
+          .vocab_size = vocab_size,
+          .n_layer = recipe.n_layer,
+          .n_head = recipe.n_head,
+          .n_embd = recipe.n_embd,
+          .dropout = recipe.dropout,
+          .bias = recipe.bias};
+}
+
+void check_size(const xgrad::nn::GPTConfig& config, double weights, const std::string& path) {
+  const auto width = static_cast<double>(config.n_embd);
+  const double asked = width * (static_cast<double>(config.vocab_size + config.block_size) +
+                                12 * width * static_cast<double>(config.n_layer));
+  if (asked > weights)
+    throw FileError(fmt::format(
+        "{}: its configuration (block_size {}, n_layer {}, n_embd {}, {} characters) asks for {} "
+        "weights, and it has {}",
+        path, config.block_size, config.n_layer, config.n_embd, config.vocab_size, asked, weights));
+}
+
+xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
+                                       const Notes& notes) {
+  const xgrad::nn::GPTConfig config =
+      model_config(read_recipe(notes.config, checkpoint.path, true), notes.characters.size());
+  double weights = 0;
+  for (const auto& [name, x] : checkpoint.model)
+    weights += static_cast<double>(x.numel());
+  check_size(config, weights, checkpoint.path);
+  return config;
+}
+
+std::string not_finite(const xgrad::nn::StateDict& tensors) {
+  for (const auto& [name, x] : tensors) {
+    const xgrad::Mask finite = xgrad::isfinite(x);
+    const bool *const begin = finite.data(), *const end = begin + finite.numel();
+    if (const auto bad = std::count(begin, end, false); bad > 0)
+      return fmt::format(
+          "{} of the {} values of {} {} {} not finite, the first at {} in row-major order", bad,
+          finite.numel(), name, xgrad::to_string(x.shape()), bad == 1 ? "is" : "are",
+          std::find(begin, end, false) - begin);
+  }
+  return "";
+}
+
+void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) {
+  if (const std::string wrong = not_finite(tensors); !wrong.empty())
+    throw FileError(fmt::format("{}: {}", path, wrong));
+}
+
+TrainedModel load_trained_model(const std::string& given) {
+  const std::string path = find_checkpoint(given);
+  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+  Notes notes = read_notes(checkpoint);
+  const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
+  try {
+    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes)};
+    xgrad::io::load_state(trained.model, checkpoint.model, path);
+    xgrad::nn::eval(trained.model);
+    check_finite(checkpoint.model, path);
+    warn(fmt::format("{}, after {}", path, format_count(checkpoint.step, "step", "steps")));
+    return trained;
+  } catch (const xgrad::ValueError& error) {
+    throw FileError(fmt::format("{}: {}", path, reason(error)));
+  }
 }
 
 }  // namespace char_transformer

@@ -1,17 +1,19 @@
 #pragma once
-// What a checkpoint, and config.json beside it, hold of this program's own.
+// What a checkpoint, and config.json beside it, hold of this program's own; the texts and the model
+// that these name.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+#include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
-#include <xgrad/data/ids.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
 
+#include "corpus.hpp"
 #include "recipe.hpp"
-#include "source.hpp"
 
 namespace char_transformer {
 
@@ -21,9 +23,8 @@ struct Evaluations {
     std::uint64_t step;  ///< steps made when it was measured
     double loss;
   };
-  std::uint64_t last = 0;                 ///< steps made when the latest was; 0: none yet
-  std::optional<Best> best;               ///< the lowest loss
-  std::uint64_t without_improvement = 0;  ///< how many came after it
+  std::uint64_t last = 0;    ///< steps made when the latest was; 0: none yet
+  std::optional<Best> best;  ///< the lowest loss
 
   /// Notes one; whether it is the lowest so far.
   bool add(std::uint64_t step, double loss);
@@ -33,7 +34,7 @@ struct Evaluations {
 std::string format_batches(std::size_t n);
 /// Whether one belongs after so many steps.
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
-/// Whether a run has ended: all steps made and evaluated, or its patience at an end.
+/// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
 struct Notes {
@@ -47,29 +48,73 @@ struct Notes {
 xgrad::io::Json to_json(const Notes& notes);
 /// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
+/// The characters that metadata lists.
+xgrad::text::Characters read_characters(const std::string& list, const std::string& path);
 
-/// The configuration of a model of which only this is known.
-xgrad::io::JsonObject to_json(const xgrad::nn::GPTConfig& config);
+/// The text under a key; empty without one.
+std::string text_in(const xgrad::io::Json& json, const char* key);
+/// config.json beside a checkpoint; null if there is none that can be read.
+xgrad::io::Json read_config_beside(const std::string& checkpoint);
+/// What is written there.  `before` is what was there when a run went on after so many steps, and
+/// `changes` what --allow-changes changed: "changes" lists all of them.
+std::string format_config(const TrainOptions& options, std::size_t vocab_size,
+                          const xgrad::io::Json& before = nullptr, std::uint64_t steps = 0,
+                          const std::string& changes = "");
 
+/// A text, as ids, split in two.
+struct Source {
+  std::string name;             ///< for people: the file, or what the embedded corpus is
+  std::string validation_name;  ///< "the validation split of NAME", or the file of --val-data
+  xgrad::text::Characters characters;
+  xgrad::text::Ids all;  ///< of the text that `name` is
+  xgrad::text::Split ids;
+  std::vector<double> nll;  ///< -log p of each character to validate on; empty if nobody knows
+
+  /// The mean of nll over so many characters to validate on, after the first, which is only ever
+  /// looked back on: no model can do better.
+  std::optional<double> entropy(std::size_t characters) const;
+};
+
+/// Reads a text, or with an empty path makes the one of a preset.  Its last tenth is to validate
+/// on, unless `validation` names another text.  Ids are those of `characters`, or without them of
+/// the text's own.  Throws FileError for a file that cannot be read, is not UTF-8, or has
+/// characters that are not known.
+Source open_source(const std::string& path, const std::string& validation,
+                   const std::string& preset,
+                   const std::optional<xgrad::text::Characters>& characters = {});
+/// The texts of a run: those of --data and --val-data, or without them what config.json beside a
+/// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
+/// trained on it.
+Source open_text(const std::string& data, const std::string& val_data,
+                 const std::string& checkpoint, const Notes& notes);
+/// FileError for a text that has no whole block.
+void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size);
 /// A checksum of the ids of a text.
 std::string checksum(const xgrad::text::Ids& ids);
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
 std::string other_text(const Source& source, const Notes& notes);
 
-/// What config.json beside a checkpoint says.
-struct FolderNotes {
-  xgrad::io::Json config = nullptr;      ///< all of it
-  std::string broken = {};               ///< why it cannot be read, though it is there
-  std::optional<std::string> data = {};  ///< a path; empty: the embedded corpus; none: nobody knows
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
+/// FileError if a model would be larger than the weights that a file holds: made before that is
+/// known, it may be larger than memory.
+void check_size(const xgrad::nn::GPTConfig& config, double weights, const std::string& path);
+/// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
+/// asks for more than the tensors hold.
+xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
+/// "2 of the 16 values of NAME (16) are not finite, ...": of the first tensor with one; else empty.
+std::string not_finite(const xgrad::nn::StateDict& tensors);
+/// FileError that says so.
+void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
-  /// What stands under a key; empty without one.
-  std::string text(const char* key) const;
+struct TrainedModel {
+  std::string path;  ///< of the checkpoint
+  xgrad::nn::GPT model;
+  Notes notes;
 };
-FolderNotes read_folder_notes(const std::string& checkpoint);
-/// What is written there.  A run that goes on after so many steps keeps the flags that
-/// --allow-changes changed since `before`, and lists under "changes" what they became.
-std::string format_folder_notes(const TrainOptions& options, std::size_t vocab_size,
-                                const xgrad::io::Json& before = nullptr, std::uint64_t steps = 0,
-                                const std::string& changes = "");
+
+/// The model of a checkpoint, or of a run's folder, with dropout off; says on standard error which
+/// it is.  Throws FileError for what is not a checkpoint of this program, holds other tensors than
+/// its configuration says, or values that are not finite.
+TrainedModel load_trained_model(const std::string& checkpoint);
 
 }  // namespace char_transformer

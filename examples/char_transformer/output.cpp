@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,15 +17,9 @@
 namespace char_transformer {
 namespace {
 
-bool silent = false, is_quiet = false, verbose = false;
+bool silent = false, quiet = false;
 int first_error = 0;      // of standard output
 bool err_is_read = true;  // as far as we know
-
-/// An environment variable; empty if it is not set.
-std::string_view variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::string for_people(std::string_view text, int stream) {
   return ::isatty(stream) == 1 ? xgrad::printable(text) : std::string(text);
@@ -49,12 +42,7 @@ void occupy_closed_streams() {
       ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free
 }
 
-void set_verbosity(bool quiet, bool more) {
-  is_quiet = quiet;
-  verbose = more;
-}
-bool is_verbose() { return verbose; }
-
+void be_quiet() { quiet = true; }
 void be_silent() { silent = true; }
 
 void say(std::string_view text) {
@@ -77,12 +65,6 @@ int exit_code(int code) {
 
 void tell(std::string_view text) { draw(for_people(text, STDERR_FILENO)); }
 
-void tell(std::string_view label, std::string_view text) {
-  const std::string line = labelled(label, for_people(text, STDERR_FILENO));
-  const std::size_t end = label.size() + 1;
-  draw(styled(Style::bold, line.substr(0, end)) + line.substr(end));
-}
-
 std::string labelled(std::string_view label, std::string_view text) {
   std::string line = fmt::format("{:<7}", fmt::format("{}:", label));
   for (const char c : text)
@@ -91,11 +73,9 @@ std::string labelled(std::string_view label, std::string_view text) {
 }
 
 void draw(std::string_view text) {
-  if (!silent && !is_quiet && write(text, stderr) == EPIPE)
+  if (!silent && !quiet && write(text, stderr) == EPIPE)
     err_is_read = false;
 }
-
-bool nobody_reads() { return first_error == EPIPE || !err_is_read; }
 
 void warn(std::string_view text) {
   if (silent)
@@ -103,6 +83,8 @@ void warn(std::string_view text) {
   std::fflush(stdout);
   std::fprintf(stderr, "char_transformer: %s\n", xgrad::printable(text).c_str());
 }
+
+bool nobody_reads() { return first_error == EPIPE || !err_is_read; }
 
 std::string reason(const std::exception& error) {
   const std::string text = error.what();
@@ -114,48 +96,14 @@ std::string reason(const std::exception& error) {
 }
 
 bool can_redraw() {
-  const std::string_view term = variable("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && !term.empty() && term != "dumb";
+  const char* const term = std::getenv("TERM");
+  const std::string_view name = term == nullptr ? "" : term;
+  return ::isatty(STDERR_FILENO) == 1 && !name.empty() && name != "dumb";
 }
 
 std::size_t terminal_width(int stream) {
   struct winsize size {};
   return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
-}
-
-std::string styled(Style style, std::string_view text) {
-  const std::string_view force = variable("CLICOLOR_FORCE");
-  const bool styles =
-      variable("NO_COLOR").empty() &&
-      ((!force.empty() && force != "0") || (can_redraw() && variable("CLICOLOR") != "0"));
-  if (style == Style::plain || !styles)
-    return std::string(text);
-  const int code = style == Style::bold    ? 1
-                   : style == Style::dim   ? 2
-                   : style == Style::green ? 32
-                                           : 31;
-  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
-}
-
-std::string format_si(double x, std::string_view unit) {
-  const char* const prefixes[] = {"", "k", "M", "G", "T", "P"};
-  std::size_t prefix = 0;
-  for (; prefix < 5 && x >= 999.5; ++prefix)
-    x /= 1000;
-  return fmt::format("{:.3g}{}{}{}", x, unit.starts_with(' ') ? "" : " ", prefixes[prefix], unit);
-}
-
-std::string format_duration(double seconds) {
-  if (!(seconds < 1e9))
-    return "years";
-  const auto s = static_cast<unsigned long>(std::lround(seconds));
-  if (s < 60)
-    return fmt::format("{}s", s);
-  if (s < 3600)
-    return fmt::format("{}m{:02}s", s / 60, s % 60);
-  if (s < 48 * 3600UL)
-    return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
 }  // namespace char_transformer

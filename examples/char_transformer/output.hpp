@@ -1,6 +1,6 @@
 #pragma once
 // Standard output, which gets results, and standard error, which gets all else that is said, of a
-// program that goes on when nobody reads them; and numbers for people.
+// program that goes on when nobody reads them.
 
 #include <cstddef>
 #include <exception>
@@ -11,14 +11,13 @@
 
 namespace char_transformer {
 
+using runs::format_count, runs::format_duration, runs::format_si;
+
 /// Gives standard streams that are closed something that cannot be used, before a file that is
 /// opened takes their place and what is printed goes there.
 void occupy_closed_streams();
-
-/// From here on, tell() and draw() do nothing if quiet.
-void set_verbosity(bool quiet, bool verbose);
-bool is_verbose();
-
+/// From here on, tell() and draw() do nothing.
+void be_quiet();
 /// From here on, nothing is written: another process speaks for this one.
 void be_silent();
 
@@ -33,18 +32,15 @@ int exit_code(int code);
 
 /// Writes what is not a result to standard error, in the same way.
 void tell(std::string_view text);
-/// "Label: text" and a newline; the label is bold where there are styles.
-void tell(std::string_view label, std::string_view text);
-/// The same as a text.  Following lines are indented.
+/// "Label: text" and a newline; following lines are indented.
 std::string labelled(std::string_view label, std::string_view text);
 /// tell() of text that a terminal is to obey.
 void draw(std::string_view text);
-
+/// Writes a line to standard error, printable, with the program's name before it.
+void warn(std::string_view text);
 /// Whether nobody reads what is written any more, on either stream.
 bool nobody_reads();
 
-/// Writes a line to standard error, printable, with the program's name before it.
-void warn(std::string_view text);
 /// What an error of the library says, without the name of the function that it begins with.
 std::string reason(const std::exception& error);
 
@@ -53,16 +49,5 @@ std::string reason(const std::exception& error);
 bool can_redraw();
 /// The columns of the terminal that a stream goes to; 80 where nobody knows.
 std::size_t terminal_width(int stream = 2);
-
-enum class Style { plain, bold, dim, green, red };
-/// A text in a style, where there are styles: on terminals, or everywhere with CLICOLOR_FORCE, and
-/// nowhere with NO_COLOR (https://bixense.com/clicolors, https://no-color.org).
-std::string styled(Style style, std::string_view text);
-
-using runs::format_count;
-/// Three digits, a prefix and a unit: "58.2 MB", "719 kFLOP", "41.3k tok/s" of " tok/s".
-std::string format_si(double x, std::string_view unit);
-/// "45s", "1m12s", "2h05m", "3d04h".
-std::string format_duration(double seconds);
 
 }  // namespace char_transformer

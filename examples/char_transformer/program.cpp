@@ -1,4 +1,3 @@
-
 #include <fmt/format.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -12,24 +11,6 @@
 #include "training.hpp"
 
 namespace char_transformer {
-namespace {
-
-/// The model of a command that there is no memory for.
-std::string model_of(const CLI::App& app) {
-  for (const char* const flag : {"--checkpoint", "--state"})
-    if (const CLI::Option* const option = app.get_option_no_throw(flag);
-        option != nullptr && option->count() > 0)
-      return fmt::format(" for {} {}", flag, option->results().front());
-  return "";
-}
-
-int failed(const Ranks& ranks, const std::string& why) {
-  warn(why);
-  ranks.failed(why);
-  return 1;
-}
-
-}  // namespace
 
 int main(int argc, char** argv, Ranks& ranks) {
 #if defined(__GLIBC__)
@@ -54,8 +35,9 @@ int main(int argc, char** argv, Ranks& ranks) {
       add_train(program, ranks), add_eval(program),   add_sample(program), add_explain(program),
       add_graph(program),        add_export(program), add_import(program), add_report(program),
       add_compare(program),      add_plot(program),   add_corpus(program)};
-  const Command* command = nullptr;
+  std::string why;
   try {
+    const Command* command = nullptr;
     ranks.together([&] { command = parse(program, commands, argc, argv); });
     if (command == nullptr)
       return exit_code(0);
@@ -75,10 +57,13 @@ int main(int argc, char** argv, Ranks& ranks) {
     warn(error.what());
     return 3;
   } catch (const std::bad_alloc&) {
-    return failed(ranks, "not enough memory" + (command == nullptr ? "" : model_of(*command->app)));
+    why = "not enough memory";
   } catch (const std::exception& error) {
-    return failed(ranks, error.what());
+    why = error.what();
   }
+  warn(why);
+  ranks.failed(why);
+  return 1;
 }
 
 }  // namespace char_transformer

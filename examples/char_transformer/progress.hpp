@@ -9,16 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "output.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
 
 class Progress {
  public:
-  /// Of a run that has made `made` of so many steps; what follows them takes as long as `after`
-  /// steps.
-  Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step, double after = 0);
+  /// Of a run that has made `made` of so many steps.
+  Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
   /// A step was made.
   void step(const StepRecord& record);
@@ -40,27 +38,19 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A part of the line.  The last ones go where not all fit.
-  struct Piece {
-    std::string text;
-    Style style = Style::plain;
-  };
-
   std::string how_far() const;
-  double seconds_left() const;
-  std::vector<Piece> pieces() const;
-  void show(const std::vector<Piece>& pieces, bool last);
+  std::string eta(Clock::time_point begin, double done, double all) const;
+  std::vector<std::string> pieces() const;
+  void show(const std::vector<std::string>& pieces, bool last = false);
 
-  std::size_t first_, steps_, made_, tokens_per_step_;
-  double after_;
-  std::size_t every_;
-  bool live_;
-  Clock::time_point begin_ = {};  ///< of the first step
-  Clock::time_point shown_ = {};
+  const std::size_t first_, steps_, tokens_per_step_;
+  const bool live_;
+  std::size_t made_ = first_;
+  Clock::time_point begin_ = {};                 ///< of the first step
+  Clock::time_point shown_ = {};                 ///< the last line
   std::optional<Clock::time_point> evaluation_;  ///< when it began
   double ms_ = 0;                                ///< of a step, averaged over the last few
   std::optional<double> val_loss_;
-  bool lowest_ = false;
   StepRecord latest_;
 };
 

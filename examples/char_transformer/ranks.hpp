@@ -14,8 +14,7 @@ namespace char_transformer {
 /// All ranks make the same calls in the same order.
 class Ranks {
  public:
-  /// Alone, with batches that are cut into so many shards.
-  explicit Ranks(std::size_t shards = xgrad::parallel::default_shards) : shards_(shards) {}
+  Ranks() = default;
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
   virtual ~Ranks() = default;
@@ -27,9 +26,8 @@ class Ranks {
   virtual std::string launcher() const { return ""; }
 
   /// Takes a model that is to be trained, which must not move, on batches of so many shards.
-  virtual void share(std::vector<std::pair<std::string, xgrad::Tensor>> named_parameters,
+  virtual void share(std::vector<std::pair<std::string, xgrad::Tensor>> /*named_parameters*/,
                      std::size_t shards) {
-    static_cast<void>(named_parameters);
     shards_ = shards;
   }
   /// As those of xgrad::parallel, with the same bits on all ranks.
@@ -51,8 +49,8 @@ class Ranks {
   /// Says why this rank ends, unless the first, which speaks for all, says it.
   virtual void failed(const std::string& /*why*/) const {}
 
- protected:
-  std::size_t shards_;
+ private:
+  std::size_t shards_ = xgrad::parallel::default_shards;
 };
 
 /// The program; its exit code.

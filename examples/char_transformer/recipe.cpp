@@ -6,18 +6,6 @@
 
 namespace char_transformer {
 
-std::string key_of(std::string_view flag) {
-  std::string key(flag.substr(flag.find_first_not_of('-')));
-  std::ranges::replace(key, '-', '_');
-  return key;
-}
-
-std::string flag_of(std::string_view key) {
-  std::string flag = fmt::format("--{}", key);
-  std::ranges::replace(flag, '_', '-');
-  return flag;
-}
-
 const Preset& find_preset(std::string_view name) {
   const auto* const found = std::ranges::find(presets, name, &Preset::name);
   return found == presets.end() ? presets.front() : *found;
@@ -34,29 +22,33 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   return config;
 }
 
-Recipe read_recipe(const xgrad::io::Json& config, const std::string& path) {
+Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only) {
   Recipe recipe;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+    if (sizes_only && field.keeps != Keeps::size)
+      return;
     const std::optional<T> value = value_in<T>(config, field.flag, field.range);
     if (!value)
       throw xgrad::FileError(
-          fmt::format("{}: its configuration does not say how it is trained: '{}' is missing or "
-                      "not what {} takes",
-                      path, key_of(field.flag), field.flag));
+          fmt::format("{}: its configuration has no '{}', or one that {} does not take: it does "
+                      "not say {}",
+                      path, key_of(field.flag), field.flag,
+                      sizes_only ? "what model it is" : "how it is trained"));
     recipe.*member = *value;
   });
   return recipe;
 }
 
-std::optional<std::string> contradiction(const Recipe& r) {
+void check_recipe(const Recipe& r) {
   if (r.n_embd % r.n_head != 0)
-    return fmt::format("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head);
+    throw UsageError(
+        fmt::format("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head));
   if (r.min_lr > r.learning_rate)
-    return fmt::format("--min-lr {} is above --learning-rate {}", r.min_lr, r.learning_rate);
+    throw UsageError(
+        fmt::format("--min-lr {} is above --learning-rate {}", r.min_lr, r.learning_rate));
   if (r.warmup_iters > r.lr_decay_iters)
-    return fmt::format("--warmup-iters {} is beyond --lr-decay-iters {}", r.warmup_iters,
-                       r.lr_decay_iters);
-  return std::nullopt;
+    throw UsageError(fmt::format("--warmup-iters {} is beyond --lr-decay-iters {}", r.warmup_iters,
+                                 r.lr_decay_iters));
 }
 
 }  // namespace char_transformer

@@ -17,11 +17,12 @@
 #include <regex>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors.hpp>
 
-#include "command.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -37,10 +38,6 @@ constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metric
 
 bool is_file_of_run(const std::string& name) {
   return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
-}
-
-[[noreturn]] void failed(const std::string& path, const char* what) {
-  throw FileError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(errno)));
 }
 
 std::optional<std::uint64_t> step_in(const std::string& name) {
@@ -78,6 +75,10 @@ std::string next_numbered(const std::string& parent) {
 
 }  // namespace
 
+std::string kept_name(std::uint64_t step) {
+  return fmt::format("checkpoint-{:08}.safetensors", step);
+}
+
 bool is_checkpoint_name(const std::string& name) {
   return name == checkpoint_name || name == best_name || step_in(name);
 }
@@ -105,14 +106,14 @@ std::uint64_t step_of(const std::string& checkpoint) {
 }
 
 std::optional<std::string> checkpoint_in(const std::string& folder) {
-  for (const char* const name : {checkpoint_name, best_name})
-    if (fs::exists(fs::path(folder) / name))
+  std::vector<std::string> kept = names_in(folder);
+  std::erase_if(kept, [](const std::string& name) { return !step_in(name); });
+  std::ranges::sort(kept, {}, step_in);
+  const std::string latest = kept.empty() ? checkpoint_name : kept.back();
+  for (const std::string& name : {std::string(checkpoint_name), std::string(best_name), latest})
+    if (std::error_code none; fs::exists(fs::path(folder) / name, none))
       return (fs::path(folder) / name).string();
-  std::optional<std::pair<std::uint64_t, std::string>> latest;
-  for (const std::string& name : names_in(folder))
-    if (const auto step = step_in(name); step && (!latest || *step > latest->first))
-      latest = {*step, (fs::path(folder) / name).string()};
-  return latest ? std::optional(latest->second) : std::nullopt;
+  return std::nullopt;
 }
 
 std::string find_checkpoint(const std::string& path) {
@@ -124,6 +125,69 @@ std::string find_checkpoint(const std::string& path) {
   throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
 }
 
+Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
+  // A link would lead out of the folder, and a pipe would have no end.
+  descriptor_ = ::open(path_.c_str(),
+                       O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  const int error = errno;
+  if (std::error_code none; descriptor_ < 0 || !fs::is_regular_file(path_, none)) {
+    ::close(descriptor_);
+    throw FileError(fmt::format("{}: cannot be written: {}", path_,
+                                descriptor_ < 0 ? std::strerror(error) : "not a regular file"));
+  }
+  read(end);
+}
+
+Rows::~Rows() { ::close(descriptor_); }
+
+void Rows::read(std::uint64_t end) {
+  std::ifstream file(path_, std::ios::binary);
+  std::uint64_t at = 0, least = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    at += line.size() + 1;
+    xgrad::io::Json row;
+    try {
+      row = xgrad::io::parse_json(line);
+    } catch (const xgrad::ValueError&) {  // no row: passed over, or the end of all
+    }
+    const auto* const step = row.find<std::uint64_t>("step");
+    if (dropped > 0) {
+      ++dropped;
+    } else if (step != nullptr && (*step >= end || *step < least)) {
+      cut = *step == end ? line : "";
+      dropped = 1;
+    } else if (step != nullptr && (row.number("loss") || row.find("text") != nullptr)) {
+      least = *step + 1;
+      size_ = at;
+    }
+  }
+  if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
+    error_ = errno;  // as a full disk is not: the next row says it
+}
+
+bool Rows::add(const std::string& row) {
+  waiting_ += row + "\n";
+  for (std::size_t done = 0; done < waiting_.size();) {
+    const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+    if (put < 0 && errno != EINTR) {
+      error_ = errno;
+      if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)  // so that rows are whole
+        error_ = errno;
+      return false;
+    }
+    done += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+  }
+  size_ += waiting_.size();
+  waiting_.clear();
+  return true;
+}
+
+std::string Rows::error() const {
+  return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
+}
+
+void Rows::sync() const { ::fsync(descriptor_); }
+
 RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
   if (holds_ == Holds::run)
     return;
@@ -133,20 +197,19 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
   fs::path there = wanted;
   while (!there.empty() && !fs::exists(there, none))
     there = there.parent_path();
-  if (there.empty())
-    there = ".";
+  there = there.empty() ? "." : there;
   if (!fs::is_directory(there, none) || ::access(there.c_str(), W_OK | X_OK) != 0)
-    throw FileError(fmt::format(
-        "{}: the folder cannot be {}: {} is no folder that can be written", wanted.string(),
-        fs::is_directory(wanted, none) ? "written" : "made", there.string()));
+    throw FileError(
+        fmt::format("{}: {} is no folder that can be written", wanted.string(), there.string()));
   check();
 }
 
 /// FileError if the folder holds more than it may.
 void RunDir::check() const {
+  std::error_code none;
+  const bool configured = fs::exists(fs::path(path_) / "config.json", none);
   for (const std::string& name : names_in(path_)) {
     const fs::path path = fs::path(path_) / name;
-    std::error_code none;
     if (!is_file_of_run(name))
       continue;
     if (fs::is_symlink(path, none))  // somebody else may have made it
@@ -159,8 +222,8 @@ void RunDir::check() const {
           path.string()));
     // A report is of a run that ended, and without its configuration nothing is a run's.
     if (holds_ == Holds::nothing ||
-        (holds_ == Holds::leftovers && (is_checkpoint_name(name) || name == "report.html" ||
-                                        !fs::exists(fs::path(path_) / "config.json", none))))
+        (holds_ == Holds::leftovers &&
+         (is_checkpoint_name(name) || name == "report.html" || !configured)))
       throw FileError(fmt::format(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
           checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : ""));
@@ -175,76 +238,42 @@ void RunDir::check_input(const std::string& path) const {
           "{}: is read, and a run in {} would write over it: name another folder", path, path_));
 }
 
-/// Makes a folder, and those around it, and notes what was made; false if it was there already.
-bool RunDir::make_folder(const std::string& path) {
+/// Makes a folder, and those around it, and notes what was made.
+void RunDir::make_folder(const std::string& path) {
   std::error_code error, none;
   if (const fs::path parent = fs::path(path).parent_path();
       !parent.empty() && !fs::exists(parent, none))
     make_folder(parent.string());
-  const bool is_new = fs::create_directory(path, error);
+  if (fs::create_directory(path, error))
+    made_.push_back(path);
   if (error)
     throw FileError(fmt::format("{}: the folder cannot be made: {}", path, error.message()));
-  if (is_new)
-    made_.push_back(path);
-  return is_new;
 }
 
 void RunDir::lock() {
   while (path_.empty()) {  // another run may take the same number in the same moment
     const std::string path = next_numbered("runs");
-    if (make_folder(path))
+    make_folder(path);
+    if (made_.size() > 0 && made_.back() == path)
       path_ = path;
   }
   make_folder(path_);
   handle_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (handle_ < 0)
-    failed(path_, "opened");
-  const std::string path = path_ + "/lock";
-  bool locked = true;
-  do {
-    ::close(std::exchange(
-        lock_, ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)));
-    if (lock_ < 0)
-      failed(path, "written");
-    locked = ::flock(lock_, LOCK_EX | LOCK_NB) == 0;
-  } while (locked && !holds_lock());  // its last holder removed it before flock()
-  const int error = errno;
-
-  // A process's number, and nothing else.
-  struct stat status {};
-  std::array<char, 32> text{};
-  const ssize_t n = ::pread(lock_, text.data(), text.size(), 0);
-  const std::string said(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  std::string refused;
-  if (::fstat(lock_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 || n < 0 ||
-      said.size() == text.size() || said.find_first_not_of("0123456789\n") != said.npos)
-    refused = path +
-              ": is not a run's lock, and training would write over it: move it, or name another "
-              "folder";
-  else if (!locked && error == EWOULDBLOCK)
-    refused = fmt::format("{}: process {} is training in this folder", path_,
-                          said.substr(0, said.find('\n')));
-  if (!refused.empty()) {
-    ::close(std::exchange(lock_, -1));
-    throw FileError(refused);
-  }
-  if (!locked)
+    throw FileError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
+  if (::flock(handle_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error == EWOULDBLOCK) {
+      unlock();
+      throw FileError(fmt::format("{}: another process is training in this folder", path_));
+    }
     warn(fmt::format("{}: cannot be locked ({}); see to it that no other process trains there",
                      path_, std::strerror(error)));
-  const std::string process = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, process.data(), process.size(), 0) < 0)
-    errno = 0;  // only the message of another process needs it
-  check();      // since it was looked at, another process may have begun and ended
+  }
+  check();  // since it was looked at, another process may have begun and ended
 }
 
-bool RunDir::holds_lock() const { return is_at(path_ + "/lock", lock_); }
-
-void RunDir::unlock() {
-  if (lock_ >= 0 && is_at(path_, handle_) && holds_lock())
-    ::unlink((path_ + "/lock").c_str());
-  ::close(std::exchange(lock_, -1));
-  ::close(std::exchange(handle_, -1));
-}
+void RunDir::unlock() { ::close(std::exchange(handle_, -1)); }
 
 /// A path of the folder that is right wherever that is, where the system has one.
 std::string RunDir::inside() const {
@@ -253,23 +282,17 @@ std::string RunDir::inside() const {
 }
 
 std::string RunDir::keep() {
-  if (lock_ < 0)
+  if (handle_ < 0 || is_at(path_, handle_))
     return "";
-  constexpr const char* lost = "so the run ends; what it has learnt since its last save is lost";
-  const std::string before = path_;
   std::error_code none;
-  if (!is_at(path_, handle_))
-    path_ = fs::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none).string();
-  if (!is_at(path_, handle_)) {
-    path_ = before;
-    throw FileError(fmt::format("{}: the folder was removed, {}", path_, lost));
-  }
-  if (!holds_lock())
-    throw FileError(
-        fmt::format("{}/lock: is gone: another run may have begun in the folder, {}", path_, lost));
-  return path_ == before
-             ? ""
-             : fmt::format("{}: the folder was moved; the run goes on in {}", before, path_);
+  const std::string now = fs::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none).string();
+  if (!is_at(now, handle_))
+    throw FileError(fmt::format(
+        "{}: the folder was removed, so the run ends; what it has learnt since its last save is "
+        "lost",
+        path_));
+  return fmt::format("{}: the folder was moved; the run goes on in {}", std::exchange(path_, now),
+                     now);
 }
 
 void RunDir::save(const std::string& name,
@@ -292,97 +315,57 @@ std::string RunDir::noted(const char* name) {
   return path;
 }
 
-void RunDir::write_text(const char* name, const std::string& text) {
-  const ConfigFile& read = config_file();
-  const std::string path = noted(name);
-  if (std::error_code none; fs::equivalent(path, read.path, none)) {
-    if (read.text == text)
-      return;
-    throw FileError(fmt::format(
-        "{}: is read, and a run in {} would write over it: copy it, or name another folder",
-        read.path, path_));
-  }
-  save(name, [&](const std::string& there) {
-    xgrad::io::AtomicFile file(there);
-    file.write(text);
-    file.commit();
-  });
-}
-
 std::string RunDir::open(const std::string& config, const std::string& environment,
                          std::uint64_t steps, std::uint64_t rows) {
+  std::error_code none;
   try {
     if (handle_ < 0)
       lock();
     // What AtomicFile leaves of the run's files if its process is killed.
     static const std::regex temporary(R"((.*)\.\d+\.\d+\.tmp)");
-    std::error_code none;
     for (const std::string& name : names_in(path_))
       if (std::smatch match; std::regex_match(name, match, temporary) && is_file_of_run(match[1]))
         fs::remove(path_ + "/" + name, none);
-    write_text("config.json", config + "\n");
-    write_text("environment.json", environment + "\n");
+    for (const auto& [name, text] :
+         {std::pair("config.json", config), {"environment.json", environment}}) {
+      noted(name);
+      save(name, [&, &said = text](const std::string& path) {
+        xgrad::io::AtomicFile file(path);
+        file.write(said + "\n");
+        file.commit();
+      });
+    }
     metrics_.emplace(noted("metrics.jsonl"), rows);
     samples_.emplace(noted("samples.jsonl"), steps + 1);
   } catch (...) {
     metrics_.reset();
-    samples_.reset();
-    // Files while nobody else may have begun; of folders only empty ones go.
-    std::error_code none;
-    for (const bool folders : {false, true}) {
-      for (auto path = made_.rbegin(); path != made_.rend(); ++path)
-        if (fs::is_directory(*path, none) == folders)
-          fs::remove(*path, none);
-      unlock();
-    }
+    for (auto path = made_.rbegin(); path != made_.rend(); ++path)  // of folders only empty ones
+      fs::remove(*path, none);
+    unlock();
     throw;
   }
-  return lost_after(steps, rows);
-}
-
-std::string RunDir::lost_after(std::uint64_t steps, std::uint64_t rows) const {
   std::vector<std::string> lost;
-  if (metrics_->kept() < rows)
-    lost.push_back(fmt::format("metrics.jsonl lacks {} of steps before",
-                               format_count(rows - metrics_->kept(), "row", "rows")));
-  if (const std::size_t later = metrics_->dropped() - (metrics_->dropped() > 0 && rows < steps))
+  if (const std::size_t later = metrics_->dropped - (metrics_->dropped > 0 && rows < steps))
     lost.push_back(fmt::format("{} of later steps went from metrics.jsonl",
                                format_count(later, "row", "rows")));
   for (const std::string& name : names_in(path_))
     if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
       lost.push_back(fmt::format("{} is of a later step, and goes at the first save", name));
-  std::sort(lost.begin(), lost.end());
   return fmt::format("{}", fmt::join(lost, "; "));
 }
 
-void RunDir::drop_later(std::uint64_t step) const {
+void RunDir::tidy(std::uint64_t step, std::size_t keep) const {
   const std::string folder = inside();
   std::error_code none;
+  std::vector<std::uint64_t> kept;
   for (const std::string& name : names_in(folder))
     if (is_checkpoint_name(name) && step_of(folder + "/" + name) > step)
       fs::remove(folder + "/" + name, none);
-}
-
-void RunDir::keep_checkpoint(std::uint64_t step, std::size_t count) const {
-  const fs::path folder = inside();
-  const auto kept = [&](std::uint64_t of) {
-    return folder / fmt::format("checkpoint-{:08}.safetensors", of);
-  };
-  // A checkpoint is never changed in place, so two names cannot disturb each other.
-  const fs::path temporary = fmt::format("{}.{}.0.tmp", kept(step).string(), ::getpid());
-  std::error_code error, none;
-  fs::create_hard_link(folder / checkpoint_name, temporary, error);
-  if (error)  // not all file systems can
-    fs::copy_file(folder / checkpoint_name, temporary);
-  fs::rename(temporary, kept(step));
-  fs::remove(temporary, none);  // rename() does nothing where both are one file already
-  std::vector<std::uint64_t> steps;
-  for (const std::string& name : names_in(folder))
-    if (const auto of = step_in(name); of && *of <= step)
-      steps.push_back(*of);
-  std::sort(steps.rbegin(), steps.rend());
-  for (std::size_t i = count; i < steps.size(); ++i)
-    fs::remove(kept(steps[i]), none);
+    else if (const auto of = step_in(name))
+      kept.push_back(*of);
+  std::sort(kept.rbegin(), kept.rend());
+  for (std::size_t i = keep; keep > 0 && i < kept.size(); ++i)
+    fs::remove(folder + "/" + kept_name(kept[i]), none);
 }
 
 }  // namespace char_transformer

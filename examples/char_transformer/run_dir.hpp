@@ -1,7 +1,6 @@
 #pragma once
-// The folder of a run: config.json, metrics.jsonl, samples.jsonl, checkpoint.safetensors,
-// best.safetensors, checkpoint-00000250.safetensors and so on, and while it runs a lock; of
-// report.hpp environment.json and report.html.
+// The folder of a run: config.json, environment.json, metrics.jsonl, samples.jsonl,
+// checkpoint.safetensors, best.safetensors, checkpoint-00000250.safetensors and so on, report.html.
 
 #include <cstdint>
 #include <functional>
@@ -9,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "rows.hpp"
-
 namespace char_transformer {
 
 inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
-/// Whether it is the name of a checkpoint in a run's folder: one of these, or one that was kept.
+/// "checkpoint-00000250.safetensors".
+std::string kept_name(std::uint64_t step);
+/// Whether it is the name of a checkpoint in a run's folder: one of these.
 bool is_checkpoint_name(const std::string& name);
 /// FileError if a path, or where it leads, is a file of a run's folder, there or not: training
 /// alone writes those.
@@ -29,8 +28,38 @@ std::optional<std::string> checkpoint_in(const std::string& folder);
 /// The same for a path that may be a checkpoint itself.  FileError for a folder without one.
 std::string find_checkpoint(const std::string& path);
 
-/// One run at a time in a folder: it holds the folder open, wherever that is moved, and a lock on
-/// the file `lock` in it, which names the process and ends with it, however that ends.
+/// A file of JSON objects with a "step", one a line, to which a run adds.
+class Rows {
+ public:
+  /// Opens the file, or makes it.  The file then ends before the first row of step `end` or later,
+  /// and before what is half written.  FileError if it cannot be written.
+  Rows(std::string path, std::uint64_t end);
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+  ~Rows();
+
+  /// Adds a row.  False if it cannot be written: then it waits for the next call, and the file
+  /// holds whole rows.
+  bool add(const std::string& row);
+  std::string error() const;  ///< why that failed
+  bool all_written() const { return waiting_.empty(); }
+  /// Forces to disk what has been written.
+  void sync() const;
+
+  std::size_t dropped = 0;  ///< rows that were there and went
+  std::string cut;          ///< the first of them, if of step `end`
+
+ private:
+  void read(std::uint64_t end);
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;  ///< of the whole rows in the file
+  std::string waiting_;     ///< rows that are not in the file
+  int error_ = 0;           ///< errno of the last failure
+};
+
+/// One run at a time in a folder, which it holds open and locked, wherever that is moved.
 class RunDir {
  public:
   enum class Holds { nothing, leftovers, run };
@@ -49,7 +78,7 @@ class RunDir {
   void lock();
   void unlock();
   /// Looks for a folder that was locked where it is now; says so if it was moved.  FileError if it
-  /// was removed, or another run may have begun in it.
+  /// was removed.
   std::string keep();
   /// Also removes what processes that were killed left half written, writes config.json and
   /// environment.json, and opens the rows of a run that has made so many steps, and has so many
@@ -63,10 +92,9 @@ class RunDir {
   /// meanwhile.  What it throws names the file as people know it.
   void save(const std::string& name,
             const std::function<void(const std::string& path)>& write) const;
-  /// Removes the checkpoints of later steps: of a run that goes on from an earlier one.
-  void drop_later(std::uint64_t step) const;
-  /// Gives the last checkpoint a second name; all but the last `count` of those up to a step go.
-  void keep_checkpoint(std::uint64_t step, std::size_t count) const;
+  /// Removes the checkpoints of later steps, and unless `keep` is 0 all that were kept but the
+  /// last.
+  void tidy(std::uint64_t step, std::size_t keep) const;
 
   const std::string& path() const { return path_; }
   std::string checkpoint() const { return path_ + "/" + checkpoint_name; }
@@ -76,16 +104,13 @@ class RunDir {
 
  private:
   void check() const;
-  bool make_folder(const std::string& path);
-  bool holds_lock() const;
+  void make_folder(const std::string& path);
   std::string inside() const;
   std::string noted(const char* name);
-  void write_text(const char* name, const std::string& text);
-  std::string lost_after(std::uint64_t steps, std::uint64_t rows) const;
 
   std::string path_;
   Holds holds_;
-  int handle_ = -1, lock_ = -1;    ///< the folder, and the file `lock`
+  int handle_ = -1;                ///< the folder
   std::vector<std::string> made_;  ///< files and folders that were not there before
   std::optional<Rows> metrics_, samples_;
 };

@@ -3,32 +3,44 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 #include <xgrad/data/characters.hpp>
+#include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 namespace char_transformer {
+
+/// A text as ids; of line ends and a byte order mark as of a text that is trained on.  ValueError,
+/// beginning with `what`, for bytes that are not UTF-8, and for characters that the model does not
+/// know, with those that it does.
+std::vector<std::int64_t> encode(const std::string& what, const std::string& text,
+                                 const xgrad::text::Characters& characters);
+/// The same; with no text, a newline, or the first character of a model that has no newline.
+std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& text,
+                                        const xgrad::text::Characters& characters);
+
+/// Ids as a batch of one row.
+xgrad::Indices as_row(std::span<const std::int64_t> ids);
 
 struct SampleOptions {
   std::string checkpoint;
   std::size_t num_samples = 1;
   std::string prompt;  ///< empty: a newline, or else the first character
   std::string file;    ///< with the prompt
-  bool interactive = false;
   std::size_t tokens = 500;
   std::string stop;  ///< the text that ends it; empty: none does
   xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
-  bool show_probs = false;
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
 };
 
-/// Prints prompt and continuation as they come, character by character, and a newline; with
-/// `show_probs` the table of the characters, and then the text.  Draws from a generator of its own.
-/// Ends early after the text of `stop`, and where nobody reads any more.  Throws ValueError naming
-/// each character of prompt and stop that the model does not know, and those that it does.
-void print_sample(const xgrad::nn::GPT& model, const xgrad::text::Characters& characters,
-                  const SampleOptions& options);
+/// Prints prompt and continuation as they come, character by character, and a newline; a line
+/// between samples.  Draws from a generator of its own.  Ends early after the text of `stop`, and
+/// where nobody reads any more.  Throws ValueError naming each character of prompt and stop that
+/// the model does not know, and those that it does.
+void print_samples(const xgrad::nn::GPT& model, const xgrad::text::Characters& characters,
+                   const SampleOptions& options);
 
 }  // namespace char_transformer

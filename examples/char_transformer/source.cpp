@@ -1,18 +1,28 @@
-#include "source.hpp"
+// The texts of --data and --val-data.
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <numeric>
 #include <utility>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/checksum.hpp>
 
+#include "notes.hpp"
 #include "output.hpp"
-#include "recipe.hpp"
 
 namespace char_transformer {
+namespace {
 
 namespace text = xgrad::text;
+using xgrad::FileError;
+
+corpus::Corpus corpus_of(const std::string& preset) {
+  return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
+}
+
+}  // namespace
 
 std::optional<double> Source::entropy(std::size_t asked) const {
   if (nll.empty())
@@ -20,10 +30,6 @@ std::optional<double> Source::entropy(std::size_t asked) const {
   const auto begin = nll.begin() + 1;
   return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(asked), 0.0) /
          static_cast<double>(asked);
-}
-
-corpus::Corpus corpus_of(const std::string& preset) {
-  return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
 }
 
 Source open_source(const std::string& path, const std::string& validation,
@@ -55,28 +61,66 @@ Source open_source(const std::string& path, const std::string& validation,
                         nll.end());
     }
   } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: {}", name, reason(error)));
+    throw FileError(fmt::format("{}: {}", name, reason(error)));
   }
   return source;
 }
 
-void check_blocks(const Source& source, std::size_t block_size, bool fixed) {
-  const text::Split& ids = source.ids;
+Source open_text(const std::string& data, const std::string& val_data,
+                 const std::string& checkpoint, const Notes& notes) {
+  const xgrad::io::Json config = read_config_beside(checkpoint);
+  // A stranger may have written it, and a pipe would be waited for.
+  const auto noted = [&](const char* key, const char* flag) {
+    const std::string path = text_in(config, key);
+    if (std::error_code none; !path.empty() && !std::filesystem::is_regular_file(path, none))
+      throw FileError(fmt::format("{}: no such file{}; {} FILE names the text", path,
+                                  path == standard_input ? ", it was standard input" : "", flag));
+    return path;
+  };
+  const std::string path = data.empty() ? noted("data", "--data") : data;
+  const std::string validation = val_data.empty() ? noted("val_data", "--val-data") : val_data;
+  const bool known = !path.empty() || config.find<std::nullptr_t>("data") != nullptr;
   try {
-    text::block_count(ids.train, block_size, "training");
-    text::block_count(ids.validation, block_size, "validation");
-  } catch (const xgrad::ValueError& error) {
-    std::string advice;
-    if (ids.train.size() < source.all.size()) {  // a tenth is to validate on
-      advice = fmt::format(": give at least {} characters", 10 * block_size + 1);
-      if (const std::size_t most = std::min(ids.train.size(), ids.validation.size());
-          most > 1 && !fixed)
-        advice += fmt::format(", or --block-size {} or less", most - 1);
-    }
-    const bool validation = ids.train.size() > block_size && advice.empty();
-    throw xgrad::FileError(fmt::format(
-        "{}: {}{}", validation ? source.validation_name : source.name, reason(error), advice));
+    Source source =
+        open_source(path, validation, text_in(notes.config, "preset"), notes.characters);
+    if (known || other_text(source, notes).empty())
+      return source;
+  } catch (const FileError&) {
+    if (known)
+      throw;  // otherwise it has other characters
   }
+  throw FileError(checkpoint +
+                  ": there is no config.json beside it that says what it was trained on; --data "
+                  "FILE names a text");
+}
+
+void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size) {
+  if (ids.size() <= block_size)
+    throw FileError(
+        fmt::format("{}: {}: too few for --block-size {}, which needs one more than "
+                    "that",
+                    name, format_count(ids.size(), "character", "characters"), block_size));
+}
+
+std::string checksum(const text::Ids& ids) {
+  xgrad::io::Checksum sum;
+  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
+  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
+    const std::size_t n = std::min(some.size(), ids.size() - begin);
+    for (std::size_t i = 0; i < n; ++i)
+      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
+    sum.add(some.data(), n * sizeof(some[0]));
+  }
+  return sum.digits();
+}
+
+std::string other_text(const Source& source, const Notes& notes) {
+  const auto is_other = [](const text::Ids& ids, const std::string& noted) {
+    return !noted.empty() && checksum(ids) != noted;
+  };
+  return is_other(source.all, notes.text)                  ? "--data"
+         : is_other(source.ids.validation, notes.val_text) ? "--val-data"
+                                                           : "";
 }
 
 Command add_corpus(CLI::App& program) {

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "describe.hpp"
 #include "output.hpp"
-#include "trained_model.hpp"
 
 namespace char_transformer {
 namespace {
@@ -36,8 +34,7 @@ std::string latest_unfinished() {
       check_finite(checkpoint.model, path);
       if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
         return path;
-      finished_runs.push_back(fmt::format("{} ({})", fs::path(path).parent_path().string(),
-                                          xgrad::counted(checkpoint.step, "step", "steps")));
+      finished_runs.push_back(fs::path(path).parent_path().string());
     } catch (const FileError& error) {
       warn(fmt::format("passed over: {}", error.what()));
     }
@@ -56,15 +53,9 @@ std::string latest_unfinished() {
 std::string checkpoint_to_resume(const TrainOptions& options) {
   if (!options.resumes_by_name())
     return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out).value_or("");
-  const std::string& given = *options.resume;
-  if (!fs::is_directory(given))  // a link goes on where it leads
-    return fs::is_symlink(given) && fs::exists(given) ? fs::canonical(given).string() : given;
-  if (auto path = checkpoint_in(given))
-    return *path;
-  throw FileError(
-      fmt::format("{}: the folder has no checkpoint to go on from; --resume auto --out {} begins a "
-                  "run in one that holds none",
-                  given, quoted(given)));
+  const std::string path = find_checkpoint(*options.resume);
+  // A link goes on where it leads.
+  return fs::is_symlink(path) && fs::exists(path) ? fs::canonical(path).string() : path;
 }
 
 /// The options of a run that goes on from a checkpoint; without one, of a new run, which may have
@@ -84,7 +75,6 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   if (resumes)
     options.recipe = read_recipe(config, path);
 
-  const char* const whose = resumes ? "the run" : "the model";
   std::vector<std::string> differences, changes, changeable;
   const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
                            Keeps keeps) {
@@ -95,8 +85,8 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     if (keeps == Keeps::unless_allowed && given.allow_changes)
       changes.push_back(fmt::format("{} {} -> {}", flag, found, wanted));
     else if (keeps != Keeps::nothing)
-      differences.push_back(
-          fmt::format("{} {} is given, but {} has {}", flag, wanted, whose, found));
+      differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
+                                        resumes ? "the run" : "the model", found));
   };
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
     if (field.keeps == Keeps::unless_allowed)
@@ -108,11 +98,8 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   if (resumes) {
     start.resumed = start.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
-    const auto* const preset = config.find<std::string>("preset");
-    if (seed == nullptr || preset == nullptr)
-      throw FileError(fmt::format("{}: its configuration has no 'seed' or no 'preset'", path));
-    compare("--seed", given.seed, options.seed, *seed, Keeps::recipe);
-    compare("--preset", given.preset, options.preset, *preset, Keeps::recipe);
+    compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed, Keeps::recipe);
+    compare("--preset", given.preset, options.preset, text_in(config, "preset"), Keeps::recipe);
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
     std::error_code none;
@@ -137,41 +124,26 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     return start;
   if (!is_checkpoint_name(fs::path(path).filename().string()))
     throw FileError(
-        fmt::format("{}: not a file of a run's folder, in which a run could go on; --init-from "
-                    "begins a new one "
-                    "with its weights",
+        fmt::format("{}: not a file of a run's folder, in which a run could go on; "
+                    "--init-from begins a new one with its weights",
                     path));
 
   // What changes no number is as config.json says, unless it is given.
-  const FolderNotes folder = read_folder_notes(path);
+  start.before = read_config_beside(path);
   for (const Count& count : counts)
     if (!(options.*count.member))
-      options.*count.member = value_in<std::size_t>(
-          folder.config, count.flag, {static_cast<double>(count.least), static_cast<double>(many)});
+      options.*count.member = value_in<std::size_t>(start.before, count.flag, {count.least, many});
   if (given.given.count("--sample-prompt") == 0)  // it may be empty
-    options.sample_prompt = folder.text("sample_prompt");
+    options.sample_prompt = text_in(start.before, "sample_prompt");
   if (options.data.empty())
-    options.data = folder.text("data");
+    options.data = text_in(start.before, "data");
   if (options.val_data.empty())
-    options.val_data = folder.text("val_data");
-  options.init_from = folder.text("init_from");
-  start.folder = folder;
+    options.val_data = text_in(start.before, "val_data");
+  options.init_from = text_in(start.before, "init_from");
   return start;
 }
 
-/// Whether there is nothing left to do; then says so.
-bool has_ended(const Start& start) {
-  const bool ended =
-      start.resumed && finished(start.options.recipe, *start.resumed, start.notes.evaluations);
-  if (ended)
-    tell(fmt::format(
-        "{}: the run is finished, after {}.  A larger {} makes it longer.\n", start.from->path,
-        format_count(*start.resumed, "step", "steps"),
-        *start.resumed < start.options.recipe.max_iters ? "--patience" : "--max-iters"));
-  return ended;
-}
-
-/// All of a start but its options: the folder, and the text.
+/// All of a start: the options, the folder, and the text.
 std::optional<Start> read_all(const TrainOptions& given, const std::string& checkpoint,
                               bool writes) {
   const bool resumes = !checkpoint.empty();
@@ -181,9 +153,13 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
                                                                    : RunDir::Holds::nothing;
   std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));
   Start start = read_start(given, checkpoint);
-  TrainOptions& options = start.options;
-  if (has_ended(start))
+  const TrainOptions& options = start.options;
+  const Recipe& recipe = options.recipe;
+  if (start.resumed && finished(recipe, *start.resumed, start.notes.evaluations)) {
+    tell(fmt::format("{}: the run is finished, after {}.  A larger --max-iters makes it longer.\n",
+                     start.from->path, format_count(*start.resumed, "step", "steps")));
     return std::nullopt;
+  }
   if (resumes) {
     run_dir = std::make_unique<RunDir>(options.out, holds);
     if (writes && !given.dry_run) {
@@ -192,11 +168,10 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
         throw FileError(fmt::format("{}: another process has gone on with it", checkpoint));
     }
   }
-  run_dir->check_input(options.data);
-  run_dir->check_input(options.val_data);
-  if (const auto wrong = contradiction(options.recipe))
-    throw UsageError(*wrong);
-  check_memory(options);
+  for (const std::string& read :
+       {options.data, options.val_data, resumes ? std::string() : config_file().path})
+    run_dir->check_input(read);
+  check_recipe(recipe);
   if (resumes) {
     start.source = open_text(given.data, given.val_data, checkpoint, start.notes);
     if (const std::string flag = other_text(start.source, start.notes); !flag.empty())
@@ -209,18 +184,19 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     start.source = open_source(options.data, options.val_data, options.preset,
                                start.from ? std::optional(known) : std::nullopt);
   }
-  check_blocks(start.source, options.recipe.block_size, start.from.has_value());
+  check_block(start.source.ids.train, start.source.name, recipe.block_size);
+  check_block(start.source.ids.validation, start.source.validation_name, recipe.block_size);
 
   if (start.from)
-    tell("From", fmt::format("{}, after {}{}.", start.from->path,
-                             format_count(start.from->step, "step", "steps"),
-                             resumes && !given.init_from.empty()
-                                 ? "; --init-from is for a new run, and not used"
-                                 : ""));
+    tell(labelled("From", fmt::format("{}, after {}{}.", start.from->path,
+                                      format_count(start.from->step, "step", "steps"),
+                                      resumes && !given.init_from.empty()
+                                          ? "; --init-from is for a new run, and not used"
+                                          : "")));
   else if (given.resume && writes)
-    tell("New", fmt::format("a new run: there is nothing to resume in {}.", options.out));
+    tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
   if (!start.changes.empty())
-    tell("Flags", fmt::format("changed from here on: {}.", start.changes));
+    tell(labelled("Flags", fmt::format("changed from here on: {}.", start.changes)));
   Evaluations before = resumes ? start.notes.evaluations : Evaluations{};
   // The best model of steps that are made again goes: the lowest loss of what follows is the best.
   if (resumes && fs::path(checkpoint).filename() != checkpoint_name &&
@@ -237,12 +213,6 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
 
 }  // namespace
 
-TrainOptions resolved(const TrainOptions& given) {
-  TrainOptions options = read_start(given, given.resume ? checkpoint_to_resume(given) : "").options;
-  options.init_from = given.init_from;  // what a run began with is over
-  return options;
-}
-
 std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;
   ranks.check_same("the file of --config", xgrad::printable_name(config_file().text));
@@ -258,13 +228,12 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
     if (!start)
       return;
     const Recipe& recipe = start->options.recipe;
-    const std::size_t n = ranks.size(), parts = std::min(recipe.shards, recipe.batch_size);
-    if (parts < n)
-      throw UsageError(fmt::format(
-          "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give --shards {}{}", n,
-          xgrad::counted(recipe.batch_size, "block", "blocks"),
-          xgrad::counted(parts, "shard", "shards"), n,
-          recipe.batch_size < n ? fmt::format(" and --batch-size {}", n) : ""));
+    if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
+      throw UsageError(
+          fmt::format("{} ranks, but a batch of {} is cut into {}: start fewer ranks, "
+                      "or give a larger --shards or --batch-size",
+                      ranks.size(), format_count(recipe.batch_size, "block", "blocks"),
+                      format_count(parts, "shard", "shards")));
   });
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",
@@ -292,18 +261,11 @@ std::string file_checksum(const std::string& path) {
   return sum.digits();
 }
 
-std::string quoted(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             "_-./=:,+@%") == word.npos)
-    return word;
-  std::string text = "'";
-  for (const char c : word)
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
+  const auto quoted = [](const std::string& word) {
+    return word.find_first_of(" '\"\\$&;()<>*?|`#~!\n\t") == word.npos ? word
+                                                                       : fmt::format("'{}'", word);
+  };
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";
   return fmt::format("{}{} train --resume {}{}", options.launcher, quoted(options.program),

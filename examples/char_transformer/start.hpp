@@ -11,7 +11,6 @@
 #include "ranks.hpp"
 #include "recipe.hpp"
 #include "run_dir.hpp"
-#include "source.hpp"
 
 namespace char_transformer {
 
@@ -20,7 +19,7 @@ struct Start {
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
   Notes notes = {};                                ///< of `from`; then for its own checkpoints
-  FolderNotes folder = {};                         ///< its config.json, if it goes on
+  xgrad::io::Json before = {};                     ///< its config.json, if it goes on
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"
   Source source = {};
   std::unique_ptr<RunDir> run_dir = {};  ///< of which only the first of several ranks knows
@@ -28,20 +27,22 @@ struct Start {
   std::uint64_t steps() const { return resumed.value_or(0); }
 };
 
-/// The options with which `train` would begin or go on.  Errors as of prepare().
-TrainOptions resolved(const TrainOptions& given);
-
 /// Reads what `given` names; none if a run has ended and there is nothing left to do, which is
 /// said.  FileError for what cannot be read, and if flags that were given disagree with a
 /// checkpoint: all of them are listed.  UsageError for what does not go together.  Ranks that do
 /// not begin with the same checkpoint, text and flags are refused.
 std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks);
 
+/// What is said before a run starts: what runs, on what, how large it is.
+std::string describe(const Start& start, const xgrad::nn::GPT& model);
+/// For environment.json: what the run is trained with, which changes none of its numbers.
+std::string format_environment(std::size_t ranks);
+/// Writes report.html of a run that has ended or was interrupted.  Why that failed; empty if it did
+/// not.  Nothing that a run needs depends on it, so it throws nothing.
+std::string write_report(const std::string& folder);
+
 /// Empty for a file that cannot be read, as where the system does not show a program's own.
 std::string file_checksum(const std::string& path);
-
-/// A word of a command line for a POSIX shell.
-std::string quoted(const std::string& word);
 /// A command line for a shell that goes on with a run.
 std::string resume_command(const TrainOptions& options, const std::string& folder);
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <string_view>
 
 #include "output.hpp"
 
@@ -14,11 +15,6 @@ namespace char_transformer {
 namespace {
 
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
-
-/// For somebody who sits there: a step may take a minute.
-constexpr std::string_view message =
-    "\nFinishing this step and saving; once more leaves at once.\n";
-std::atomic<bool> terminal{false};
 std::atomic<int> first_signal{0};
 std::atomic<std::int64_t> first_time{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // so handlers may use them
@@ -31,7 +27,10 @@ void note(int signal) {
   std::int64_t first = 0;
   if (first_time.compare_exchange_strong(first, now)) {
     first_signal = signal;
-    if (terminal && ::write(STDERR_FILENO, message.data(), message.size()) < 0)
+    // For somebody who sits there: a step may take a minute.
+    constexpr std::string_view said =
+        "\nFinishing this step and saving; once more leaves at once.\n";
+    if (::isatty(STDERR_FILENO) == 1 && ::write(STDERR_FILENO, said.data(), said.size()) < 0)
       errno = before;  // then nobody sees it
   } else if (now - first > twice_within) {
     std::signal(signal, SIG_DFL);
@@ -53,7 +52,6 @@ constexpr int failing[] = {SIGPIPE, SIGXFSZ};
 }  // namespace
 
 StopSignals::StopSignals() {
-  terminal = ::isatty(STDERR_FILENO) == 1;
   first_signal = 0;
   first_time = 0;
   for (const int signal : stopping)
@@ -72,9 +70,7 @@ StopSignals::~StopSignals() {
 }
 
 int StopSignals::received() const {
-  if (const int signal = first_signal)
-    return signal;
-  return nobody_reads() ? SIGPIPE : 0;
+  return first_signal != 0 ? first_signal.load() : nobody_reads() ? SIGPIPE : 0;
 }
 
 const char* signal_name(int signal) {

@@ -9,25 +9,17 @@
 #include <span>
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/threads.hpp>
+#include <xgrad/data/batches.hpp>
 #include <xgrad/optim/clip.hpp>
 
-#include "start.hpp"
-#include "trained_model.hpp"
+#include "output.hpp"
 
 namespace char_transformer {
-namespace {
 
 using xgrad::Generator;
-using xgrad::Indices;
 using xgrad::Tensor;
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-}  // namespace
+using xgrad::nn::GPT;
+using xgrad::text::Ids;
 
 std::string first_anomaly(const std::function<void()>& again) {
   try {
@@ -60,56 +52,18 @@ Training::Training(Start& start, Ranks& ranks)
   start.from.reset();
 }
 
-std::optional<double> Training::measure(std::uint64_t seed,
-                                        const std::function<bool()>& stop) const {
-  const Generator before = xgrad::default_generator();
-  Generator generator(seed);
-  // The shards that all threads have at a time.  Where each has as many, all rounds take as long.
-  const std::size_t threads = xgrad::num_threads();
-  const std::size_t shards = xgrad::parallel::shard_count(recipe_.batch_size, recipe_.shards);
-  const std::size_t rounds = shards % threads == 0 ? shards / threads : 1;
-  const std::size_t most = recipe_.batch_size / rounds;
-  std::optional<double> best;
-  double spent = 0;
-  int whole = 0;
-  // Few rows first, which may take long; and the first is slower than all that follow.
-  for (std::size_t rows = shards / rounds; whole < 3 && spent < 500 && !stop();
-       rows = std::min(most, 4 * rows)) {
-    const auto begin = Clock::now();
-    xgrad::parallel::backward(
-        rows,
-        loss_of(xgrad::text::random_starts(source_.ids.train, recipe_.block_size, rows, generator)),
-        shards / rounds);
-    for (Tensor p : parameters_)
-      p.zero_grad();
-    const double ms = milliseconds_since(begin);
-    best = std::min(best.value_or(ms), ms / static_cast<double>(rows * recipe_.block_size));
-    spent += ms;
-    whole += rows == most ? 1 : 0;
-  }
-  xgrad::default_generator() = before;
-  return best;
-}
-
-/// The mean loss of some of the blocks that begin there.
-xgrad::parallel::ShardLoss Training::loss_of(std::vector<std::size_t> starts) const {
-  return [this, starts = std::move(starts)](std::size_t begin, std::size_t end) {
-    const auto [x, y] = xgrad::text::blocks_at(source_.ids.train, recipe_.block_size,
-                                               std::span(starts).subspan(begin, end - begin));
-    return model_.loss(x, y);
-  };
-}
-
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.
 double Training::add_gradients() {
   const std::size_t batches = recipe_.gradient_accumulation_steps;
   const auto n = static_cast<double>(batches);
   double sum = 0;
   for (std::size_t i = 0; i < batches && std::isfinite(sum); ++i) {
-    const auto loss = loss_of(xgrad::text::random_starts(
-        source_.ids.train, recipe_.block_size, recipe_.batch_size, xgrad::default_generator()));
+    const auto starts = xgrad::text::random_starts(source_.ids.train, recipe_.block_size,
+                                                   recipe_.batch_size, xgrad::default_generator());
     sum += ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
-      const Tensor mean = loss(begin, end);
+      const auto [x, y] = xgrad::text::blocks_at(source_.ids.train, recipe_.block_size,
+                                                 std::span(starts).subspan(begin, end - begin));
+      const Tensor mean = model_.loss(x, y);
       return n == 1 ? mean : mean / n;
     });
   }
@@ -130,7 +84,7 @@ void Training::stop_before_update(const std::string& what, const Generator& gene
 }
 
 StepRecord Training::make_step(std::size_t step) {
-  const auto begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   const Generator generator = xgrad::default_generator();
   StepRecord record{.step = step, .lr = rate_(step)};
   optimizer_.set_learning_rate(record.lr);
@@ -145,8 +99,71 @@ StepRecord Training::make_step(std::size_t step) {
     stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
                        generator);
   optimizer_.step();
-  record.ms = milliseconds_since(begin);
+  record.ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return record;
+}
+
+namespace {
+
+/// The mean loss over so many items, with dropout off; `batch(i)` is the next, of some of them,
+/// after i.
+template <class Batch>
+std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_t items,
+                                const Stop& stop, const Batch& batch) {
+  GPT evaluated = model;  // the model itself keeps its mode
+  xgrad::nn::eval(evaluated);
+  const auto loss = [&](const auto& x, const auto& y) { return evaluated.loss(x, y); };
+  double total = 0;
+  for (std::size_t done = 0; done < items;) {
+    if (stop(static_cast<double>(done) / static_cast<double>(items)))
+      return std::nullopt;
+    const auto [xy, taken] = batch(done);
+    const auto& [x, y] = xy;
+    total +=
+        static_cast<double>(taken) * ranks.mean_loss(static_cast<std::size_t>(x.size(0)),
+                                                     xgrad::parallel::detail::of_rows(loss, x, y));
+    done += taken;
+  }
+  return total / static_cast<double>(items);
+}
+
+}  // namespace
+
+std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
+                                 std::size_t blocks, const Stop& stop) {
+  constexpr std::size_t at_once = 16;  // evaluating takes little more memory than training
+  return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
+    const std::size_t n = std::min(at_once, blocks - done);
+    return std::pair(xgrad::text::block_batch(part, model.config.block_size, done, n), n);
+  });
+}
+
+std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const Ids& part,
+                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
+                                    const Stop& stop) {
+  Generator generator(seed);
+  return mean_loss(ranks, model, batches, stop, [&](std::size_t) {
+    return std::pair(
+        xgrad::text::random_batch(part, model.config.block_size, batch_size, generator),
+        std::size_t{1});
+  });
+}
+
+std::string format_blocks(std::size_t blocks, std::size_t all) {
+  return blocks < all
+             ? fmt::format("the first {} of {} blocks", format_count(blocks), format_count(all))
+             : "all " + format_count(all, "block", "blocks");
+}
+
+void print_loss(const std::string& label, double loss, const std::string& over,
+                const std::optional<double>& entropy) {
+  say(fmt::format("{} {:.9g} (perplexity {:.6g})\nOver {}.\n", label, loss, std::exp(loss), over));
+  if (entropy)
+    say(fmt::format(
+        "The text itself has an entropy of {:.6f} per character, which no model can beat: distance "
+        "from perfect {:.6f}.\n",
+        *entropy, loss - *entropy));
 }
 
 }  // namespace char_transformer

@@ -1,5 +1,5 @@
 #pragma once
-// A model in training: its steps.
+// A model in training: its steps and its losses.
 
 #include <cstdint>
 #include <functional>
@@ -13,8 +13,7 @@
 #include <xgrad/optim/schedule.hpp>
 
 #include "ranks.hpp"
-#include "recipe.hpp"
-#include "source.hpp"
+#include "start.hpp"
 
 namespace char_transformer {
 
@@ -35,8 +34,6 @@ struct NotFinite : std::runtime_error {
 /// The computation must draw the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
-struct Start;
-
 class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on
@@ -45,11 +42,6 @@ class Training {
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
-
-  /// The time that the gradient of a character takes this rank alone, in milliseconds: measured for
-  /// about half a second on random rows that go nowhere, and leave what the training draws and
-  /// holds as it is.  No value if stopped.
-  std::optional<double> measure(std::uint64_t seed, const std::function<bool()>& stop) const;
 
   std::size_t tokens_per_step() const {
     return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;
@@ -61,7 +53,6 @@ class Training {
 
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
-  xgrad::parallel::ShardLoss loss_of(std::vector<std::size_t> starts) const;
   double add_gradients();
 
   const Recipe& recipe_;
@@ -72,6 +63,26 @@ class Training {
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
 };
+
+/// Called before every batch with how much of all is done, from 0 to 1; true gives up.
+using Stop = std::function<bool(double done)>;
+
+/// The mean loss over the first `blocks` blocks that stand side by side; no value if stopped.
+std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
+                                 const xgrad::text::Ids& part, std::size_t blocks,
+                                 const Stop& stop);
+/// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
+/// of its own; no value if stopped.
+std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
+                                    const xgrad::text::Ids& part, std::size_t batch_size,
+                                    std::size_t batches, std::uint64_t seed, const Stop& stop);
+
+/// "all 29 blocks", "the first 2,048 of 17,000 blocks".
+std::string format_blocks(std::size_t blocks, std::size_t all);
+/// Prints "LABEL X (perplexity Y)", what it is over, and with the text's own entropy how far it is
+/// from the best possible.
+void print_loss(const std::string& label, double loss, const std::string& over,
+                const std::optional<double>& entropy);
 
 /// The command `train`, on each rank, of which the first alone prints and writes.  Returns the exit
 /// code: 0; 128 + the signal that ended it early; 1 if something could not be saved.  Throws

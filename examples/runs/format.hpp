@@ -1,26 +1,30 @@
 #pragma once
-// Numbers of runs for people.
+// Numbers for people.
+
+#include <fmt/core.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <xgrad/io/json.hpp>
 
 namespace runs {
 
-/// "1,115,394".
-std::string format_count(std::size_t n);
-/// The same; what is no whole number of things, or too large for one, with four digits.
+/// "1,115,394"; what is no whole number of things has four digits.
 std::string format_count(double n);
+template <class N>
+std::string format_count(N n) {
+  return format_count(static_cast<double>(n));
+}
 /// "1 step", "1,000 steps".
 template <class N>
 std::string format_count(N n, const char* one, const char* many) {
-  return format_count(n) + " " + (n == 1 ? one : many);
+  return fmt::format("{} {}", format_count(n), n == 1 ? one : many);
 }
-/// "less than 1 s", "42 s", "3 min 20 s", "2 h 05 min".
+/// Three digits, a prefix and a unit: "58.2 MB", "41.3k tok/s" of " tok/s".
+std::string format_si(double x, std::string_view unit);
+/// "45s", "1m12s", "2h05m", "3d04h".
 std::string format_duration(double seconds);
-/// With five digits, or "-" for none.
-std::string format_number(const std::optional<double>& x);
 /// A text as it is, printable; all else as JSON.
 std::string format_value(const xgrad::io::Json& value);
 

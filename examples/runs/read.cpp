@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
-#include <set>
+#include <map>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
@@ -53,21 +51,19 @@ Json parse_row(std::string text) {
   return parse(text);
 }
 
-/// Gives f each line that is not blank: an object, or null for one that is none or has more than a
-/// megabyte.  A last line without its newline that is no object is passed over: a run may be
-/// writing it.  FileError for what is no file that can be read.
+/// Gives f each line that is not blank: an object, or null for what is none.  A last line without
+/// its newline that is no object is passed over: a run may be writing it.  FileError for what is no
+/// file that can be read.
 void for_each_line(const std::string& path,
                    const std::function<void(std::size_t number, const Json& row)>& f) {
-  constexpr std::size_t longest = 1 << 20;
   const xgrad::io::ReadFile checked(path);
   std::ifstream file(path, std::ios::binary);
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == line.npos)
       continue;
-    const bool too_long = line.size() > longest;
-    const Json row = too_long ? Json() : parse_row(line);
-    if (too_long || !is_null(row) || !file.eof())
+    const Json row = parse_row(line);
+    if (!is_null(row) || !file.eof())
       f(number, row);
   }
 }
@@ -84,48 +80,22 @@ Json read_object(const std::string& path) {
   }
 }
 
-fs::path absolute(const std::string& folder) {
-  fs::path path = fs::absolute(folder).lexically_normal();
-  return path.has_filename() ? path : path.parent_path();  // not "runs/000/"
-}
-
-/// The last so many parts of a path.
-std::string tail_of(const fs::path& path, std::size_t parts) {
-  fs::path tail, rest = path;
-  for (std::size_t i = 0; i < parts && rest.has_relative_path(); ++i) {
-    tail = tail.empty() ? rest.filename() : rest.filename() / tail;
-    rest = rest.parent_path();
-  }
-  return xgrad::printable_name(tail.empty() ? path.string() : tail.string());
-}
-
 void read_samples(const std::string& path, Run& run) {
-  if (std::error_code none; !fs::exists(path, none))
-    return;
   try {
     for_each_line(path, [&](std::size_t, const Json& row) {
       const auto step = row.number("step");
-      const auto* const text = row.find<std::string>("text");
-      if (step && text != nullptr)
+      if (const auto* const text = row.find<std::string>("text"); step && text != nullptr)
         run.samples.push_back({*step, *text});
-      else
-        ++run.unread_samples;
     });
-  } catch (const xgrad::FileError&) {
-    ++run.unread_samples;
+  } catch (const xgrad::FileError&) {  // there are none
   }
 }
 
-/// What the header of a checkpoint says, if there is one.  Its tensors are the model's, but for
-/// those of the optimizer; of the texts it has checksums of the ids, and what these stand for.
+/// What the header of a checkpoint says of the texts, if there is one: checksums of the ids, and
+/// what these stand for.
 void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);
-    double count = 0;
-    for (const auto& [name, stored] : file.tensors())
-      if (!name.starts_with("optimizer."))
-        count += static_cast<double>(xgrad::numel(stored.shape));
-    run.parameters = run.parameters.value_or(count);
     const auto user = file.metadata().find("user");
     const Json notes = user == file.metadata().end() ? Json() : parse(user->second);
     const std::string text = text_in(notes, "text"), characters = text_in(notes, "characters");
@@ -135,6 +105,16 @@ void read_checkpoint(const std::string& path, Run& run) {
       run.val_text = text_in(notes, "val_text");
   } catch (const xgrad::Error&) {
   }
+}
+
+/// The last parts of a folder's path.
+std::string name_of(const std::string& folder, int parts) {
+  fs::path path = fs::absolute(folder).lexically_normal(), name;
+  if (!path.has_filename())  // "runs/000/"
+    path = path.parent_path();
+  for (; parts > 0; --parts, path = path.parent_path())
+    name = name.empty() ? path.filename() : path.filename() / name;
+  return xgrad::printable_name(name.string());
 }
 
 }  // namespace
@@ -174,28 +154,23 @@ Metrics read_metrics(const std::string& path) {
     throw xgrad::FileError(bad == 0 ? fmt::format("{}: it has no lines", path)
                                     : fmt::format("{}: line {} is not {}", path, first_bad, row));
   if (bad > 0)
-    metrics.left_out = bad == 1 ? fmt::format("line {} is not {}, and is left out", first_bad, row)
-                                : fmt::format(
-                                      "{} lines, the first of them line {}, are not {}, and are "
-                                      "left out",
-                                      bad, first_bad, row);
+    metrics.left_out = fmt::format("line {} is not {}, and is left out{}", first_bad, row,
+                                   bad > 1 ? fmt::format("; so are others, {} in all", bad) : "");
   return metrics;
 }
 
 Run read_run(const std::string& given) {
-  std::error_code none;
   fs::path metrics = given;
-  if (fs::is_directory(metrics, none))
+  if (std::error_code none; fs::is_directory(metrics, none))
     metrics /= file_names[0];
   const fs::path folder = metrics.has_parent_path() ? metrics.parent_path() : fs::path(".");
   const auto in_folder = [&](const char* name) { return (folder / name).string(); };
   Run run{.path = metrics.string(),
           .folder = folder.string(),
-          .name = tail_of(absolute(folder.string()), 1),
+          .name = name_of(folder.string(), 1),
           .metrics = read_metrics(metrics.string()),
           .config = read_object(in_folder("config.json")),
           .environment = read_object(in_folder("environment.json"))};
-  run.val_text = text_in(run.config, "val_text");
   read_samples(in_folder("samples.jsonl"), run);
   for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
     read_checkpoint(in_folder(name), run);
@@ -204,25 +179,14 @@ Run read_run(const std::string& given) {
 
 std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   std::vector<Run> runs;
-  std::vector<fs::path> places;
-  for (const std::string& path : paths) {
-    runs.push_back(read_run(path));
-    places.push_back(absolute(runs.back().folder));
-  }
-  std::set<std::string> taken;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto shared = [&](const fs::path& other, std::size_t parts) {
-      return other != places[i] && tail_of(other, parts) == tail_of(places[i], parts);
-    };
-    const auto most = static_cast<std::size_t>(std::distance(places[i].begin(), places[i].end()));
-    std::size_t parts = 1;
-    while (parts < most &&
-           std::ranges::any_of(places, [&](const fs::path& other) { return shared(other, parts); }))
-      ++parts;
-    const std::string name = runs[i].name = tail_of(places[i], parts);
-    // One that was given twice; or names that are too long to differ.
-    for (std::size_t n = 2; !taken.insert(runs[i].name).second; ++n)
-      runs[i].name = fmt::format("{} ({})", name, n);
+  std::map<std::string, int> named, taken;
+  for (const std::string& path : paths)
+    ++named[runs.emplace_back(read_run(path)).name];
+  for (Run& run : runs) {
+    if (named[run.name] > 1)
+      run.name = name_of(run.folder, 2);
+    if (const int n = ++taken[run.name]; n > 1)  // or it was given twice
+      run.name += fmt::format(" ({})", n);
   }
   return runs;
 }
@@ -235,13 +199,6 @@ std::vector<std::string> files_of(const std::vector<Run>& runs) {
       files.push_back((fs::path(run.folder) / name).string());
   }
   return files;
-}
-
-std::optional<double> tokens_per_step(const Run& run) {
-  const auto batch = run.config.number("batch_size"), block = run.config.number("block_size");
-  if (!batch || !block)
-    return std::nullopt;
-  return *batch * *block * run.config.number("gradient_accumulation_steps").value_or(1);
 }
 
 }  // namespace runs

@@ -35,25 +35,20 @@ struct Run {
   std::string folder;  ///< that holds it
   std::string name;    ///< for people, printable: the folder's name
   Metrics metrics = {};
-  xgrad::io::Json config = {};            ///< config.json: an object, or null
-  xgrad::io::Json environment = {};       ///< environment.json: an object, or null
-  std::vector<Sample> samples = {};       ///< of samples.jsonl
-  std::size_t unread_samples = 0;         ///< lines of it that are none
-  std::optional<double> parameters = {};  ///< numbers in the model of its checkpoint
-  std::string text = {};  ///< what its checkpoint says of the text: a checksum and the characters
-  std::string val_text = {};  ///< a checksum of that of --val-data; empty if nobody knows
+  xgrad::io::Json config = {};       ///< config.json: an object, or null
+  xgrad::io::Json environment = {};  ///< environment.json: an object, or null
+  std::vector<Sample> samples = {};  ///< of samples.jsonl
+  /// Checksums of its texts, of --data with the characters; empty if nobody knows.
+  std::string text = {}, val_text = {};
 };
 
 /// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;
 /// all else may be missing.
 Run read_run(const std::string& path);
-/// Several, under names that differ: where two have one name, as much of their paths as tells them
-/// apart, and of one that is there twice "NAME (2)".
+/// Several, under names that differ: with the folder around it where two have one name.
 std::vector<Run> read_runs(const std::vector<std::string>& paths);
 /// The files that were read of runs, there or not.
 std::vector<std::string> files_of(const std::vector<Run>& runs);
-/// Characters in a step, as its configuration says.
-std::optional<double> tokens_per_step(const Run& run);
 
 /// A line of the table: a value for each run, "-" where it has none.
 struct Row {
@@ -69,39 +64,25 @@ struct Curves {
   std::vector<xgrad::pages::Series> lines;
   xgrad::pages::LineChartOptions options;
   std::string cut = {};  ///< "b up to 1e+09", if something is beyond the chart; printable
-  /// Whether there is anything to draw.
+  /// Whether there is nothing to draw.
   bool empty() const;
 };
 
-enum class Raw { hidden, faint };
-/// Training losses, smoothed (xgrad::pages::smoothed) if `weight` is above 0, and beside them as
-/// they are, if those are not hidden; validation losses, with dots.  A run's lines have one colour.
-/// A run that diverged does not flatten the others: the chart ends at 1.5 times the highest loss
-/// that a run began with, of those within ten times the lowest of these.
-Curves loss_curves(const std::vector<Run>& runs, double weight, Raw raw);
-/// The norm of the gradient, smoothed as above; what is far above nearly all is cut off.
-Curves grad_norm_curves(const std::vector<Run>& runs, double weight, Raw raw);
-/// Charts on a page (pages/chart.hpp): losses, learning rate, gradient norm, characters per second
-/// (or steps, where nobody knows how many characters a step has).  A sentence for what cannot be
-/// drawn, nothing where there is nothing to draw.  Of a single run whose losses are faint, the
-/// names of lines say what they are.
-std::string charts_html(const std::vector<Run>& runs, double weight, Raw raw);
-/// A weight that suits the longest of the runs: an average over about a fiftieth of its steps; 0
-/// for a hundred steps or fewer.
-double usual_weight(const std::vector<Run>& runs);
+/// Training losses, smoothed (xgrad::pages::smoothed) if `weight` is above 0, with those of a
+/// single run faintly beside them as they are; validation losses, with dots.  A run's lines have
+/// one colour.  A run that diverged does not flatten the others: the chart ends at 1.5 times the
+/// highest loss that a run began with, of those within ten times the lowest of these.
+Curves loss_curves(const std::vector<Run>& runs, double weight);
+/// Charts for a page (pages/chart.hpp): losses, learning rate, gradient norm, smoothed over about a
+/// fiftieth of the longest run.  A sentence for what cannot be drawn, nothing where there is
+/// nothing to draw.
+std::string charts_html(const std::vector<Run>& runs);
 
-/// A command line for a shell, and what it is for.
-struct Hint {
-  std::string purpose, line;
-};
-/// What a run has left: its table, curves, samples, configuration, environment, and how to go on.
-/// Its size depends on neither the number of steps (pages::thinned) nor that of samples, of which
-/// at most 40 are shown.
-xgrad::pages::Page report_page(Run run, const std::vector<Hint>& hints);
-
-/// The names of runs with a letter each, the table, as many columns at a time as fit into `width`
-/// characters, and a chart of the smoothed training losses.
-std::string compare_text(const std::vector<Run>& runs, std::size_t width = 80);
-xgrad::pages::Page compare_page(const std::vector<Run>& runs);
+/// Runs beside each other: table and curves; of a single one its samples, configuration and
+/// environment, too.  Its size depends on neither the number of steps (pages::thinned) nor that of
+/// samples, of which at most 40 are shown.
+xgrad::pages::Page page(const std::vector<Run>& runs);
+/// The table, as many columns at a time as fit into `width` characters.
+std::string table_text(const std::vector<Run>& runs, std::size_t width = 80);
 
 }  // namespace runs

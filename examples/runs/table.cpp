@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <numeric>
+#include <utility>
 #include <xgrad/autograd/error.hpp>
 
 #include "format.hpp"
@@ -13,41 +12,21 @@
 namespace runs {
 namespace {
 
-/// Where the validation loss was lowest; none without one that is finite.
-std::optional<std::size_t> best_at(const Run& run) {
-  const std::vector<double>& losses = run.metrics.validation.ys;
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    if (std::isfinite(losses[i]) && !(best && losses[*best] <= losses[i]))
-      best = i;
-  return best;
-}
-
-std::optional<double> best_of(const Run& run) {
-  const auto at = best_at(run);
-  return at ? std::optional(run.metrics.validation.ys[*at]) : std::nullopt;
-}
-
+std::string number(double x) { return fmt::format("{:.5g}", x); }
 std::string last_of(const xgrad::pages::Series& series) {
-  return format_number(series.ys.empty() ? std::nullopt : std::optional(series.ys.back()));
+  return series.ys.empty() ? "-" : number(series.ys.back());
 }
+std::string or_none(const std::string& text) { return text.empty() ? "-" : text; }
 
-/// The last training losses that are finite: a twentieth of all, at most a hundred.
-std::vector<double> last_losses(const Run& run) {
-  const std::vector<double>& losses = run.metrics.loss.ys;
-  const std::size_t wanted = std::clamp<std::size_t>(losses.size() / 20, 1, 100);
-  std::vector<double> last;
-  for (std::size_t i = losses.size(); i-- > 0 && last.size() < wanted;)
-    if (std::isfinite(losses[i]))
-      last.push_back(losses[i]);
-  return last;
-}
-
-/// Milliseconds of the steps that say them.
-std::vector<double> times_of(const Run& run) {
-  std::vector<double> times = run.metrics.ms.ys;
-  std::erase_if(times, [](double ms) { return !std::isfinite(ms) || ms <= 0; });
-  return times;
+/// Where the validation loss was lowest; -1 without one that is finite.
+std::ptrdiff_t best_at(const Run& run) {
+  const std::vector<double>& losses = run.metrics.validation.ys;
+  std::ptrdiff_t best = -1;
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    if (std::isfinite(losses[i]) &&
+        (best < 0 || losses[i] < losses[static_cast<std::size_t>(best)]))
+      best = static_cast<std::ptrdiff_t>(i);
+  return best;
 }
 
 double median(std::vector<double> of) {
@@ -58,97 +37,89 @@ double median(std::vector<double> of) {
 
 double sum(const std::vector<double>& of) { return std::accumulate(of.begin(), of.end(), 0.0); }
 
-bool differ(const std::vector<std::string>& values) {
-  return std::ranges::adjacent_find(values, std::ranges::not_equal_to()) != values.end();
+/// The same names in the same order for every run.
+std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
+  const Metrics& m = run.metrics;
+  const double made = m.loss.xs.back() + 1;
+  const auto planned = run.config.number("max_iters");
+  const std::ptrdiff_t best = best_at(run);
+  const auto at = static_cast<std::size_t>(best);
+  // The last losses that are finite: a twentieth of all, at most a hundred.
+  std::vector<double> last;
+  for (std::size_t i = m.loss.ys.size();
+       i-- > 0 && last.size() < std::clamp<std::size_t>(m.loss.ys.size() / 20, 1, 100);)
+    if (std::isfinite(m.loss.ys[i]))
+      last.push_back(m.loss.ys[i]);
+  const auto infinite =
+      std::ranges::count_if(m.loss.ys, [](double y) { return !std::isfinite(y); });
+  std::vector<double> times = m.ms.ys;
+  std::erase_if(times, [](double ms) { return !std::isfinite(ms) || ms <= 0; });
+  const bool timed = !times.empty();
+  const auto batch = run.config.number("batch_size"), block = run.config.number("block_size");
+  const double tokens = batch.value_or(0) * block.value_or(0) *
+                        run.config.number("gradient_accumulation_steps").value_or(1);
+  return {
+      {"steps",
+       format_count(made) +
+           (planned && *planned != made ? fmt::format(" of {}", format_count(*planned)) : "")},
+      {"best validation loss", best < 0 ? "-" : number(m.validation.ys[at])},
+      {"  after", best < 0 ? "-" : format_count(m.validation.xs[at] + 1, "step", "steps")},
+      {"last validation loss", last_of(m.validation)},
+      {"  both estimated over", or_none(m.validation_over)},
+      {"final validation loss", last_of(m.final_validation)},
+      {"  over", or_none(m.final_validation_over)},
+      {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN of none
+      {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step", "steps") : "-"},
+      {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
+      {"tokens/s",
+       timed && tokens > 0 ? format_count(std::round(1000 * tokens / median(times))) : "-"},
+      {"ms/step, median", timed ? fmt::format("{:.3g}", median(times)) : "-"},
+      {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
 }
 
-/// The keys of all configurations, in the order in which they come.
-std::vector<std::string> config_keys(const std::vector<Run>& runs) {
-  std::vector<std::string> keys;
-  for (const Run& run : runs)
-    if (const auto* const entries = run.config.as<xgrad::io::JsonObject>())
-      for (const auto& [key, value] : *entries)
-        if (std::ranges::find(keys, key) == keys.end())
-          keys.push_back(key);
-  return keys;
+/// A star at the lowest of losses of one kind.
+void mark_lowest(const std::vector<Run>& runs, Row& row) {
+  std::vector<std::pair<double, std::size_t>> losses;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (const std::ptrdiff_t at = best_at(runs[i]); at >= 0) {
+      losses.emplace_back(runs[i].metrics.validation.ys[static_cast<std::size_t>(at)], i);
+      if (runs[i].metrics.validation_over != runs[losses[0].second].metrics.validation_over)
+        return;
+    }
+  for (const auto& [loss, i] : losses)
+    if (runs.size() > 1 && loss == std::ranges::min(losses).first)
+      row.values[i] += " *";
 }
 
 }  // namespace
 
 std::vector<Row> table(const std::vector<Run>& runs) {
   std::vector<Row> rows;
-  const auto add = [&](std::string name, const std::function<std::string(const Run&)>& value_of) {
-    Row row{std::move(name), {}};
-    std::ranges::transform(runs, std::back_inserter(row.values), value_of);
-    if (std::ranges::any_of(row.values, [](const std::string& value) { return value != "-"; }))
-      rows.push_back(std::move(row));
-  };
-  const auto over = [](const std::string& text) { return text.empty() ? "-" : text; };
-
-  double lowest = std::numeric_limits<double>::infinity();
-  std::vector<std::string> kinds;  // losses of one kind compare
   for (const Run& run : runs) {
-    lowest = std::min(lowest, best_of(run).value_or(lowest));
-    if (!run.metrics.validation.xs.empty())
-      kinds.push_back(run.metrics.validation_over);
+    const auto facts = facts_of(run);
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      if (i == rows.size())
+        rows.push_back({facts[i].first, {}});
+      rows[i].values.push_back(facts[i].second);
+    }
   }
-  const bool alike = !differ(kinds);
-
-  add("steps", [](const Run& run) {
-    const double made = run.metrics.loss.xs.back() + 1;
-    const auto planned = run.config.number("max_iters");
-    return format_count(made) +
-           (planned && *planned != made ? " of " + format_count(*planned) : "");
+  mark_lowest(runs, rows.at(1));
+  std::erase_if(rows, [](const Row& row) {
+    return std::ranges::all_of(row.values, [](const std::string& value) { return value == "-"; });
   });
-  add("best validation loss", [&](const Run& run) {
-    const auto best = best_of(run);
-    return format_number(best) + (alike && runs.size() > 1 && best == lowest ? " *" : "");
-  });
-  add("  after", [](const Run& run) {
-    const auto at = best_at(run);
-    return at ? format_count(run.metrics.validation.xs[*at] + 1, "step", "steps") : "-";
-  });
-  add("last validation loss", [](const Run& run) { return last_of(run.metrics.validation); });
-  add("  both estimated over", [&](const Run& run) { return over(run.metrics.validation_over); });
-  add("final validation loss",
-      [](const Run& run) { return last_of(run.metrics.final_validation); });
-  add("  over", [&](const Run& run) { return over(run.metrics.final_validation_over); });
-  add("training loss", [](const Run& run) {
-    const std::vector<double> last = last_losses(run);
-    return format_number(sum(last) / static_cast<double>(last.size()));  // NaN of none
-  });
-  add("  mean of the last", [](const Run& run) {
-    const auto n = last_losses(run).size();
-    return n > 1 ? format_count(n, "step", "steps") : "-";
-  });
-  add("losses not finite", [](const Run& run) {
-    const auto n =
-        std::ranges::count_if(run.metrics.loss.ys, [](double y) { return !std::isfinite(y); });
-    return n == 0 ? "-" : format_count(static_cast<std::size_t>(n));
-  });
-  add("tokens/s", [](const Run& run) {
-    const auto times = times_of(run);
-    const auto tokens = tokens_per_step(run);
-    return times.empty() || !tokens ? "-"
-                                    : format_count(std::round(1000 * *tokens / median(times)));
-  });
-  add("ms/step, median", [](const Run& run) {
-    const auto times = times_of(run);
-    return times.empty() ? "-" : fmt::format("{:.3g}", median(times));
-  });
-  add("time of all steps", [](const Run& run) {
-    const auto times = times_of(run);
-    return times.empty() ? "-" : format_duration(sum(times) / 1000);
-  });
-  add("parameters",
-      [](const Run& run) { return run.parameters ? format_count(*run.parameters) : "-"; });
-  for (const std::string& key : config_keys(runs)) {
+  std::vector<std::string> keys;  // of all configurations, in the order in which they come
+  for (const Run& run : runs)
+    if (const auto* const entries = run.config.as<xgrad::io::JsonObject>())
+      for (const auto& [key, value] : *entries)
+        if (std::ranges::find(keys, key) == keys.end())
+          keys.push_back(key);
+  for (const std::string& key : keys) {
     Row row{xgrad::printable_name(key), {}};
     for (const Run& run : runs) {
       const xgrad::io::Json* const value = run.config.find(key);
       row.values.push_back(value == nullptr ? "-" : format_value(*value));
     }
-    if (differ(row.values))
+    if (std::ranges::count(row.values, row.values[0]) != std::ssize(row.values))
       rows.push_back(std::move(row));
   }
   return rows;

@@ -6,7 +6,7 @@
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/optim/adam.hpp>
 
-#include "char_transformer/trained_model.hpp"
+#include "char_transformer/notes.hpp"
 #include "files.hpp"
 #include "helpers/temporary_folder.hpp"
 #include "target.hpp"

@@ -17,7 +17,7 @@ void run(std::string_view bytes) {
   refused<xgrad::FileError>([&] {
     const std::vector<runs::Run> all = runs::read_runs({file_with(bytes)});
     for (const double weight : {0.0, 0.9}) {
-      runs::Curves curves = runs::loss_curves(all, weight, runs::Raw::faint);
+      runs::Curves curves = runs::loss_curves(all, weight);
       for (const bool log : {false, true}) {
         curves.options.log_y = log;
         refused<xgrad::ValueError>([&] {  // no logarithm
@@ -28,9 +28,8 @@ void run(std::string_view bytes) {
         });
       }
     }
-    for (const auto& page : {runs::report_page(all.front(), {}), runs::compare_page(all)})
-      demand(xgrad::pages::to_html(page).size() < 2'000'000, "a huge page");
-    demand(runs::compare_text(all).size() < 20'000, "a huge table");
+    demand(xgrad::pages::to_html(runs::page(all)).size() < 2'000'000, "a huge page");
+    demand(runs::table_text(all).size() < 20'000, "a huge table");
   });
 }
 

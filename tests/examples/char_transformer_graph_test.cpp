@@ -45,11 +45,6 @@ TEST_CASE("char_transformer graph: what it cannot show") {
   };
   check_refused(folder, {"graph"}, 2, {"graph: --checkpoint FILE is needed"});
   refused({"--format", "svg"}, 2, {"--format: svg not in {html,dot,text}"});
-  refused({"--out", "graph.svg"}, 2, {"--out graph.svg: a page's name ends in .html"});
-  refused({"--format", "text", "--out", "model.safetensors"}, 2,
-          {"--out model.safetensors: a text's name ends in .txt"});
-  refused({"--format", "dot", "--out", "metrics.jsonl"}, 2,
-          {"--out metrics.jsonl: a graph's name ends in .dot"});
   refused({"--max-nodes", "0"}, 2, {"--max-nodes", "from 1"});
   refused({"--prompt", ""}, 1, {"--prompt has 0 characters; this model takes 2 to 9"});
   refused({"--prompt", "t"}, 1, {"--prompt has 1 character; this model takes 2 to 9"});

@@ -14,16 +14,13 @@ TEST_CASE("char_transformer: a run leaves its report, and one that is stopped", 
   const std::string page = read_bytes(folder / "run/report.html");
   CHECK_THAT(page, ContainsSubstring("<title>Run run</title>") &&
                        ContainsSubstring("best validation loss") &&
-                       ContainsSubstring("train --resume run") &&
-                       ContainsSubstring("sample --checkpoint run/best.safetensors") &&
                        ContainsSubstring("<th scope=\"row\">threads</th>"));
   CHECK(Json::parse(read_bytes(folder / "run/environment.json")).at("ranks") == 1);
   // Again, of what is there.
   fs::remove(folder / "run/report.html");
   const Result again = run_well(folder, {"report", "run"});
   CHECK(again.out == "run/report.html\n");
-  CHECK_THAT(read_bytes(folder / "run/report.html"),
-             ContainsSubstring("char_transformer train --resume run"));
+  CHECK_THAT(read_bytes(folder / "run/report.html"), ContainsSubstring("<title>Run run</title>"));
 
   Process process(folder, tiny_train({"--out", "stopped", "--max-iters", "1000000"}));
   wait_until([&] {
@@ -65,10 +62,9 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   run_well(folder, tiny_train({"--out", "a/run"}));
   run_well(folder, tiny_train({"--out", "b/run", "--learning-rate", "0.02", "--max-iters", "20"}));
   const Result result = run_well(folder, {"compare", "a/run", "b/run", "--out", "both.html"});
-  CHECK_THAT(result.out, StartsWith("a  a/run\nb  b/run\n") && ContainsSubstring("learning_rate") &&
-                             ContainsSubstring("0.02") && EndsWith("The page is both.html.\n"));
+  CHECK_THAT(result.out, ContainsSubstring(" a/run             b/run\n") &&
+                             ContainsSubstring("learning_rate") && ContainsSubstring("0.02"));
   CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs beside each other"));
-  CHECK(run_well(folder, {"compare", "a/run"}).out.find("page") == std::string::npos);
   check_refused(folder, {"compare"}, 2, {"runs is required"});
   check_refused(folder, {"report"}, 2, {"runs is required"});
   check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
@@ -134,15 +130,13 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
     CHECK((command[0] == "report" || result.out == columns));
   }
   CHECK_THAT(read_bytes(folder / "run/report.html"),
-             ContainsSubstring("metrics.jsonl: line 4 is not a JSON object"));
+             ContainsSubstring("metrics.jsonl of run: line 4 is not a JSON object"));
   // Longer than any row, and one without a loss.
   with(std::string(3 << 20, 'x') + "\n{\"step\": 3}\n");
   const Result two = run(folder, {"compare", "run"});
   CHECK(two.code == 0);
   CHECK(two.out == columns);
-  CHECK(two.err ==
-        "char_transformer: run/metrics.jsonl: 2 lines, the first of them line 4, are not" +
-            is_none + ", and are left out\n");
+  CHECK(two.err == one.substr(0, one.size() - 1) + "; so are others, 2 in all\n");
   // A run that goes on leaves them where they are.
   with("nonsense\n");
   const Result more = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
@@ -150,6 +144,6 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
   CHECK(more.code == 0);
   CHECK(warnings_in(more.err) == one);
   CHECK_THAT(read_bytes(folder / "run/report.html"),
-             ContainsSubstring("of 50 steps") || ContainsSubstring("after 50 steps"));
+             ContainsSubstring("steps</th><td class=\"number\">50</td>"));
   CHECK(read_bytes(path).starts_with(good.substr(0, third) + "nonsense\n" + good.substr(third)));
 }

@@ -116,7 +116,6 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
           temporaries += entry.path().extension() == ".tmp";
     }
     run_well(folder, go_on());
-    fs::remove(folder / (out + "/lock"));  // of the last that was killed, if the run was finished
     check_same_run(folder / "whole", folder / out);
     ++runs;
   }
@@ -183,7 +182,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
 
   fs::create_directory(folder / "empty");
   check_refused(folder, {"train", "--resume", "empty"}, 1,
-                {"empty: the folder has no checkpoint", "--resume auto --out empty"});
+                {"empty: the folder holds no checkpoint"});
   check_refused(folder, {"train", "--resume", "nowhere"}, 1, {"nowhere: cannot be opened"});
   check_refused(folder, {"train", "--resume", "text"}, 1, {"text: not a safetensors file"});
   // Without --resume, nothing is overwritten.
@@ -241,9 +240,8 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   write_bytes(folder / "runs/001/checkpoint.safetensors", "?");
   const Result next = run(folder, tiny_train({"--max-iters", "12", "--resume"}));
   CHECK(next.code == 1);
-  check_contains(next.err,
-                 {"passed over: runs/001/checkpoint.safetensors: ",
-                  "there is nothing to resume, all runs are finished: runs/000 (10 steps)"});
+  check_contains(next.err, {"passed over: runs/001/checkpoint.safetensors: ",
+                            "there is nothing to resume, all runs are finished: runs/000"});
   // The first save is that of the best.
   fs::remove(folder / "runs/000/checkpoint.safetensors");
   check_contains(run_well(folder, {"train", "--resume", "runs/000", "--max-iters", "14"}).err,
@@ -261,7 +259,7 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   config.replace(data, config.find('"', data) - data, folder / "pipe");
   write_bytes(folder / "run/config.json", config);
   check_refused(folder, {"eval", "--checkpoint", "run/checkpoint.safetensors"}, 1,
-                {"pipe: is not a file; --data FILE names a text"});
+                {"pipe: no such file; --data FILE names the text"});
 }
 
 TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]") {
@@ -305,8 +303,7 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
   // An imported model has no configuration of a training.
   run_well(folder, {"export", "--checkpoint", "run/checkpoint.safetensors"});
   run_well(folder, {"import", "--state", "model.safetensors", "--out", "imported"});
-  check_refused(folder, {"train", "--resume", "imported"}, 1,
-                {"does not say how it is trained", "batch_size"});
+  check_refused(folder, {"train", "--resume", "imported"}, 1, {"does not say how it is trained"});
 }
 
 TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {
@@ -320,7 +317,7 @@ TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {
   for (const Arguments& arguments : {Arguments{"train", "--resume", "run", "--max-iters", "44"},
                                      {"eval", "--checkpoint", checkpoint}})
     check_refused(folder, arguments, 1,
-                  {"/a\xEF\xBF\xBD\\x1b[2Jb: no such file; --data FILE names a text\n"});
+                  {"/a\xEF\xBF\xBD\\x1b[2Jb: no such file; --data FILE names the text\n"});
   run_well(folder, {"train", "--resume", "run", "--max-iters", "44", "--data", text});
   CHECK(metrics_of(folder / "run").size() == 44);
   run_well(folder, {"eval", "--checkpoint", checkpoint, "--data", text});

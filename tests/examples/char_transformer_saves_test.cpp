@@ -44,56 +44,6 @@ TEST_CASE("char_transformer: --save-interval and --keep", "[saves]") {
                               "report.html", "checkpoint.safetensors", "best.safetensors"});
 }
 
-TEST_CASE("char_transformer: the best model, and an end without improvement", "[saves]") {
-  const TinyFolder folder;
-  // A learning rate that rises until it harms.
-  const Arguments worse = {"--max-iters",    "400", "--learning-rate",  "3",   "--min-lr", "3",
-                           "--warmup-iters", "400", "--lr-decay-iters", "400", "--out"};
-  const auto train = [&](const std::string& out, const Arguments& more) {
-    Arguments all = tiny_train(worse);
-    all.push_back(out);
-    all = overridden(all, more);
-    return all;
-  };
-  const Result result = run_well(folder, train("run", {"--patience", "3"}));
-  std::size_t best = 0, evaluations = 0;
-  double lowest = std::numeric_limits<double>::infinity();
-  const std::vector<Json> rows = metrics_of(folder / "run");
-  for (const Json& row : rows) {
-    if (!row.contains("val_loss"))
-      continue;
-    ++evaluations;
-    if (row.at("val_loss").get<double>() < lowest) {
-      lowest = row.at("val_loss").get<double>();
-      best = row.at("step").get<std::size_t>() + 1;
-    }
-  }
-  REQUIRE(rows.size() < 400);
-  CHECK(rows.size() == best + 30);  // three evaluations after the best
-  CHECK(evaluations == rows.size() / 10);
-  CHECK_THAT(result.err, ContainsSubstring("No improvement in 3 evaluations"));
-  CHECK(xgrad::io::load_checkpoint(folder / "run/best.safetensors").step == best);
-  const auto last = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
-  CHECK(last.step == rows.size());
-  const auto* const noted = last.user.find("evaluations");
-  REQUIRE(noted != nullptr);
-  CHECK(noted->number("best_step") == static_cast<double>(best));
-  CHECK(*noted->number("best_loss") == Approx(lowest).epsilon(1e-8));
-  // It is finished.  With more patience it goes on.
-  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err,
-             ContainsSubstring("finished") && ContainsSubstring("--patience"));
-  run_well(folder, {"train", "--resume", "run", "--patience", "4"});
-  CHECK(metrics_of(folder / "run").size() == rows.size() + 10);
-  run_well(folder, train("at once", {"--patience", "4"}));
-  CHECK((read_bytes(folder / "run/checkpoint.safetensors") ==
-         read_bytes(folder / "at once/checkpoint.safetensors")));
-  // If the best model is not there, it cannot be made again.
-  fs::remove(folder / "run/best.safetensors");
-  const Result late = run(folder, {"train", "--resume", "run", "--patience", "5"});
-  CHECK(late.code == 0);
-  CHECK_FALSE(fs::exists(folder / "run/best.safetensors"));
-}
-
 TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves]") {
   const TrainedFolder folder;
   const auto from = [](const std::string& file, const Arguments& more) {
@@ -190,7 +140,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
       Process(folder, {"train", "--resume", "run", "--max-iters", "60"}, full).wait();
   CHECK(more.code == 1);
   check_contains(more.err,
-                 {"the last checkpoint, after 40 of 60 steps, is run/checkpoint.safetensors"});
+                 {"the last checkpoint, after 40 steps of 60, is run/checkpoint.safetensors"});
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
   // With room again, nothing is missing.
   run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});

@@ -62,27 +62,15 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
       {"\nText:  text: 2,340 characters, 23 different; 2,106 to train on, 234 to validate.\n",
        "\nLoss:  a uniform guess has ln 23 = 3.1355.\n",
        "\nModel: n_layer 1, n_head 2, n_embd 16: 3,616 parameters.\n"
-       "       wte    (23, 16)             368\n"
-       "       wpe    (8, 16)              128\n"
-       "       h      1 block            3,104\n"
-       "       ln_f   (16)                  16\n"
-       "       total                     3,616\n",
-       // 6 (3616 - 128) + 12 · 1 · 16 · 8, and 32 of them
-       "\nCost:  22.5 kFLOP for a character, 719 kFLOP for a step; about ",
-       "\nSteps: 40 of 32 characters (4 blocks of 8), on ", "\nTime:  about 1s: ",
+       "Steps: 40 of 32 characters (4 blocks of 8), on ",
        "\nbefore the first step: validation loss 3.1", "\nRun:   a\nstep 1/40 2 % | loss 3.",
-       "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes: \\n",
-       "\nstep 40/40 100 % | loss ", "\nThe run is in a; its steps took "});
+       "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes: \\x0a",
+       "\nstep 40/40 100 % | loss ", "\nThe run is in a. What the model writes:\n"});
 
   const Result quiet = run_well(folder, tiny_train({"--out", "b", "-q"}));
   CHECK(quiet.err == "");
   CHECK(quiet.out == usual.out);
-  const Result verbose = run_well(folder, tiny_train({"--out", "c", "--verbose"}));
-  CHECK(verbose.out == usual.out);
-  check_contains(verbose.err, {"transformer.h.0.attn.c_attn.weight    (48, 16)             768\n",
-                               "\nafter 10 steps: saved in c/checkpoint.safetensors\n"});
-  CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "c"));
-  check_refused(folder, {"train", "-q", "-v"}, 2, {"-q and -v contradict each other"});
+  CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "a"));
   // What is wrong is said, however quiet it is to be.
   check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
   for (const char* const name :
@@ -99,8 +87,8 @@ TEST_CASE("char_transformer: a dry run says what a run would say, and writes not
   const TinyFolder folder;
   const Result dry = run_well(folder, tiny_train({"--dry-run"}));
   CHECK(dry.err == "");
-  check_contains(dry.out, {"Build: ", "\nText:  ", "\nModel: ", "\n       total ",
-                           "\nCost:  ", "\nSteps: 40 of ", "\nTime:  about "});
+  check_contains(dry.out,
+                 {"Build: ", "\nText:  ", "\nModel: ", "\nSteps: 40 of ", "\nTime:  about "});
   CHECK(dry.out.find("val_loss") == std::string::npos);
   CHECK_FALSE(fs::exists(folder / "runs"));
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "20"}));
@@ -161,12 +149,11 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
   CHECK(stuck.code == 1);
   check_contains(stuck.out,
                  {"overfit-one-batch: FAILED: loss 3.", " in 600 steps", "--max-iters 2400",
-                  "--learning-rate (it was 1e-07)", "4 blocks of 8", "nn::gradcheck"});
+                  "--learning-rate (it was 1e-07)", "nn::gradcheck"});
   CHECK(check({"--max-iters", "0"}).code == 1);
   for (const char* const flag : {"--out", "--resume", "--keep"})
-    check_refused(
-        folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
-        {"--overfit-one-batch is a check that keeps nothing: leave " + std::string(flag)});
+    check_refused(folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
+                  {"--overfit-one-batch is a check that keeps nothing: leave out "});
   CHECK(files_in(folder / ".") == before);
 }
 

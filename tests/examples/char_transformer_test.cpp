@@ -56,7 +56,6 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
   CHECK_THAT(out, ContainsSubstring("n_layer 1, n_head 2, n_embd 16: 3,616 parameters"));
   CHECK_THAT(out, ContainsSubstring("text: 2,340 characters"));
   CHECK_THAT(out, ContainsSubstring("40 of 32 characters (4 blocks of 8)"));
-  CHECK(out.find("\nTime:  about") < out.find("\nstep 1/40 2 % | loss "));
   CHECK_THAT(out, ContainsSubstring("step 40/40 100 % | loss "));
   CHECK_THAT(out, ContainsSubstring("after 20 steps: validation loss"));
 
@@ -322,8 +321,7 @@ TEST_CASE("char_transformer: a loss that is not a number ends the run") {
   const std::size_t steps = metrics_of(folder / "run").size();
   CHECK_THAT(result.err, ContainsSubstring("step " + std::to_string(steps) + ": "));
   CHECK(checkpoint.step <= steps);
-  CHECK_THAT(read_bytes(folder / "run/report.html"),
-             ContainsSubstring("train --resume run") && ContainsSubstring("of 1,000"));
+  CHECK_THAT(read_bytes(folder / "run/report.html"), ContainsSubstring("of 1,000"));
 }
 
 TEST_CASE("char_transformer: broken before there is a checkpoint") {
@@ -373,8 +371,8 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
                                  "--seed",          "--threads",
                                  "--resume",        "--init-from",
                                  "--save-interval", "--keep",
-                                 "--patience",      "--val-data",
-                                 "--val-blocks",    "--allow-changes"})
+                                 "--val-data",      "--val-blocks",
+                                 "--allow-changes"})
     CHECK_THAT(help, ContainsSubstring(std::string("  ") + flag + " "));
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));

@@ -168,7 +168,7 @@ TEST_CASE("char_transformer: a text of its own to validate on", "[texts]") {
     check_refused(folder, tiny_train({"--val-data", file}), 1, fragments);
   };
   refused("greek", {"greek: ", "'\u03b1'"});
-  refused("short", {"short: ", "block of 8"});
+  refused("short", {"short: 7 characters: too few for --block-size 8"});
   refused("none", {"none: no such file"});
   CHECK_FALSE(fs::exists(folder / "runs"));
 }

@@ -51,7 +51,7 @@ endif()
 # What has no logarithm is left out, of each run its own.
 plot(0 "^log.svg: 2 runs" a b --log --out log.svg)
 file(WRITE "${WORK}/below/metrics.jsonl" "{\"step\": 0, \"loss\": -1, \"val_loss\": 0}\n{\"step\": 1, \"loss\": 1}\n")
-plot(0 "^char_transformer: zero/metrics.jsonl: --log leaves out 1 loss that is not above 0\nchar_transformer: below/metrics.jsonl: --log leaves out 2 losses that are not above 0\nlog.svg: 3 runs"
+plot(0 "^char_transformer: zero/metrics.jsonl: --log leaves out 1 loss not above 0\nchar_transformer: below/metrics.jsonl: --log leaves out 2 losses not above 0\nlog.svg: 3 runs"
      zero a below --log --smooth 0.5 --out log.svg --overwrite)
 shows(log.svg zero a below "a, validation")
 file(WRITE "${WORK}/none/metrics.jsonl" "{\"step\": 0, \"loss\": 0}\n{\"step\": 1, \"loss\": -1}\n")
@@ -62,7 +62,7 @@ plot(1 "char_transformer: there is no loss that is finite\n$" none --out other.s
 plot(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is left out\ntwo.svg: 2 runs" a c --out two.svg --overwrite)
 plot(1 "/dev/zero: is not a regular file" /dev/zero --out other.svg)
 plot(1 "other.png: pictures are SVG; use a name that ends in .svg" a --out other.png)
-plot(2 "unknown flag --ot; did you mean --out" a --ot other.svg)
+plot(2 "unknown flag '--ot'; did you mean --out" a --ot other.svg)
 plot(2 "runs is required")
 plot(2 "--smooth: '1' is not a number" a --smooth 1)
 file(GLOB others "${WORK}/other.*")

@@ -147,8 +147,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
   check_ranks_refused(
       folder, ranks(3, tiny_train({"--batch-size", "2"})),
       "3 ranks, but a batch of 2 blocks is cut into 2 shards: start fewer ranks, or "
-      "give --shards 3 and --batch-size 3");
-  check_ranks_refused(folder, ranks(5, eight_blocks({})), "give --shards 5\n");
+      "give a larger --shards or --batch-size");
   check_ranks_refused(folder, ranks(2, tiny_train({"--data", "none"})), "none: ");
   check_ranks_refused(folder, ranks(2, {"train", "--no-such-flag"}), "--no-such-flag");
   check_ranks_refused(folder, ranks(2, {"corpus"}), "only train works on several processes");
@@ -223,8 +222,8 @@ TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]"
   write_bytes(folder / "b/c.json", R"({"beta1": 0.7})");
   check_ranks_refused(folder, together(in("a"), in("b")),
                       R"(the file of --config here is {"beta1": 0.7}, rank 0's is {"beta1": 0.8})");
-  check_ranks_refused(folder, together(in("a"), in("c")), "c.json: no such file");
-  check_ranks_refused(folder, together(in("c"), in("a")), "c.json: no such file");
+  check_ranks_refused(folder, together(in("a"), in("c")), "c.json: cannot be opened");
+  check_ranks_refused(folder, together(in("c"), in("a")), "c.json: cannot be opened");
   CHECK_FALSE(fs::exists(folder / "run"));
   write_bytes(folder / "b/c.json", R"({"beta1": 0.8})");
   const Result result = run_ranks(folder, together(in("a"), in("b")));

@@ -1,0 +1,168 @@
+// Runs as a page, and as a table in characters.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <xgrad/autograd/error.hpp>
+
+#include "format.hpp"
+#include "runs.hpp"
+
+namespace runs {
+namespace {
+
+using xgrad::io::Json;
+using xgrad::pages::escaped;
+
+/// Numbers are not broken: on a narrow window the table scrolls, beside its first column.
+constexpr std::string_view style =
+    R"~~~(.scroll table { overflow-wrap: normal; }
+.scroll th[scope=row], .scroll tr:first-child th:first-child { position: sticky; left: 0; background: var(--paper); }
+details { border-bottom: 1px solid var(--line); padding: .35rem 0; }
+summary { cursor: pointer; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+summary b { font-weight: 600; margin-right: .75em; }
+th[scope=row] { font-weight: 500; white-space: nowrap; }
+)~~~";
+
+/// Whether two of the runs had different texts: by the checksums of their checkpoints; where one
+/// has none, by a key of their configurations.
+bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char* key) {
+  const auto differ = [&](const Run& a, const Run& b) {
+    if (!(a.*sum).empty() && !(b.*sum).empty())
+      return a.*sum != b.*sum;
+    const Json *const of_a = a.config.find(key), *const of_b = b.config.find(key);
+    return of_a != nullptr && of_b != nullptr && *of_a != *of_b;
+  };
+  return std::ranges::any_of(runs, [&](const Run& a) {
+    return std::ranges::any_of(runs, [&](const Run& b) { return differ(a, b); });
+  });
+}
+
+/// What the table does not say: flags that changed on the way, and which losses do not compare.
+std::vector<std::string> remarks(const std::vector<Run>& runs) {
+  std::vector<std::string> all;
+  for (const Run& run : runs)
+    for (const std::string& change : run.metrics.changes)
+      all.push_back(fmt::format("{} changed {}", run.name, change));
+  if (other_texts(runs, &Run::text, "data"))
+    all.push_back("They were trained on different texts (--data): their losses do not compare.");
+  else if (other_texts(runs, &Run::val_text, "val_data"))
+    all.push_back(
+        "They were validated on different texts (--val-data): their validation losses do not "
+        "compare.");
+  return all;
+}
+
+/// The first, the last, and of many some between them; of a text that is long its beginning.
+std::string samples(const Run& run) {
+  constexpr std::size_t most_samples = 40, most_bytes = 8000;
+  const std::size_t n = run.samples.size(), shown = std::min(n, most_samples);
+  if (n == 0)
+    return "";
+  std::string html =
+      fmt::format("<h2>What the model wrote on the way</h2>\n<p class=\"soft\">{} of {}.</p>\n",
+                  shown, format_count(n, "sample", "samples"));
+  for (std::size_t k = 0; k < shown; ++k) {
+    const Sample& sample = run.samples[shown == 1 ? n - 1 : k * (n - 1) / (shown - 1)];
+    html += fmt::format(
+        "<details{}><summary><b>{}</b><span class=\"soft\">{}</span></summary><pre>{}</pre>"
+        "</details>\n",
+        k + 1 == shown ? " open" : "", format_count(sample.steps, "step", "steps"),
+        escaped(sample.text.substr(0, 100)), escaped(sample.text.substr(0, most_bytes)));
+  }
+  return html;
+}
+
+std::string table_of(std::string_view heading, const Json& object) {
+  const auto* const entries = object.as<xgrad::io::JsonObject>();
+  if (entries == nullptr)
+    return "";
+  std::string html = fmt::format("<h2>{}</h2>\n<table>\n", heading);
+  for (const auto& [key, value] : *entries)
+    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+                        escaped(xgrad::printable_name(key)), escaped(format_value(value)));
+  return html + "</table>\n";
+}
+
+std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
+
+/// To so many characters: the end of a path says more than its beginning.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (width_of(text) <= most)
+    return text;
+  std::size_t at = text.size();
+  for (std::size_t n = 0; n < most - 2 && at > 0;)
+    if ((static_cast<unsigned char>(text[--at]) & 0xC0U) != 0x80)
+      ++n;
+  return ".." + text.substr(at);
+}
+
+}  // namespace
+
+xgrad::pages::Page page(const std::vector<Run>& runs) {
+  const bool one = runs.size() == 1;
+  std::string body = "<div class=\"scroll\">\n<table>\n<tr><th></th>";
+  for (const Run& run : runs)
+    body += fmt::format("<th scope=\"col\">{}</th>", escaped(run.name));
+  for (const Row& row : table(runs)) {
+    body += fmt::format("</tr>\n<tr><th scope=\"row\">{}</th>", escaped(row.name));
+    for (const std::string& value : row.values)
+      body += fmt::format("<td class=\"number\">{}</td>", escaped(value));
+  }
+  body += "</tr>\n</table>\n</div>\n";
+  for (const Run& run : runs)
+    if (!run.metrics.left_out.empty())
+      body += fmt::format("<p class=\"bad\">metrics.jsonl of {}: {}.</p>\n", escaped(run.name),
+                          run.metrics.left_out);
+  for (const std::string& remark : remarks(runs))
+    body += fmt::format("<p class=\"bad\">{}</p>\n", escaped(remark));
+  body += charts_html(runs);
+  if (one)
+    body += samples(runs[0]) + table_of("Configuration", runs[0].config) +
+            table_of("Environment", runs[0].environment);
+  return xgrad::pages::with_charts(
+      {.title = one ? fmt::format("Run {}", runs[0].name)
+                    : fmt::format("{} runs beside each other", runs.size()),
+       .body = std::move(body),
+       .styles = {style}});
+}
+
+std::string table_text(const std::vector<Run>& runs, std::size_t width) {
+  std::vector<Row> rows = table(runs);
+  rows.insert(rows.begin(), Row{"", {}});
+  for (const Run& run : runs)
+    rows[0].values.push_back(run.name);
+  std::size_t names = 0;
+  std::vector<std::size_t> widths(runs.size());
+  for (Row& row : rows) {
+    row.name = shortened(row.name, 28);
+    names = std::max(names, width_of(row.name));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      row.values[i] = shortened(row.values[i], 24);
+      widths[i] = std::max(widths[i], width_of(row.values[i]));
+    }
+  }
+  const auto blanks = [](std::size_t to, const std::string& text) {
+    return std::string(to - width_of(text), ' ');
+  };
+  std::string text;
+  for (std::size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
+    for (std::size_t used = names;
+         end < runs.size() && (end == begin || used + 2 + widths[end] <= width); ++end)
+      used += 2 + widths[end];
+    for (const Row& row : rows) {
+      text += row.name + blanks(names, row.name);
+      for (std::size_t i = begin; i < end; ++i)
+        text += blanks(2 + widths[i], row.values[i]) + row.values[i];
+      text += '\n';
+    }
+    text += '\n';
+  }
+  for (const std::string& remark : remarks(runs))
+    text += remark + '\n';
+  return text;
+}
+
+}  // namespace runs
