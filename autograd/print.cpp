@@ -56,22 +56,21 @@ struct Style {
 class Layout {
  public:
   Layout(const Shape& shape, std::function<std::string(std::size_t)> text, std::size_t width)
-      : shape_(shape), text_(std::move(text)), width_(width), summarise_(summarises(shape)) {}
-
-  static bool summarises(const Shape& shape) {
-    return std::cmp_greater(numel(shape), print_options().threshold);
-  }
+      : shape_(shape),
+        text_(std::move(text)),
+        width_(width),
+        summarise_(std::cmp_greater(numel(shape), print_options().threshold)) {}
 
   // The part from dimension d on that begins at this position.
   std::string text(std::size_t position, std::size_t d, std::size_t indent) const {
     if (d == shape_.size())
-      return padded(position);
+      return fmt::format("{:>{}}", text_(position), width_);
     const bool row = d + 1 == shape_.size();
     std::size_t stride = 1;
     for (std::size_t k = d + 1; k < shape_.size(); ++k)
       stride *= shape_[k];
     std::vector<std::string> parts;
-    const auto [head, tail] = ends(shape_[d], summarise_);
+    const auto [head, tail] = ends(shape_[d]);
     for (std::size_t i = 0; i < head; ++i)
       parts.push_back(text(position + i * stride, d + 1, indent + 1));
     if (std::cmp_less(head, shape_[d])) {
@@ -90,34 +89,23 @@ class Layout {
 
   // The positions of the elements that are shown.
   static std::vector<std::size_t> shown(const Shape& shape) {
-    std::vector<std::size_t> positions{0};
-    const bool summarise = summarises(shape);
-    for (const std::size_t n : shape) {
-      const auto [head, tail] = ends(n, summarise);
-      std::vector<std::size_t> next;
-      for (const std::size_t position : positions)
-        for (std::size_t i = 0; i < n; ++i)
-          if (i < head || i >= n - tail)
-            next.push_back(position * n + i);
-      positions = std::move(next);
-    }
+    std::vector<std::size_t> positions;
+    const auto note = [&](std::size_t i) { return positions.push_back(i), std::string(); };
+    if (numel(shape) > 0)
+      Layout(shape, note, 1).text(0, 0, 0);
     return positions;
   }
 
  private:
   // How many elements of n are shown before and after the dots; (n, 0) if all are.
-  static std::pair<std::size_t, std::size_t> ends(std::size_t n, bool summarise) {
+  std::pair<std::size_t, std::size_t> ends(std::size_t n) const {
     const std::size_t edge = print_options().edgeitems;
-    return summarise && n > 2 * edge ? std::pair(edge, edge) : std::pair(n, std::size_t{0});
+    return summarise_ && n > 2 * edge ? std::pair(edge, edge) : std::pair(n, std::size_t{0});
   }
 
   std::size_t elements_per_line(std::size_t indent) const {
     const std::size_t line = print_options().linewidth;
     return line > indent ? std::max<std::size_t>(1, (line - indent) / (width_ + 2)) : 1;
-  }
-
-  std::string padded(std::size_t position) const {
-    return fmt::format("{:>{}}", text_(position), width_);
   }
 
   const Shape& shape_;
@@ -159,9 +147,8 @@ std::string print_plain(const Plain<T>& x, const char* dtype,
   std::vector<std::string> suffixes;
   if (x.numel() == 0)
     suffixes.push_back(dtype);
-  else
-    for (const std::size_t i : Layout::shown(x.shape()))
-      width = std::max(width, text(i).size());
+  for (const std::size_t i : Layout::shown(x.shape()))
+    width = std::max(width, text(i).size());
   return print(x.shape(), text, width, suffixes);
 }
 
@@ -190,9 +177,8 @@ std::string to_string(const Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
     const T* const data = x.data<T>();
     std::vector<double> shown;
-    if (x.numel() > 0)
-      for (const std::size_t i : Layout::shown(x.shape()))
-        shown.push_back(data[i]);
+    for (const std::size_t i : Layout::shown(x.shape()))
+      shown.push_back(data[i]);
     const Style style(std::move(shown));
     return print(
         x.shape(), [&](std::size_t i) { return style.unpadded(data[i]); }, style.width, suffixes);

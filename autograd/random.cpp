@@ -170,53 +170,32 @@ void dropout_scales(std::span<T> out, double p, Generator& generator) {
 
 }  // namespace
 
-void fill_uniform(std::span<float> out, Generator& generator) { uniform(out, generator); }
-void fill_uniform(std::span<double> out, Generator& generator) { uniform(out, generator); }
-void fill_uniform(std::span<float> out, double low, double high, Generator& generator) {
-  uniform_between(out, low, high, generator);
-}
-void fill_uniform(std::span<double> out, double low, double high, Generator& generator) {
-  uniform_between(out, low, high, generator);
-}
-
-void fill_normal(std::span<float> out, Generator& generator) { normals(out, 0, 1, generator); }
-void fill_normal(std::span<double> out, Generator& generator) { normals(out, 0, 1, generator); }
-void fill_normal(std::span<float> out, double mean, double std, Generator& generator) {
-  normals(out, mean, std, generator);
-}
-void fill_normal(std::span<double> out, double mean, double std, Generator& generator) {
-  normals(out, mean, std, generator);
-}
-
-void fill_trunc_normal(std::span<float> out, double mean, double std, double a, double b,
-                       Generator& generator) {
-  trunc_normals(out, mean, std, a, b, generator);
-}
-void fill_trunc_normal(std::span<double> out, double mean, double std, double a, double b,
-                       Generator& generator) {
-  trunc_normals(out, mean, std, a, b, generator);
-}
-void fill_bernoulli(std::span<float> out, double p, Generator& generator) {
-  check_probability("fill_bernoulli", p);
-  bernoulli(out, p, 1.0F, generator);
-}
-void fill_bernoulli(std::span<double> out, double p, Generator& generator) {
-  check_probability("fill_bernoulli", p);
-  bernoulli(out, p, 1.0, generator);
-}
-void fill_dropout(std::span<float> out, double p, Generator& generator) {
-  dropout_scales(out, p, generator);
-}
-void fill_dropout(std::span<double> out, double p, Generator& generator) {
-  dropout_scales(out, p, generator);
-}
-
-void fill_exponential(std::span<float> out, double rate, Generator& generator) {
-  exponentials(out, rate, generator);
-}
-void fill_exponential(std::span<double> out, double rate, Generator& generator) {
-  exponentials(out, rate, generator);
-}
+#define XGRAD_FILLS(T)                                                                        \
+  void fill_uniform(std::span<T> out, Generator& generator) { uniform(out, generator); }      \
+  void fill_uniform(std::span<T> out, double low, double high, Generator& generator) {        \
+    uniform_between(out, low, high, generator);                                               \
+  }                                                                                           \
+  void fill_normal(std::span<T> out, Generator& generator) { normals(out, 0, 1, generator); } \
+  void fill_normal(std::span<T> out, double mean, double std, Generator& generator) {         \
+    normals(out, mean, std, generator);                                                       \
+  }                                                                                           \
+  void fill_trunc_normal(std::span<T> out, double mean, double std, double a, double b,       \
+                         Generator& generator) {                                              \
+    trunc_normals(out, mean, std, a, b, generator);                                           \
+  }                                                                                           \
+  void fill_bernoulli(std::span<T> out, double p, Generator& generator) {                     \
+    check_probability("fill_bernoulli", p);                                                   \
+    bernoulli(out, p, T(1), generator);                                                       \
+  }                                                                                           \
+  void fill_dropout(std::span<T> out, double p, Generator& generator) {                       \
+    dropout_scales(out, p, generator);                                                        \
+  }                                                                                           \
+  void fill_exponential(std::span<T> out, double rate, Generator& generator) {                \
+    exponentials(out, rate, generator);                                                       \
+  }
+XGRAD_FILLS(float)
+XGRAD_FILLS(double)
+#undef XGRAD_FILLS
 
 std::size_t multinomial(std::span<const float> weights, Generator& generator) {
   bool any = false;

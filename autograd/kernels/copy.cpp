@@ -212,34 +212,4 @@ void fill(T* to, std::size_t n, T value) {
 template void fill(float*, std::size_t, float);
 template void fill(double*, std::size_t, double);
 
-template <class T>
-void copy_triangle(Triangle part, std::size_t matrices, std::size_t rows, std::size_t columns,
-                   const T* from, T* to) {
-  if (columns == 0)
-    return;
-  const auto last = static_cast<std::ptrdiff_t>(columns);
-  const auto do_rows = [=](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      const auto row = static_cast<std::ptrdiff_t>(r % rows);
-      // The first column right of the kept (or of the zeroed) part.
-      const auto edge =
-          std::clamp<std::ptrdiff_t>(row + part.diagonal + (part.lower ? 1 : 0), 0, last);
-      const T* const source = from + r * columns;
-      T* const target = to + r * columns;
-      if (part.lower) {
-        std::copy(source, source + edge, target);
-        std::fill(target + edge, target + last, T(0));
-      } else {
-        std::fill(target, target + edge, T(0));
-        std::copy(source + edge, source + last, target + edge);
-      }
-    }
-  };
-  parallel_for(matrices * rows, std::max<std::size_t>(1, grain / columns), do_rows);
-}
-template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const float*, float*);
-template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const double*,
-                            double*);
-template void copy_triangle(Triangle, std::size_t, std::size_t, std::size_t, const bool*, bool*);
-
 }  // namespace xgrad::kernels

@@ -27,15 +27,4 @@ void add(Walk walk, const T* from, T* to);
 template <class T>
 void fill(T* to, std::size_t n, T value);
 
-/// Which part of a matrix is kept: the diagonal numbered `diagonal` (0 is the main one, 1 the one
-/// above it) and what lies below it, or above it.
-struct Triangle {
-  bool lower;
-  std::ptrdiff_t diagonal;
-};
-/// Copies `matrices` row-major matrices of rows x columns, with zeros outside the triangle.
-template <class T>
-void copy_triangle(Triangle part, std::size_t matrices, std::size_t rows, std::size_t columns,
-                   const T* from, T* to);
-
 }  // namespace xgrad::kernels

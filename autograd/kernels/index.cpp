@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
@@ -39,14 +40,10 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
   });
 }
 
-namespace {
-
-// y[o][index[j]] and x[o][j] are handed to `combine`, in the order of the index.  Rows with the
-// same index meet in one place, so work is cut by columns: every piece goes through the whole
-// index.
-template <class T, class F>
-void each_row(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x,
-              const F& combine) {
+// Rows with the same index meet in one place, so work is cut by columns: every piece goes through
+// the whole index.
+template <class T>
+void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
   constexpr std::size_t tile = 64;
   const std::size_t inner = axis.inner, tiles = (inner + tile - 1) / tile;
   const std::size_t grain = grain_of(count * std::min(inner, tile));
@@ -59,26 +56,11 @@ void each_row(Axis axis, T* y, const std::int64_t* index, std::size_t count, con
         T* const into = y + (o * axis.n + position(index[j])) * inner;
         const T* const row = x + (o * count + j) * inner;
         for (std::size_t c = from; c < to; ++c)
-          combine(into[c], row[c]);
+          into[c] += row[c];
       }
       begin += last - first;
     }
   });
-}
-
-constexpr auto add = [](auto& into, auto v) { into += v; };
-constexpr auto replace = [](auto& into, auto v) { into = v; };
-
-}  // namespace
-
-template <class T>
-void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
-  each_row(axis, y, index, count, x, add);
-}
-
-template <class T>
-void index_copy(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
-  each_row(axis, y, index, count, x, replace);
 }
 
 namespace {
@@ -108,66 +90,51 @@ struct IndexRows {
   }
 };
 
+// Calls combine(place, element) for each element of the index, with the place in x that it names
+// and its own in y.  Where places are written to, rows that may name the same ones are one piece of
+// work.
+template <class X, class Y, class F>
+void each_element(X* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
+                  const Shape& index_shape, Y* y, const F& combine) {
+  const IndexRows rows(x_shape, dim, index_shape);
+  if (rows.count == 0)
+    return;
+  const std::size_t together = std::is_const_v<X> ? 1 : rows.together;
+  const std::size_t grain = grain_of(together * rows.length);
+  parallel_for(rows.count / together, grain, [&](std::size_t begin, std::size_t end) {
+    Odometer<1> row(rows.outer, begin * together);
+    for (std::size_t r = begin * together; r < end * together; ++r, row.advance()) {
+      X* const at = x + row[0];
+      const std::int64_t* const places = index + r * rows.length;
+      Y* const own = y + r * rows.length;
+      if (rows.dim_is_last)
+        for (std::size_t j = 0; j < rows.length; ++j)
+          combine(at[position(places[j])], own[j]);
+      else
+        for (std::size_t j = 0; j < rows.length; ++j)
+          combine(at[position(places[j]) * rows.along + j], own[j]);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
             const Shape& index_shape, T* y) {
-  const IndexRows rows(x_shape, dim, index_shape);
-  parallel_for(rows.count, grain_of(rows.length), [&](std::size_t begin, std::size_t end) {
-    Odometer<1> row(rows.outer, begin);
-    for (std::size_t r = begin; r < end; ++r, row.advance()) {
-      const T* const from = x + row[0];
-      const std::int64_t* const places = index + r * rows.length;
-      T* const to = y + r * rows.length;
-      if (rows.dim_is_last)
-        for (std::size_t j = 0; j < rows.length; ++j)
-          to[j] = from[position(places[j])];
-      else
-        for (std::size_t j = 0; j < rows.length; ++j)
-          to[j] = from[position(places[j]) * rows.along + j];
-    }
-  });
+  each_element(x, x_shape, dim, index, index_shape, y, [](T place, T& own) { own = place; });
 }
-
-namespace {
-
-template <class T, class F>
-void each_element(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
-                  const Shape& index_shape, const T* x, const F& combine) {
-  const IndexRows rows(y_shape, dim, index_shape);
-  if (rows.count == 0)
-    return;
-  const std::size_t groups = rows.count / rows.together;
-  const std::size_t grain = grain_of(rows.together * rows.length);
-  parallel_for(groups, grain, [&](std::size_t begin, std::size_t end) {
-    Odometer<1> row(rows.outer, begin * rows.together);
-    for (std::size_t r = begin * rows.together; r < end * rows.together; ++r, row.advance()) {
-      T* const to = y + row[0];
-      const std::int64_t* const places = index + r * rows.length;
-      const T* const from = x + r * rows.length;
-      if (rows.dim_is_last)
-        for (std::size_t j = 0; j < rows.length; ++j)
-          combine(to[position(places[j])], from[j]);
-      else
-        for (std::size_t j = 0; j < rows.length; ++j)
-          combine(to[position(places[j]) * rows.along + j], from[j]);
-    }
-  });
-}
-
-}  // namespace
 
 template <class T>
 void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
                  const Shape& index_shape, const T* x) {
-  each_element(y, y_shape, dim, index, index_shape, x, add);
+  each_element(y, y_shape, dim, index, index_shape, x, [](T& place, T own) { place += own; });
 }
 
 template <class T>
 void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
              const Shape& index_shape, const T* x) {
-  each_element(y, y_shape, dim, index, index_shape, x, replace);
+  each_element(y, y_shape, dim, index, index_shape, x, [](T& place, T own) { place = own; });
 }
 
 namespace {
@@ -246,7 +213,6 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
 #define XGRAD_INSTANTIATE(T)                                                                      \
   template void index_select<T>(Axis, const T*, const std::int64_t*, std::size_t, T*);            \
   template void index_add<T>(Axis, T*, const std::int64_t*, std::size_t, const T*);               \
-  template void index_copy<T>(Axis, T*, const std::int64_t*, std::size_t, const T*);              \
   template void gather<T>(const T*, const Shape&, std::size_t, const std::int64_t*, const Shape&, \
                           T*);                                                                    \
   template void scatter_add<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,  \

@@ -16,10 +16,6 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
 template <class T>
 void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
 
-/// y[o][index[j]] = x[o][j], of the same shapes.
-template <class T>
-void index_copy(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
-
 /// y[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on.  y has the index's shape; x has its
 /// rank, at least 1, and is no smaller off dim.
 template <class T>

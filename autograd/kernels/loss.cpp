@@ -161,14 +161,6 @@ double squared_error(std::size_t n, const T* a, const T* b) {
   return total;
 }
 
-template <class T>
-void squared_errors(std::size_t n, const T* a, const T* b, T* y) {
-  parallel_for(n, elementwise_grain, [&](std::size_t begin, std::size_t end) {
-    map_row<T, 2>(y + begin, {a + begin, b + begin}, {1, 1}, end - begin,
-                  [](const auto& p, const auto& q) { return (p - q) * (p - q); });
-  });
-}
-
 template void cross_entropy(const Logits<float>&, const std::int64_t*, std::int64_t, float*);
 template void cross_entropy_backward(const Logits<float>&, const std::int64_t*, std::int64_t,
                                      const RowGradient<float>&, float*);
@@ -176,7 +168,6 @@ template void cross_entropy(const Logits<float>&, const float*, float*);
 template void cross_entropy_backward(const Logits<float>&, const float*, const RowGradient<float>&,
                                      float*, float*);
 template double squared_error(std::size_t, const float*, const float*);
-template void squared_errors(std::size_t, const float*, const float*, float*);
 template void cross_entropy(const Logits<double>&, const std::int64_t*, std::int64_t, double*);
 template void cross_entropy_backward(const Logits<double>&, const std::int64_t*, std::int64_t,
                                      const RowGradient<double>&, double*);
@@ -184,6 +175,5 @@ template void cross_entropy(const Logits<double>&, const double*, double*);
 template void cross_entropy_backward(const Logits<double>&, const double*,
                                      const RowGradient<double>&, double*, double*);
 template double squared_error(std::size_t, const double*, const double*);
-template void squared_errors(std::size_t, const double*, const double*, double*);
 
 }  // namespace xgrad::kernels

@@ -47,8 +47,4 @@ void cross_entropy_backward(const Logits<T>& in, const T* target, const RowGradi
 /// sum((a - b)^2) of n elements.
 template <class T>
 double squared_error(std::size_t n, const T* a, const T* b);
-/// y = (a - b)^2.
-template <class T>
-void squared_errors(std::size_t n, const T* a, const T* b, T* y);
-
 }  // namespace xgrad::kernels

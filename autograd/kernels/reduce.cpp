@@ -77,12 +77,6 @@ struct Same : Mapping<false> {
     return x;
   }
 };
-struct Absolute : Mapping<false> {
-  template <Lanes B>
-  B operator()(const B& x, const B&) const {
-    return xsimd::abs(x);
-  }
-};
 struct Square : Mapping<false> {
   template <Lanes B>
   B operator()(const B& x, const B&) const {
@@ -96,12 +90,6 @@ struct Power : Mapping<false> {
   B operator()(const B& x, const B&) const {
     using T = typename B::value_type;
     return by_lane([e = static_cast<T>(p)](T v) { return std::pow(std::abs(v), e); }, x);
-  }
-};
-struct NonZero : Mapping<false> {
-  template <Lanes B>
-  B operator()(const B& x, const B&) const {
-    return xsimd::select(x == B(0), B(0), B(1));
   }
 };
 struct ExpAbout : Mapping<true> {
@@ -300,10 +288,6 @@ void min(Axis axis, const T* x, T* y) {
   reduce<T>(axis, x, nullptr, y, Smallest(), Same());
 }
 template <class T>
-void sum_abs(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Add(), Absolute());
-}
-template <class T>
 void sum_squares(Axis axis, const T* x, T* y) {
   reduce<T>(axis, x, nullptr, y, Add(), Square());
 }
@@ -311,19 +295,6 @@ template <class T>
 void sum_powers(Axis axis, const T* x, double p, T* y) {
   reduce<T>(axis, x, nullptr, y, Add(), Power(p));
 }
-template <class T>
-void count_nonzero(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Add(), NonZero());
-}
-template <class T>
-void max_abs(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Largest(), Absolute());
-}
-template <class T>
-void min_abs(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Smallest(), Absolute());
-}
-
 template <class T>
 void logsumexp(Axis axis, const T* x, T* y) {
   const std::size_t n = axis.outer * axis.inner;
@@ -364,18 +335,14 @@ void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   });
 }
 
-#define XGRAD_INSTANTIATE(T)                                        \
-  template void sum<T>(Axis, const T*, T*);                         \
-  template void prod<T>(Axis, const T*, T*);                        \
-  template void max<T>(Axis, const T*, T*);                         \
-  template void min<T>(Axis, const T*, T*);                         \
-  template void sum_abs<T>(Axis, const T*, T*);                     \
-  template void sum_squares<T>(Axis, const T*, T*);                 \
-  template void sum_powers<T>(Axis, const T*, double, T*);          \
-  template void count_nonzero<T>(Axis, const T*, T*);               \
-  template void max_abs<T>(Axis, const T*, T*);                     \
-  template void min_abs<T>(Axis, const T*, T*);                     \
-  template void logsumexp<T>(Axis, const T*, T*);                   \
+#define XGRAD_INSTANTIATE(T)                               \
+  template void sum<T>(Axis, const T*, T*);                \
+  template void prod<T>(Axis, const T*, T*);               \
+  template void max<T>(Axis, const T*, T*);                \
+  template void min<T>(Axis, const T*, T*);                \
+  template void sum_squares<T>(Axis, const T*, T*);        \
+  template void sum_powers<T>(Axis, const T*, double, T*); \
+  template void logsumexp<T>(Axis, const T*, T*);          \
   template void arg_extremum<T>(Axis, const T*, bool, std::int64_t*);
 XGRAD_INSTANTIATE(float)
 XGRAD_INSTANTIATE(double)

@@ -15,7 +15,7 @@ template <class T>
 void sum(Axis axis, const T* x, T* y);
 template <class T>
 void prod(Axis axis, const T* x, T* y);
-/// NaN if any element is NaN; so are min(), max_abs() and min_abs().
+/// NaN if any element is NaN; so is min().
 template <class T>
 void max(Axis axis, const T* x, T* y);
 template <class T>
@@ -23,17 +23,9 @@ void min(Axis axis, const T* x, T* y);
 
 // The inner sums of vector norms.
 template <class T>
-void sum_abs(Axis axis, const T* x, T* y);
-template <class T>
 void sum_squares(Axis axis, const T* x, T* y);
 template <class T>
 void sum_powers(Axis axis, const T* x, double p, T* y);  ///< sum |x|^p
-template <class T>
-void count_nonzero(Axis axis, const T* x, T* y);
-template <class T>
-void max_abs(Axis axis, const T* x, T* y);
-template <class T>
-void min_abs(Axis axis, const T* x, T* y);
 
 /// log(sum(exp(x))), with the maximum subtracted inside; -inf where all are -inf or n is 0.
 template <class T>

@@ -20,28 +20,20 @@ T share(const Condition& other, const Condition& tie, const T& g) {
   return where(other, c(g, 0), where(tie, g * c(g, 0.5), g));
 }
 
-Tensor larger(const char* op, const Tensor& a, const Tensor& b) {
+template <bool larger>
+Tensor extreme(const char* op, const Tensor& a, const Tensor& b) {
+  const auto gradient = [](const auto& g, const auto& own, const auto& other) {
+    return share(larger ? own < other : own > other, own == other, g);
+  };
   return elementwise(
-      op, a, b, [](const auto& x, const auto& y) { return maximum(x, y); },
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x < y, x == y, g); }),
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y < x, x == y, g); }));
-}
-
-Tensor smaller(const char* op, const Tensor& a, const Tensor& b) {
-  return elementwise(
-      op, a, b, [](const auto& x, const auto& y) { return minimum(x, y); },
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(x > y, x == y, g); }),
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return share(y > x, x == y, g); }));
+      op, a, b, [](const auto& x, const auto& y) { return larger ? maximum(x, y) : minimum(x, y); },
+      partial<A, B>(gradient), partial<B, A>(gradient));
 }
 
 }  // namespace
 
-Tensor maximum(const Tensor& a, const Tensor& b) { return larger("maximum", a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return smaller("minimum", a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return extreme<true>("maximum", a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return extreme<false>("minimum", a, b); }
 
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
   check<ValueError>(min || max, "clamp: at least one of min and max must be given");
@@ -62,9 +54,9 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
   check<ValueError>(min.defined() || max.defined(),
                     "clamp: at least one of min and max must be defined");
   if (!max.defined())
-    return larger("clamp", x, min);
+    return extreme<true>("clamp", x, min);
   if (!min.defined())
-    return smaller("clamp", x, max);
+    return extreme<false>("clamp", x, max);
   return elementwise<3>(
       "clamp", {x, min, max},
       [](const auto& a, const auto& l, const auto& h) { return minimum(maximum(a, l), h); },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
@@ -49,48 +50,25 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 template <class F>
 Mask compare(const char* op, const Tensor& x, double number, const F& f) {
   return detail::compute(op, std::array{x}, [&]<class T>() {
-    auto out = empty_array<bool>(x.shape());
-    std::transform(x.data<T>(), x.data<T>() + out.size(), out.data(),
-                   [&f, c = static_cast<T>(number)](T v) { return f(v, c); });
-    return Mask(std::move(out));
+    const T one = static_cast<T>(number);
+    return broadcast(op, x.shape(), x.data<T>(), {}, &one, f);
   });
 }
 
 }  // namespace
 
-Mask operator==(const Tensor& a, const Tensor& b) {
-  return compare("operator==", a, b, std::equal_to<>());
-}
-Mask operator!=(const Tensor& a, const Tensor& b) {
-  return compare("operator!=", a, b, std::not_equal_to<>());
-}
-Mask operator<(const Tensor& a, const Tensor& b) {
-  return compare("operator<", a, b, std::less<>());
-}
-Mask operator<=(const Tensor& a, const Tensor& b) {
-  return compare("operator<=", a, b, std::less_equal<>());
-}
-Mask operator>(const Tensor& a, const Tensor& b) {
-  return compare("operator>", a, b, std::greater<>());
-}
-Mask operator>=(const Tensor& a, const Tensor& b) {
-  return compare("operator>=", a, b, std::greater_equal<>());
-}
-
-Mask operator==(const Tensor& a, double b) {
-  return compare("operator==", a, b, std::equal_to<>());
-}
-Mask operator!=(const Tensor& a, double b) {
-  return compare("operator!=", a, b, std::not_equal_to<>());
-}
-Mask operator<(const Tensor& a, double b) { return compare("operator<", a, b, std::less<>()); }
-Mask operator<=(const Tensor& a, double b) {
-  return compare("operator<=", a, b, std::less_equal<>());
-}
-Mask operator>(const Tensor& a, double b) { return compare("operator>", a, b, std::greater<>()); }
-Mask operator>=(const Tensor& a, double b) {
-  return compare("operator>=", a, b, std::greater_equal<>());
-}
+#define XGRAD_COMPARISON(op, F)                        \
+  Mask operator op(const Tensor& a, const Tensor& b) { \
+    return compare("operator" #op, a, b, F<>());       \
+  }                                                    \
+  Mask operator op(const Tensor& a, double b) { return compare("operator" #op, a, b, F<>()); }
+XGRAD_COMPARISON(==, std::equal_to)
+XGRAD_COMPARISON(!=, std::not_equal_to)
+XGRAD_COMPARISON(<, std::less)
+XGRAD_COMPARISON(<=, std::less_equal)
+XGRAD_COMPARISON(>, std::greater)
+XGRAD_COMPARISON(>=, std::greater_equal)
+#undef XGRAD_COMPARISON
 
 // ---- masks ----
 
@@ -138,38 +116,33 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 
 namespace {
 
-Indices place(const char* op, const Tensor& x, kernels::Axis axis, bool largest,
-              const Shape& shape) {
+// Along a dimension, or without one of the flattened x.
+Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, bool largest,
+              bool keepdim) {
+  const std::size_t d = dim ? normalize_dim(*dim, x.dim(), op) : 0;
+  const auto n = static_cast<std::size_t>(x.numel());
+  const kernels::Axis axis = dim ? kernels::axis_of(x.shape(), d) : kernels::Axis{1, n, 1};
   if (axis.n == 0)
     fail<ShapeError>("{}: x {} has no elements to choose from", op, to_string(x.shape()));
+  Shape shape;
+  for (std::size_t k = 0; dim && k < x.shape().size(); ++k)
+    if (k != d || keepdim)
+      shape.push_back(k == d ? 1 : static_cast<std::size_t>(x.shape()[k]));
   auto y = empty_array<std::int64_t>(shape);
   detail::compute(op, std::array{x},
                   [&]<class T>() { kernels::arg_extremum(axis, x.data<T>(), largest, y.data()); });
   return y;
 }
 
-Indices place_along(const char* op, const Tensor& x, std::int64_t dim, bool largest, bool keepdim) {
-  const std::size_t d = normalize_dim(dim, x.dim(), op);
-  Shape shape;
-  for (std::size_t k = 0; k < x.shape().size(); ++k)
-    if (k != d || keepdim)
-      shape.push_back(k == d ? 1 : static_cast<std::size_t>(x.shape()[k]));
-  return place(op, x, kernels::axis_of(x.shape(), d), largest, shape);
-}
-
 }  // namespace
 
-Indices argmax(const Tensor& x) {
-  return place("argmax", x, {1, static_cast<std::size_t>(x.numel()), 1}, true, {});
-}
-Indices argmin(const Tensor& x) {
-  return place("argmin", x, {1, static_cast<std::size_t>(x.numel()), 1}, false, {});
-}
+Indices argmax(const Tensor& x) { return place("argmax", x, {}, true, false); }
+Indices argmin(const Tensor& x) { return place("argmin", x, {}, false, false); }
 Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
-  return place_along("argmax", x, dim, true, keepdim);
+  return place("argmax", x, dim, true, keepdim);
 }
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim) {
-  return place_along("argmin", x, dim, false, keepdim);
+  return place("argmin", x, dim, false, keepdim);
 }
 
 }  // namespace xgrad

@@ -38,34 +38,31 @@ Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dim
   return ones / sum(ones, dims, true) * g;
 }
 
+auto extremum_of(ExtremumKind kind, const Reduced& dims, bool keepdim) {
+  return [kind, dims, keepdim]<class T>(std::span<const Tensor> in) {
+    return reduce<T>(in[0], dims, dims.after(keepdim),
+                     kind.largest ? kernels::max<T> : kernels::min<T>);
+  };
+}
+
 Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim,
                      bool nans_too = false) {
   const Reduced reduced(x.shape(), dims, kind.op);
   check_not_empty(kind.op, reduced);
-  return record(
-      kind.op, {x},
-      [kind, reduced, keepdim]<class T>(std::span<const Tensor> in) {
-        return reduce<T>(in[0], reduced, reduced.after(keepdim),
-                         kind.largest ? kernels::max<T> : kernels::min<T>);
-      },
-      [saved = Saved(x), dims, reduced, nans_too](Sink& sink) {
-        const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-        sink.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
-      },
-      {.saves_output = true});
+  return record(kind.op, {x}, extremum_of(kind, reduced, keepdim),
+                [saved = Saved(x), dims, reduced, nans_too](Sink& sink) {
+                  const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
+                  sink.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
+                },
+                {.saves_output = true});
 }
 
 Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool keepdim) {
   const Reduced reduced(x.shape(), dim, kind.op);
   check_not_empty(kind.op, reduced);
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
-  Tensor values = record(
-      kind.op, {x},
-      [kind, reduced, keepdim]<class T>(std::span<const Tensor> in) {
-        return reduce<T>(in[0], reduced, reduced.after(keepdim),
-                         kind.largest ? kernels::max<T> : kernels::min<T>);
-      },
-      [at, dim, reduced](Sink& sink) {
+  Tensor values =
+      record(kind.op, {x}, extremum_of(kind, reduced, keepdim), [at, dim, reduced](Sink& sink) {
         const Tensor g = kept(sink.gradient(), reduced);
         sink.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
@@ -132,14 +129,12 @@ T scaled_norm(std::size_t n, const T* x, double ord) {
 
 template <class T>
 Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& shape) {
-  if (ord == infinity)
-    return reduce<T>(x, dims, shape, kernels::max_abs<T>);
-  if (ord == -infinity)
-    return reduce<T>(x, dims, shape, kernels::min_abs<T>);
+  if (std::isinf(ord))
+    return reduce<T>(abs(x), dims, shape, ord > 0 ? kernels::max<T> : kernels::min<T>);
   if (ord == 0)
-    return reduce<T>(x, dims, shape, kernels::count_nonzero<T>, kernels::sum<T>);
+    return reduce<T>(where(x == 0.0, zeros_like(x), 1), dims, shape, kernels::sum<T>);
   if (ord == 1)
-    return reduce<T>(x, dims, shape, kernels::sum_abs<T>);
+    return reduce<T>(abs(x), dims, shape, kernels::sum<T>);
   const auto powers = [ord](Axis axis, const T* from, T* to) {
     ord == 2 ? kernels::sum_squares(axis, from, to) : kernels::sum_powers(axis, from, ord, to);
   };

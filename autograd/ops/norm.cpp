@@ -46,7 +46,8 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
 template <class T>
 Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
   using Limits = std::numeric_limits<T>;
-  auto scales = reduce<T>(v, rows, rows.kept(), kernels::max_abs<T>);
+  const ModeGuard unseen({false, nullptr});
+  auto scales = reduce<T>(abs(v), rows, rows.kept(), kernels::max<T>);
   const double root_of_n = std::sqrt(static_cast<double>(rows.count()));
   const double low = std::cbrt(static_cast<double>(Limits::min())) * root_of_n,
                high = std::cbrt(static_cast<double>(Limits::max())) / root_of_n;

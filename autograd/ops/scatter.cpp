@@ -19,23 +19,6 @@ using detail::check_same_dtype;
 
 namespace {
 
-// Which of n elements were overwritten by later ones.  `there_and_back` writes each element's
-// number to where the element goes, and reads them all back: given (numbers, what was read).
-template <class F>
-Mask overwritten(const Shape& shape, const F& there_and_back) {
-  std::vector<double> numbers(numel(shape)), read(numel(shape));
-  std::iota(numbers.begin(), numbers.end(), 0.0);
-  there_and_back(numbers.data(), read.data());
-  auto mask = empty_array<bool>(shape);
-  std::ranges::transform(numbers, read, mask.data(), std::not_equal_to<>());
-  return mask;
-}
-
-// The gradient of what was written, of which only what has stayed gets any.
-Tensor without(const Mask& mask, const Tensor& g) {
-  return any(mask) ? masked_fill(g, mask, 0) : g;
-}
-
 // ---- elements ----
 
 // The part of src that an index of this shape reaches.
@@ -64,6 +47,19 @@ struct Scatter {
     src = reached(from, index.shape());
   }
 };
+
+// Which elements of the index were overwritten by later ones: each writes its number to where it
+// goes, and does not find it there.
+Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
+  const Shape shape = at_least_1d(index.shape());
+  std::vector<double> numbers(numel(shape)), read(numel(shape)), last(numel(into));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  kernels::scatter(last.data(), into, d, index.data(), shape, numbers.data());
+  kernels::gather<double>(last.data(), into, d, index.data(), shape, read.data());
+  auto mask = empty_array<bool>(index.shape());
+  std::ranges::transform(numbers, read, mask.data(), std::not_equal_to<>());
+  return mask;
+}
 
 }  // namespace
 
@@ -98,13 +94,9 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Te
           sink.add(0, scatter(g, dim, index, 0));
         if (!sink.needs(1))
           return;
-        const auto there_and_back = [&](const double* numbers, double* read) {
-          std::vector<double> last(numel(into));
-          const Shape shape = at_least_1d(index.shape());
-          kernels::scatter(last.data(), into, d, index.data(), shape, numbers);
-          kernels::gather(last.data(), into, d, index.data(), shape, read);
-        };
-        sink.add(1, without(overwritten(index.shape(), there_and_back), gather(g, dim, index)));
+        const Mask lost = overwritten(index, d, into);
+        const Tensor found = gather(g, dim, index);
+        sink.add(1, any(lost) ? masked_fill(found, lost, 0) : found);
       });
 }
 
@@ -115,35 +107,6 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double v
 // ---- rows ----
 
 namespace {
-
-// x (n, width) with src (rows.numel(), width) at these rows.
-Tensor put_rows(const Tensor& x, const Indices& rows, const Tensor& src) {
-  const kernels::Axis axis{1, static_cast<std::size_t>(x.shape()[0]),
-                           static_cast<std::size_t>(x.shape()[1])};
-  return record(
-      "index_put", {x, src},
-      [axis, rows]<class T>(std::span<const Tensor> in) {
-        return changed_copy<T>(in, [&](T* y, const T* from) {
-          kernels::index_copy(axis, y, rows.data(), rows.numel(), from);
-        });
-      },
-      [axis, rows](Sink& sink) {
-        const Tensor& g = sink.gradient();
-        if (sink.needs(0))
-          sink.add(0, put_rows(g, rows, zeros({rows.numel(), axis.inner}, g.dtype())));
-        if (!sink.needs(1))
-          return;
-        const auto there_and_back = [&](const double* numbers, double* read) {
-          std::vector<double> last(axis.n);
-          const kernels::Axis single{1, axis.n, 1};
-          kernels::index_copy(single, last.data(), rows.data(), rows.numel(), numbers);
-          kernels::index_select(single, last.data(), rows.data(), rows.numel(), read);
-        };
-        sink.add(1,
-                 without(overwritten({static_cast<std::size_t>(rows.numel()), 1}, there_and_back),
-                         index_select(g, 0, rows)));
-      });
-}
 
 // The number of the row that each element of the indices, broadcast to `shape`, names in an array
 // of `sizes`.
@@ -206,7 +169,12 @@ Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Ten
                      to_string(values.shape()), to_string(wanted));
   const Tensor all = values.shape() == wanted ? values : expand(values, wanted);
   const Tensor from = reshape(all, {places, width}), to = reshape(x, {n, width});
-  return reshape(accumulate ? index_add(to, 0, rows, from) : put_rows(to, rows, from), sizes);
+  if (accumulate)
+    return reshape(index_add(to, 0, rows, from), sizes);
+  auto row_of_each = empty_array<std::int64_t>({places, width});
+  for (std::size_t r = 0; r < places; ++r)
+    std::fill_n(row_of_each.data() + r * width, width, rows.data()[r]);
+  return reshape(scatter(to, 0, Indices(std::move(row_of_each)), from), sizes);
 }
 
 }  // namespace xgrad

@@ -179,45 +179,38 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 
 namespace {
 
-// For a matrix of rows x columns, diagonals beyond its corners are all alike.
-kernels::Triangle triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
+// True at (i, j) of a matrix where j - i is at most the diagonal's number (tril), or at least
+// (triu).
+Mask triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
   if (shape.size() < 2)
     fail<ShapeError>("{}: x {} has no last two dimensions to be a matrix", op, to_string(shape));
-  return {op == std::string_view("tril"),
-          std::clamp(diagonal, -static_cast<std::int64_t>(shape[shape.size() - 2]),
-                     static_cast<std::int64_t>(shape.back()))};
+  const bool lower = op == std::string_view("tril");
+  auto kept = empty_array<bool>({shape[-2], shape[-1]});
+  bool* at = kept.data();
+  for (std::int64_t i = 0; i < shape[-2]; ++i)
+    for (std::int64_t j = 0; j < shape[-1]; ++j)
+      *at++ = lower ? j - i <= diagonal : j - i >= diagonal;
+  return kept;
 }
 
-template <class T>
-Array<T> triangle_of(const T* x, const Shape& shape, kernels::Triangle part) {
-  auto y = empty_array<T>(shape);
-  const std::size_t rows = shape[-2], columns = shape[-1];
-  if (y.size() > 0)
-    kernels::copy_triangle(part, y.size() / (rows * columns), rows, columns, x, y.data());
-  return y;
-}
-
-Tensor triangle_of(const char* op, const Tensor& x, kernels::Triangle part) {
+Tensor keep(const char* op, const Tensor& x, const Mask& triangle) {
   return record(
-      op, {x},
-      [part]<class T>(std::span<const Tensor> in) {
-        return triangle_of(in[0].data<T>(), in[0].shape(), part);
-      },
-      [op, part](Sink& sink) { sink.add(0, triangle_of(op, sink.gradient(), part)); });
+      op, {x}, [triangle](std::span<const Tensor> in) { return where(triangle, in[0], 0.0); },
+      [op, triangle](Sink& sink) { sink.add(0, keep(op, sink.gradient(), triangle)); });
 }
 
 }  // namespace
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
-  return triangle_of("tril", x, triangle("tril", x.shape(), diagonal));
+  return keep("tril", x, triangle("tril", x.shape(), diagonal));
 }
 
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
-  return triangle_of("triu", x, triangle("triu", x.shape(), diagonal));
+  return keep("triu", x, triangle("triu", x.shape(), diagonal));
 }
 
 Mask tril(const Mask& x, std::int64_t diagonal) {
-  return triangle_of(x.data(), x.shape(), triangle("tril", x.shape(), diagonal));
+  return x & triangle("tril", x.shape(), diagonal);
 }
 
 }  // namespace xgrad
