@@ -30,9 +30,9 @@
 //     const auto forward = [](std::span<const Tensor> in) {
 //       return in[0] / vector_norm(in[0], 2, {-1}, true);
 //     };
-//     const auto backward = [x = Saved(x)](Sink& sink) {
-//       const Tensor g = sink.gradient(), y = sink.output();
-//       sink.add(0, (g - y * sum(g * y, {-1}, true)) / vector_norm(x.tensor(), 2, {-1}, true));
+//     const auto backward = [x = Saved(x)](Context& ctx) {
+//       const Tensor g = ctx.gradient(), y = ctx.output();
+//       ctx.add(0, (g - y * sum(g * y, {-1}, true)) / vector_norm(x.tensor(), 2, {-1}, true));
 //     };
 //     return record("unit_rows", {x}, forward, backward, {.saves_output = true});
 //   }
@@ -45,11 +45,11 @@
 //   wanted.  Of Tensors with a graph it captures the op's inputs and no others.  Where it needs the
 //   op's output it asks for it with saves_output, because capturing it would make a cycle that is
 //   never freed.
-// - sink.add(i, gradient) adds to the gradient of input i.  Written with the ops of ops.hpp, as
+// - ctx.add(i, gradient) adds to the gradient of input i.  Written with the ops of ops.hpp, as
 //   here, a backward serves both an ordinary run, where it records nothing, and create_graph.
-//   sink.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has
+//   ctx.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has
 //   the input's shape, unless the op declares {.broadcasts = true}: then it is summed to it.
-// - A backward that loops over numbers gives no graph.  ops_or_kernel(sink, ops, kernel) takes both
+// - A backward that loops over numbers gives no graph.  ops_or_kernel(ctx, ops, kernel) takes both
 //   forms; fused() (fused.hpp) derives the first from a composition of ops.
 // - Check inputs first and throw a ShapeError or ValueError that names the op and the shapes.
 //

@@ -12,7 +12,7 @@ namespace xgrad {
 
 // One call of backward() or grad().  All that is in flight belongs to it and not to the nodes: an
 // exception, or a run within a run, leaves nothing behind, and two threads may share leaves.
-class Sink::Run {
+class Context::Run {
  public:
   // Without targets, gradients go to every leaf; with targets, only along the paths that lead to
   // them.
@@ -92,13 +92,13 @@ class Sink::Run {
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
-    Sink sink(*this, node, std::move(gradient));
+    Context ctx(*this, node, std::move(gradient));
     const detail::Timed timed(*node);
     check<GraphError>(
-        node->backward(sink),
+        node->backward(ctx),
         "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
         node->op);
-    sink.add_waiting();
+    ctx.add_waiting();
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto sum = gradients_.find(node->inputs[i].get()); sum != gradients_.end())
@@ -130,18 +130,18 @@ class Sink::Run {
   Observer* observer_ = Mode::current().observer;
   ModeGuard mode_;
   std::uint64_t arrivals_left_ = ~std::uint64_t{0};
-  std::vector<Task> queue_;  // a heap
+  std::vector<Task> queue_;                            // a heap
   std::unordered_map<const Node*, Tensor> gradients_;  // in flight
-  std::unordered_map<const Node*, Tensor> results_;  // of the targets
+  std::unordered_map<const Node*, Tensor> results_;    // of the targets
   std::unordered_set<const Node*> wanted_;
   LeafGradients kept_;
 };
 
-bool Sink::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
+bool Context::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
 
-bool Sink::create_graph() const { return run_.create_graph; }
+bool Context::create_graph() const { return run_.create_graph; }
 
-void Sink::add(std::size_t i, Tensor gradient) {
+void Context::add(std::size_t i, Tensor gradient) {
   if (!needs(i))
     return;
   const std::shared_ptr<Node>& input = node_->inputs[i];
@@ -154,13 +154,13 @@ void Sink::add(std::size_t i, Tensor gradient) {
   waiting_.emplace_back(i, std::move(gradient));  // after what the formula writes
 }
 
-void Sink::add_waiting() {
+void Context::add_waiting() {
   for (auto& [i, gradient] : waiting_)
     accumulate(run_.slot(node_->inputs[i]), std::move(gradient));
 }
 
 template <class T>
-Buffer<T> Sink::buffer(std::size_t i) {
+Buffer<T> Context::buffer(std::size_t i) {
   constexpr const char* rule = "{}: its backward asks for the buffer of input {}, {}";
   check<GraphError>(needs(i), rule, node_->op, i, "which wants no gradient: ask needs() first");
   check<GraphError>(!create_graph(), rule, node_->op, i,
@@ -176,8 +176,8 @@ Buffer<T> Sink::buffer(std::size_t i) {
       sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
   return {to.impl().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
 }
-template Buffer<float> Sink::buffer<float>(std::size_t);
-template Buffer<double> Sink::buffer<double>(std::size_t);
+template Buffer<float> Context::buffer<float>(std::size_t);
+template Buffer<double> Context::buffer<double>(std::size_t);
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
@@ -186,7 +186,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   if (targets.empty())
     return results;
   check_outputs(outputs, options.grad_outputs, "grad");
-  Sink::Run run(options, outputs, targets);
+  Context::Run run(options, outputs, targets);
   const auto check_used = [&](std::size_t i, bool used) {
     if (!used && !options.allow_unused)
       fail<GraphError>("grad: no output uses input {} of shape {}; allow_unused permits it", i,
@@ -202,7 +202,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options) {
   check_outputs(outputs, options.grad_outputs, "backward");
-  Sink::Run run(options, outputs, {});
+  Context::Run run(options, outputs, {});
   run.execute(outputs, options.grad_outputs);
   return run.kept();
 }

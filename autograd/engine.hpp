@@ -3,9 +3,9 @@
 // has the nodes.
 //
 // backward() and grad() start from the outputs and give each node the complete gradient of its
-// output.  The node's formula reads that gradient from a Sink and adds the gradients of the op's
-// inputs to the same Sink.  Nodes are taken by falling sequence: all users of a value come before
-// the node that made it, so its gradient is complete when its turn comes.
+// output.  The node's formula reads that gradient from a Context and adds the gradients of the op's
+// inputs to the same Context.  Nodes are taken by falling sequence: all users of a value come
+// before the node that made it, so its gradient is complete when its turn comes.
 
 #include <xgrad/autograd/graph.hpp>
 

@@ -24,15 +24,15 @@ bool all_finite(const Tensor& x) {
                   [&]<class T>() { return kernels::all_finite(x.numel(), x.data<T>()); });
 }
 
-void differentiate(Sink& sink, std::span<const Saved> saved,
+void differentiate(Context& ctx, std::span<const Saved> saved,
                    const std::function<Tensor(std::span<const Tensor>)>& composition) {
   const auto same = [](std::span<const Tensor> in) { return in[0]; };
-  const auto pass = [](Sink& s) { s.add(0, s.gradient()); };
+  const auto pass = [](Context& s) { s.add(0, s.gradient()); };
   std::vector<Tensor> inputs, wanted;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     inputs.push_back(saved[i].tensor());
-    if (saved[i] && sink.needs(i)) {
+    if (saved[i] && ctx.needs(i)) {
       const ModeGuard unseen({true, nullptr});
       wanted.push_back(inputs.back() = record("view", {inputs.back()}, same, pass));
       places.push_back(i);
@@ -41,13 +41,12 @@ void differentiate(Sink& sink, std::span<const Saved> saved,
   Observer* const observer = Mode::current().observer;
   ForwardsOnly forwards(observer);
   const ModeGuard mode({true, observer == nullptr ? nullptr : &forwards});
-  const auto gradients = grad({composition(inputs)}, wanted,
-                              {.grad_outputs = {sink.gradient()},
-                               .create_graph = sink.create_graph(),
-                               .allow_unused = true});
+  const auto gradients = grad(
+      {composition(inputs)}, wanted,
+      {.grad_outputs = {ctx.gradient()}, .create_graph = ctx.create_graph(), .allow_unused = true});
   for (std::size_t k = 0; k < places.size(); ++k)
     if (gradients[k].defined())
-      sink.add(places[k], gradients[k]);
+      ctx.add(places[k], gradients[k]);
 }
 
 }  // namespace xgrad::detail

@@ -1,7 +1,7 @@
 #pragma once
 // A fused op is a composition of ops, and kernels that compute the same in one pass.
 //
-// - In an ordinary run the kernels run: forward<T>(inputs) and backward<T>(sink, saved inputs).  A
+// - In an ordinary run the kernels run: forward<T>(inputs) and backward<T>(ctx, saved inputs).  A
 //   gradient that is not finite is the composition's: inf - inf depends on the order of sums.
 // - Under create_graph the derivative is that of the composition, at the saved inputs.
 // - Under Decompose the composition itself is recorded, in a Scope of the op's name.
@@ -25,7 +25,7 @@ bool all_finite(const Tensor& x);
 
 /// Adds the gradients of the composition at the saved inputs.  They have a graph if that of the run
 /// is wanted.  Two inputs that are one node are differentiated apart.
-void differentiate(Sink& sink, std::span<const Saved> saved,
+void differentiate(Context& ctx, std::span<const Saved> saved,
                    const std::function<Tensor(std::span<const Tensor>)>& composition);
 
 }  // namespace detail
@@ -40,11 +40,11 @@ Tensor fused(const char* op, const std::array<Tensor, N>& inputs, const C& compo
   }
   std::array<Saved, N> saved;
   std::ranges::copy(inputs, saved.begin());
-  const auto formula = [saved = std::move(saved), composition, backward](Sink& sink) {
-    const auto by_ops = [&] { detail::differentiate(sink, saved, composition); };
-    ops_or_kernel(sink, by_ops, [&]<class T>() {
-      if (detail::all_finite(sink.gradient()))
-        backward.template operator()<T>(sink, saved);
+  const auto formula = [saved = std::move(saved), composition, backward](Context& ctx) {
+    const auto by_ops = [&] { detail::differentiate(ctx, saved, composition); };
+    ops_or_kernel(ctx, by_ops, [&]<class T>() {
+      if (detail::all_finite(ctx.gradient()))
+        backward.template operator()<T>(ctx, saved);
       else
         by_ops();
     });

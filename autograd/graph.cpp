@@ -74,7 +74,7 @@ void Node::check_gradient(const Tensor& gradient, std::string_view giver, std::s
                      to_string(gradient.shape()), to_string(shape));
 }
 
-Tensor Sink::output() const {
+Tensor Context::output() const {
   check<GraphError>(node_->output != nullptr,
                     "{}: its backward asks for the op's output, but record() was not told "
                     "{{.saves_output = true}}",

@@ -23,7 +23,7 @@
 
 namespace xgrad {
 
-class Sink;
+class Context;
 
 /// The nodes of an op's inputs, in their order; null where no gradient is wanted.  Two fit inside,
 /// for few ops have more and a long chain should not pay for them.
@@ -68,9 +68,9 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   virtual ~Node();  ///< those that die with this one: see detail::destroy()
-  /// Runs the op's backward: reads sink.gradient(), the gradient of the op's output, and adds the
+  /// Runs the op's backward: reads ctx.gradient(), the gradient of the op's output, and adds the
   /// gradients of its inputs.  False if there is none: in leaves, and once freed.
-  virtual bool backward(Sink&) { return false; }
+  virtual bool backward(Context&) { return false; }
   /// Drops formula and captures.  Edges and hooks stay: another run may find its way here.
   virtual void free();
   /// The node of input i; ValueError if the op has no such input.
@@ -91,10 +91,10 @@ struct Buffer {
 };
 
 /// What a backward formula reads from and writes to.
-class Sink {
+class Context {
  public:
   class Run;
-  Sink(Run& run, const std::shared_ptr<Node>& node, Tensor gradient)
+  Context(Run& run, const std::shared_ptr<Node>& node, Tensor gradient)
       : run_(run), node_(node), gradient_(std::move(gradient)) {}
   const Tensor& gradient() const { return gradient_; }  ///< of the op's output
   Tensor output() const;            ///< the op's output; GraphError unless Flags asked for it
@@ -117,7 +117,7 @@ class Sink {
   std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
-/// The node of an op with this backward formula: a callable that takes a Sink&, and may be a
+/// The node of an op with this backward formula: a callable that takes a Context&, and may be a
 /// template of the gradient's element type.
 template <class Backward>
 class OpNode final : public Node {
@@ -131,14 +131,14 @@ class OpNode final : public Node {
  public:
   template <class B>
   explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
-  bool backward(Sink& sink) override {
+  bool backward(Context& ctx) override {
     if (!formula_.has_value())
       return false;
     const Running running(running_);
-    if constexpr (requires { formula_->template operator()<float>(sink); })
-      dispatch(sink.gradient().dtype(), [&]<class T>() { formula_->template operator()<T>(sink); });
+    if constexpr (requires { formula_->template operator()<float>(ctx); })
+      dispatch(ctx.gradient().dtype(), [&]<class T>() { formula_->template operator()<T>(ctx); });
     else
-      (*formula_)(sink);
+      (*formula_)(ctx);
     return true;
   }
   void free() override {
@@ -169,17 +169,17 @@ inline constexpr bool has_kernels = true;
 /// The part of a formula that has two forms: ops() under create_graph, where gradients are Tensors
 /// with a graph; else kernel<T>(), of the gradient's element type, which may write to buffers.
 template <class Ops, class Kernel>
-void ops_or_kernel(const Sink& sink, const Ops& ops, const Kernel& kernel) {
-  if (!has_kernels || sink.create_graph())
+void ops_or_kernel(const Context& ctx, const Ops& ops, const Kernel& kernel) {
+  if (!has_kernels || ctx.create_graph())
     ops();
   else
-    dispatch(sink.gradient().dtype(), kernel);
+    dispatch(ctx.gradient().dtype(), kernel);
 }
 
 /// What an op's formula needs besides its captures.
 struct Flags {
   bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
-  bool saves_output = false;  ///< sink.output() is wanted
+  bool saves_output = false;  ///< ctx.output() is wanted
 };
 
 /// Whether gradients are enabled and one of these requires one.

@@ -27,7 +27,7 @@ using Tensors = std::vector<Tensor>;
 Tensor view_of(const Tensor& x) {
   return record(
       "view", {x}, [](std::span<const Tensor> in) { return in[0]; },
-      [](Sink& sink) { sink.add(0, sink.gradient()); });
+      [](Context& ctx) { ctx.add(0, ctx.gradient()); });
 }
 
 Tensors detached(Tensors xs) {

@@ -179,12 +179,12 @@ Tensor IsolatedOp::replay(const std::vector<Tensor>& values) const {
         });
         return y;
       },
-      [op, left_out = without_derivative()](Sink& sink) {
-        const Tensor g = where(left_out, 0, sink.gradient());
+      [op, left_out = without_derivative()](Context& ctx) {
+        const Tensor g = where(left_out, 0, ctx.gradient());
         const auto gradients = op->gradients(g, false).of_sources;
         for (std::size_t k = 0; k < gradients.size(); ++k)
           if (gradients[k].defined())
-            sink.add(k, gradients[k]);
+            ctx.add(k, gradients[k]);
       });
 }
 

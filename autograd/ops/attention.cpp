@@ -148,7 +148,7 @@ Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
   return detail::all_finite(out) ? out : composition(in);
 }
 
-// Where the kernel writes the gradient of one input: into the sink's buffer, or, if the input is
+// Where the kernel writes the gradient of one input: into the context's buffer, or, if the input is
 // broadcast, into an array that is added afterwards.
 template <class T>
 struct Target {
@@ -156,8 +156,8 @@ struct Target {
   Matrices<T> rows;
   T beta = 0;
 
-  void to_buffer(Sink& sink, std::size_t i, const Shape& shape, const Shape& batch) {
-    const Buffer<T> buffer = sink.buffer<T>(i);
+  void to_buffer(Context& ctx, std::size_t i, const Shape& shape, const Shape& batch) {
+    const Buffer<T> buffer = ctx.buffer<T>(i);
     rows = matrices(buffer.data, shape, batch);
     beta = buffer.beta;
   }
@@ -166,9 +166,9 @@ struct Target {
     own = empty_array<T>(full);
     rows = matrices(own->data(), full, batch);
   }
-  void add(Sink& sink, std::span<const Saved> in, std::size_t i) {
+  void add(Context& ctx, std::span<const Saved> in, std::size_t i) {
     if (own)
-      sink.add(i, sum_to(Tensor(std::move(*own)), in[i].value->shape));
+      ctx.add(i, sum_to(Tensor(std::move(*own)), in[i].value->shape));
   }
 };
 
@@ -187,30 +187,30 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
                                       matrices(out.data(), shape, batch));
         return finite_or(std::move(out), composition, in);
       },
-      [setup, composition]<class T>(Sink& sink, std::span<const Saved> in) {
+      [setup, composition]<class T>(Context& ctx, std::span<const Saved> in) {
         const Tensor query = in[0].tensor(), key = in[1].tensor(), value = in[2].tensor(),
-                     &g = sink.gradient();
+                     &g = ctx.gradient();
         if (!detail::all_finite(query) || !detail::all_finite(key) || !detail::all_finite(value))
-          return detail::differentiate(sink, in, composition);
+          return detail::differentiate(ctx, in, composition);
         const Shape batch = batch_of(query, key, value);
         const auto p = problem<T>(setup, batch, query, key, value, in[3].tensor());
         std::array<Target<T>, 4> targets;
         for (std::size_t i = 0; i < 3; ++i)
-          if (sink.needs(i)) {
+          if (ctx.needs(i)) {
             const Shape& shape = in[i].value->shape;
             if (std::cmp_not_equal(numel(leading(shape, 2)), p.items))
               targets[i].to_own(shape, batch);
             else
-              targets[i].to_buffer(sink, i, shape, batch);
+              targets[i].to_buffer(ctx, i, shape, batch);
           }
-        if (sink.needs(3))
+        if (ctx.needs(3))
           targets[3].to_own({p.t, p.s}, batch);
         auto& [tq, tk, tv, tb] = targets;
         kernels::attention_backward<T>(
             p, matrices(g.data<T>(), g.shape(), batch),
             {tq.rows, tk.rows, tv.rows, tq.beta, tk.beta, tv.beta, tb.rows});
         for (std::size_t i = 0; i < 4; ++i)
-          targets[i].add(sink, in, i);
+          targets[i].add(ctx, in, i);
       });
 }
 
@@ -331,11 +331,11 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
                                       sizes.heads(out.data(), 0, 1));
         return finite_or(std::move(out), composition, in);
       },
-      [setup, sizes, composition]<class T>(Sink& sink, std::span<const Saved> in) {
-        const Tensor x = in[0].tensor(), &g = sink.gradient();
+      [setup, sizes, composition]<class T>(Context& ctx, std::span<const Saved> in) {
+        const Tensor x = in[0].tensor(), &g = ctx.gradient();
         if (!detail::all_finite(x))
-          return detail::differentiate(sink, in, composition);
-        const auto [data, beta] = sink.buffer<T>(0);
+          return detail::differentiate(ctx, in, composition);
+        const auto [data, beta] = ctx.buffer<T>(0);
         const auto part_of = [&, to = data](std::size_t part) { return sizes.heads(to, part, 3); };
         kernels::attention_backward<T>(problem(setup, sizes, x.data<T>()),
                                        sizes.heads(g.data<T>(), 0, 1),

@@ -93,13 +93,13 @@ Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b
                            {in[1].shape(), in[1].data<T>()}, y.data());
         return y;
       },
-      [mask](Sink& sink) {
-        const Tensor& g = sink.gradient();
+      [mask](Context& ctx) {
+        const Tensor& g = ctx.gradient();
         const Tensor zero = scalar(0, g.dtype());
-        if (sink.needs(0))
-          sink.add(0, where(mask, g, zero));
-        if (sink.needs(1))
-          sink.add(1, where(mask, zero, g));
+        if (ctx.needs(0))
+          ctx.add(0, where(mask, g, zero));
+        if (ctx.needs(1))
+          ctx.add(1, where(mask, zero, g));
       },
       {.broadcasts = true});
 }

@@ -94,15 +94,15 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
                                options.ignore_index, losses.data());
         return targets::reduced(std::move(losses), options.reduction, total);
       },
-      [target, options, factor = wanted.gradient_factor]<class T>(Sink& sink,
+      [target, options, factor = wanted.gradient_factor]<class T>(Context& ctx,
                                                                   std::span<const Saved> in) {
         const Tensor x = in[0].tensor();
         auto dx = empty_array<T>(x.shape());
         const Tensor weight = options.weight_as(dtype_of<T>);
         kernels::cross_entropy_backward(
             logits<T>(x, weight, options), target.data(), options.ignore_index,
-            row_gradient<T>(sink.gradient(), options.reduction, factor), dx.data());
-        sink.add(0, std::move(dx));
+            row_gradient<T>(ctx.gradient(), options.reduction, factor), dx.data());
+        ctx.add(0, std::move(dx));
       });
 }
 
@@ -128,22 +128,22 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const 
         kernels::cross_entropy(logits<T>(in[0], weight, options), in[1].data<T>(), losses.data());
         return targets::reduced(std::move(losses), options.reduction, count);
       },
-      [options, count]<class T>(Sink& sink, std::span<const Saved> in) {
+      [options, count]<class T>(Context& ctx, std::span<const Saved> in) {
         const Tensor x = in[0].tensor(), weight = options.weight_as(dtype_of<T>);
         std::array<Array<T>, 2> gradients;
         std::array<T*, 2> to{};
         for (std::size_t i = 0; i < 2; ++i)
-          if (sink.needs(i)) {
+          if (ctx.needs(i)) {
             gradients[i] = empty_array<T>(x.shape());
             to[i] = gradients[i].data();
           }
         kernels::cross_entropy_backward(
             logits<T>(x, weight, options), in[1].value->data<T>(),
-            row_gradient<T>(sink.gradient(), options.reduction, 1 / std::max(count, 1.0)), to[0],
+            row_gradient<T>(ctx.gradient(), options.reduction, 1 / std::max(count, 1.0)), to[0],
             to[1]);
         for (std::size_t i = 0; i < 2; ++i)
-          if (sink.needs(i))
-            sink.add(i, std::move(gradients[i]));
+          if (ctx.needs(i))
+            ctx.add(i, std::move(gradients[i]));
       });
 }
 

@@ -19,7 +19,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   });
   return record(
       "dropout", {x}, [scales](std::span<const Tensor> in) { return mul(in[0], scales.tensor()); },
-      [scales](Sink& sink) { sink.add(0, mul(sink.gradient(), scales.tensor())); });
+      [scales](Context& ctx) { ctx.add(0, mul(ctx.gradient(), scales.tensor())); });
 }
 
 }  // namespace xgrad

@@ -323,14 +323,14 @@ Tensor to(const Tensor& x, DType dtype) {
         return dtype == DType::float32 ? converted.template operator()<float>()
                                        : converted.template operator()<double>();
       },
-      [before = x.dtype()](Sink& sink) { sink.add(0, to(sink.gradient(), before)); });
+      [before = x.dtype()](Context& ctx) { ctx.add(0, to(ctx.gradient(), before)); });
 }
 
 Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},
       []<class T>(std::span<const Tensor> in) { return copy_of(in[0].data<T>(), in[0].shape()); },
-      [](Sink& sink) { sink.add(0, sink.gradient()); });
+      [](Context& ctx) { ctx.add(0, ctx.gradient()); });
 }
 
 }  // namespace xgrad

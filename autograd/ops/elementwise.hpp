@@ -51,24 +51,25 @@ struct Needs<Partial<F, U...>> {
 
 // The second reading: the gradient of operand i as a graph of its own.
 template <class F, Uses... U>
-Tensor derivative(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
+Tensor derivative(const Partial<F, U...>& p, const Context& ctx, std::span<const Saved> saved) {
   [[maybe_unused]] const auto get = [&](Uses use) {
-    return use == Uses::Y ? sink.output() : saved[static_cast<std::size_t>(use)].tensor();
+    return use == Uses::Y ? ctx.output() : saved[static_cast<std::size_t>(use)].tensor();
   };
-  return p.formula(sink.gradient(), get(U)...);
+  return p.formula(ctx.gradient(), get(U)...);
 }
 
 // The first reading: one loop over arrays.
 template <class T, class F, Uses... U>
-Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<const Saved> saved) {
-  const Tensor output = (... || (U == Uses::Y)) ? sink.output() : Tensor();
+Tensor derivative_array(const Partial<F, U...>& p, const Context& ctx,
+                        std::span<const Saved> saved) {
+  const Tensor output = (... || (U == Uses::Y)) ? ctx.output() : Tensor();
   [[maybe_unused]] const auto get = [&](Uses use) {
     if (use == Uses::Y)
       return kernels::Operand<T>{output.shape(), output.data<T>()};
     const Value& value = *saved[static_cast<std::size_t>(use)].value;
     return kernels::Operand<T>{value.shape, value.data<T>()};
   };
-  const Tensor& g = sink.gradient();
+  const Tensor& g = ctx.gradient();
   auto result = empty_array<T>(g.shape());
   kernels::map<T, 1 + sizeof...(U)>(g.shape(), result.data(),
                                     {kernels::Operand<T>{g.shape(), g.data<T>()}, get(U)...},
@@ -77,17 +78,17 @@ Tensor derivative_array(const Partial<F, U...>& p, const Sink& sink, std::span<c
 }
 
 template <class P>
-void add_derivative(Sink& sink, std::size_t i, const P& p, std::span<const Saved> saved) {
-  if (!sink.needs(i))
+void add_derivative(Context& ctx, std::size_t i, const P& p, std::span<const Saved> saved) {
+  if (!ctx.needs(i))
     return;
   if constexpr (std::is_same_v<P, PassThrough>)
-    sink.add(i, sink.gradient());
+    ctx.add(i, ctx.gradient());
   else if constexpr (std::is_same_v<P, ZeroGradient>)
-    sink.add(i, zeros_like(sink.gradient()));
+    ctx.add(i, zeros_like(ctx.gradient()));
   else
     ops_or_kernel(
-        sink, [&] { sink.add(i, derivative(p, sink, saved)); },
-        [&]<class T>() { sink.add(i, derivative_array<T>(p, sink, saved)); });
+        ctx, [&] { ctx.add(i, derivative(p, ctx, saved)); },
+        [&]<class T>() { ctx.add(i, derivative_array<T>(p, ctx, saved)); });
 }
 
 /// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
@@ -141,9 +142,9 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
       ...);
   const auto formulas = std::make_tuple(partials...);
   return record(op, std::span(in), run,
-                [saved = std::move(saved), formulas](Sink& sink) {
+                [saved = std::move(saved), formulas](Context& ctx) {
                   [&]<std::size_t... K>(std::index_sequence<K...>) {
-                    (detail::add_derivative(sink, K, std::get<K>(formulas), saved), ...);
+                    (detail::add_derivative(ctx, K, std::get<K>(formulas), saved), ...);
                   }
                   (std::make_index_sequence<N>());
                 },

@@ -50,9 +50,9 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
   const Reduced reduced(x.shape(), dims, kind.op);
   check_not_empty(kind.op, reduced);
   return record(kind.op, {x}, extremum_of(kind, reduced, keepdim),
-                [saved = Saved(x), dims, reduced, nans_too](Sink& sink) {
-                  const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-                  sink.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
+                [saved = Saved(x), dims, reduced, nans_too](Context& ctx) {
+                  const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+                  ctx.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
                 },
                 {.saves_output = true});
 }
@@ -62,9 +62,9 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
   check_not_empty(kind.op, reduced);
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
   Tensor values =
-      record(kind.op, {x}, extremum_of(kind, reduced, keepdim), [at, dim, reduced](Sink& sink) {
-        const Tensor g = kept(sink.gradient(), reduced);
-        sink.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
+      record(kind.op, {x}, extremum_of(kind, reduced, keepdim), [at, dim, reduced](Context& ctx) {
+        const Tensor g = kept(ctx.gradient(), reduced);
+        ctx.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
   return {std::move(values), copy_of(at.data(), reduced.after(keepdim))};
 }
@@ -99,11 +99,11 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
       [reduced, keepdim]<class T>(std::span<const Tensor> in) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::logsumexp<T>);
       },
-      [saved = Saved(x), reduced](Sink& sink) {
+      [saved = Saved(x), reduced](Context& ctx) {
         // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
-        const Tensor y = kept(sink.output(), reduced);
+        const Tensor y = kept(ctx.output(), reduced);
         const Tensor finite = masked_fill(y, y == -infinity, 0);
-        sink.add(0, kept(sink.gradient(), reduced) * exp(saved.tensor() - finite));
+        ctx.add(0, kept(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
       },
       {.saves_output = true});
 }
@@ -192,9 +192,9 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
       [reduced, keepdim, ord]<class T>(std::span<const Tensor> in) {
         return norm<T>(in[0], ord, reduced, reduced.after(keepdim));
       },
-      [saved = Saved(x), reduced, dims, ord](Sink& sink) {
-        const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
-        sink.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
+      [saved = Saved(x), reduced, dims, ord](Context& ctx) {
+        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+        ctx.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
       },
       {.saves_output = true});
 }

@@ -52,9 +52,9 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
         kernels::index_select(axis, in[0].data<T>(), index.data(), index.numel(), y.data());
         return y;
       },
-      [index, dim, before = x.shape()](Sink& sink) {
-        const Tensor& g = sink.gradient();
-        sink.add(0, index_add(zeros(before, g.dtype()), dim, index, g));
+      [index, dim, before = x.shape()](Context& ctx) {
+        const Tensor& g = ctx.gradient();
+        ctx.add(0, index_add(zeros(before, g.dtype()), dim, index, g));
       });
 }
 
@@ -75,10 +75,10 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
           kernels::index_add(axis, y, index.data(), index.numel(), from);
         });
       },
-      [index, dim](Sink& sink) {
-        sink.add(0, sink.gradient());
-        if (sink.needs(1))
-          sink.add(1, index_select(sink.gradient(), dim, index));
+      [index, dim](Context& ctx) {
+        ctx.add(0, ctx.gradient());
+        if (ctx.needs(1))
+          ctx.add(1, index_select(ctx.gradient(), dim, index));
       });
 }
 
@@ -101,17 +101,17 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
             in[0].data<T>(), indices.data(), indices.numel(), y.data());
         return y;
       },
-      [indices, rows, width](Sink& sink) {
-        const Tensor& g = sink.gradient();
+      [indices, rows, width](Context& ctx) {
+        const Tensor& g = ctx.gradient();
         ops_or_kernel(
-            sink,
+            ctx,
             [&] {
               const Indices flat = copy_of(indices.data(), Shape{indices.numel()});
               const Tensor by_row = reshape(g, {indices.numel(), width});
-              sink.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
+              ctx.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
             },
             [&]<class T>() {
-              const Buffer<T> buffer = sink.buffer<T>(0);
+              const Buffer<T> buffer = ctx.buffer<T>(0);
               if (buffer.beta == 0)
                 std::fill_n(buffer.data, rows * width, T(0));
               kernels::index_add({1, rows, width}, buffer.data, indices.data(), indices.numel(),
@@ -135,9 +135,9 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
                         y.data());
         return y;
       },
-      [index, dim, before = x.shape()](Sink& sink) {
-        const Tensor& g = sink.gradient();
-        sink.add(0, scatter_add(zeros(before, g.dtype()), dim, index, g));
+      [index, dim, before = x.shape()](Context& ctx) {
+        const Tensor& g = ctx.gradient();
+        ctx.add(0, scatter_add(zeros(before, g.dtype()), dim, index, g));
       });
 }
 
@@ -152,7 +152,7 @@ static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {
         kernels::cumsum(axis, in[0].data<T>(), reverse, y.data());
         return y;
       },
-      [axis, reverse](Sink& sink) { sink.add(0, cumsum(sink.gradient(), axis, !reverse)); });
+      [axis, reverse](Context& ctx) { ctx.add(0, cumsum(ctx.gradient(), axis, !reverse)); });
 }
 
 Tensor cumsum(const Tensor& x, std::int64_t dim) {
@@ -184,9 +184,9 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
       [run, shape]<class T>(std::span<const Tensor> in) {
         return run.template operator()<T>(in[0], empty_array<std::int64_t>(shape).data());
       },
-      [indices, dim, before = x.shape()](Sink& sink) {
-        const Tensor& g = sink.gradient();
-        sink.add(0, scatter_add(zeros(before, g.dtype()), dim, indices, g));
+      [indices, dim, before = x.shape()](Context& ctx) {
+        const Tensor& g = ctx.gradient();
+        ctx.add(0, scatter_add(zeros(before, g.dtype()), dim, indices, g));
       });
   return {std::move(values), indices};
 }

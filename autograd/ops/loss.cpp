@@ -31,15 +31,15 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
         }
         return targets::reduced(std::move(losses), reduction, wanted.total);
       },
-      [wanted, reduction, dim, shape = log_p.shape()](Sink& sink) {
-        const Tensor& g = sink.gradient();
+      [wanted, reduction, dim, shape = log_p.shape()](Context& ctx) {
+        const Tensor& g = ctx.gradient();
         const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
         const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
         Shape line = at.shape();  // with the dimension of the classes
         line.insert(line.begin() + static_cast<std::ptrdiff_t>(dim), 1);
         const auto d = static_cast<std::int64_t>(dim);
-        sink.add(0, -scatter_add(zeros(shape, g.dtype()), d, copy_of(wanted.ids.data(), line),
-                                 reshape(at, line)));
+        ctx.add(0, -scatter_add(zeros(shape, g.dtype()), d, copy_of(wanted.ids.data(), line),
+                                reshape(at, line)));
       });
 }
 
@@ -64,13 +64,13 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
         return scalar(reduction == Reduction::mean ? sum / static_cast<double>(n) : sum,
                       dtype_of<T>);
       },
-      [reduction, a = Saved(x), b = Saved(target)](Sink& sink) {
+      [reduction, a = Saved(x), b = Saved(target)](Context& ctx) {
         const auto n = static_cast<double>(std::max<std::size_t>(1, numel(a.value->shape)));
-        const Tensor g = sink.gradient() * (reduction == Reduction::mean ? 2 / n : 2);
+        const Tensor g = ctx.gradient() * (reduction == Reduction::mean ? 2 / n : 2);
         const Tensor dx = (a.tensor() - b.tensor()) * g;
-        sink.add(0, dx);
-        if (sink.needs(1))
-          sink.add(1, -dx);
+        ctx.add(0, dx);
+        if (ctx.needs(1))
+          ctx.add(1, -dx);
       });
 }
 

@@ -151,13 +151,13 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
   const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
   const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
                          has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
-                         b = saved_if(b, a.requires_grad())](Sink& sink) {
-    const Tensor& g = sink.gradient();
+                         b = saved_if(b, a.requires_grad())](Context& ctx) {
+    const Tensor& g = ctx.gradient();
     const auto ops = [&] {
-      if (sink.needs(0))
-        sink.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
-                                : product(op, g, false, b.tensor(), !transpose_b));
-      if (!sink.needs(1))
+      if (ctx.needs(0))
+        ctx.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
+                               : product(op, g, false, b.tensor(), !transpose_b));
+      if (!ctx.needs(1))
         return;
       Tensor x = a.tensor(), dy = g;
       if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum, not many to be summed
@@ -165,33 +165,33 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
         x = reshape(x, {rows, x.size(-1)});
         dy = reshape(dy, {rows, dy.size(-1)});
       }
-      sink.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
-                              : product(op, x, !transpose_a, dy, false));
+      ctx.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
+                             : product(op, x, !transpose_a, dy, false));
     };
     const auto kernel = [&]<class T>() {
       const Layout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
       const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
       const T* const dc = g.data<T>();
-      if (sink.needs(0)) {
+      if (ctx.needs(0)) {
         const T* const y = b.value->data<T>();
-        const Buffer<T> da = sink.buffer<T>(0);
+        const Buffer<T> da = ctx.buffer<T>(0);
         if (transpose_a)
           multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
         else
           multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
       }
-      if (sink.needs(1)) {
+      if (ctx.needs(1)) {
         const T* const x = a.value->data<T>();
-        const Buffer<T> db = sink.buffer<T>(1);
+        const Buffer<T> db = ctx.buffer<T>(1);
         if (transpose_b)
           multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
         else
           multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
       }
     };
-    ops_or_kernel(sink, ops, kernel);
+    ops_or_kernel(ctx, ops, kernel);
     if (has_bias)
-      sink.add(2, g);  // summed to its shape
+      ctx.add(2, g);  // summed to its shape
   };
   const std::array inputs{a, b, bias};
   return record(op, std::span(inputs).first(bias.defined() ? 3 : 2), run, backward,

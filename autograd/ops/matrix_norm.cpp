@@ -85,11 +85,11 @@ Tensor solve_lyapunov(const Tensor& h, const Tensor& c) {
         }
         return x;
       },
-      [h = Saved(h)](Sink& sink) {
-        const Tensor dc = solve_lyapunov(h.tensor(), sink.gradient());
-        const Tensor xt = transpose(sink.output(), -2, -1);
-        sink.add(0, -(matmul(dc, xt) + matmul(xt, dc)));
-        sink.add(1, dc);
+      [h = Saved(h)](Context& ctx) {
+        const Tensor dc = solve_lyapunov(h.tensor(), ctx.gradient());
+        const Tensor xt = transpose(ctx.output(), -2, -1);
+        ctx.add(0, -(matmul(dc, xt) + matmul(xt, dc)));
+        ctx.add(1, dc);
       },
       {.saves_output = true});
 }
@@ -131,8 +131,8 @@ Tensor polar(const Tensor& x) {
         }
         return p;
       },
-      [x = Saved(x)](Sink& sink) {
-        sink.add(0, polar_gradient(sink.gradient(), x.tensor(), sink.output()));
+      [x = Saved(x)](Context& ctx) {
+        ctx.add(0, polar_gradient(ctx.gradient(), x.tensor(), ctx.output()));
       },
       {.saves_output = true});
 }
@@ -151,9 +151,9 @@ Tensor nuclear_norm(const Tensor& x) {
         }
         return y;
       },
-      [x = Saved(x)](Sink& sink) {
+      [x = Saved(x)](Context& ctx) {
         const Tensor p = polar(x.tensor());
-        sink.add(0, p * reshape(sink.gradient(), {p.size(0), 1, 1}));
+        ctx.add(0, p * reshape(ctx.gradient(), {p.size(0), 1, 1}));
       });
 }
 

@@ -79,9 +79,9 @@ Tensor over_root(const Tensor& v, const Dims& dims, double eps, const Tensor& sc
   return record(
       "over_root", {u},
       [inverse_root](std::span<const Tensor> in) { return in[0] * inverse_root(in[0]); },
-      [inverse_root, dims, u = Saved(u)](Sink& sink) {
-        const Tensor y = sink.output(), &g = sink.gradient();
-        sink.add(0, inverse_root(u.tensor()) * (g - y * mean(g * y, dims, true)));
+      [inverse_root, dims, u = Saved(u)](Context& ctx) {
+        const Tensor y = ctx.output(), &g = ctx.gradient();
+        ctx.add(0, inverse_root(u.tensor()) * (g - y * mean(g * y, dims, true)));
       },
       {.saves_output = true});
 }
@@ -126,21 +126,21 @@ Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normali
         return y;
       },
       // one pass over x and g for all gradients that are wanted
-      [norm, eps, sizes]<class T>(Sink& sink, std::span<const Saved> in) {
+      [norm, eps, sizes]<class T>(Context& ctx, std::span<const Saved> in) {
         std::array<Array<T>, 3> gradients;
         std::array<T*, 3> to{};
         for (std::size_t i = 0; i < 3; ++i)
-          if (sink.needs(i)) {
+          if (ctx.needs(i)) {
             gradients[i] = empty_array<T>(in[i].value->shape);
             to[i] = gradients[i].data();
           }
         const T* const w = in[1] ? in[1].value->data<T>() : nullptr;
         kernels::normalize_backward<T>(norm, sizes,
                                        {in[0].value->data<T>(), w, nullptr, static_cast<T>(eps)},
-                                       sink.gradient().data<T>(), {to[0], to[1], to[2]});
+                                       ctx.gradient().data<T>(), {to[0], to[1], to[2]});
         for (std::size_t i = 0; i < 3; ++i)
-          if (sink.needs(i))
-            sink.add(i, std::move(gradients[i]));
+          if (ctx.needs(i))
+            ctx.add(i, std::move(gradients[i]));
       });
 }
 

@@ -24,7 +24,7 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       [dims, shape]<class T>(std::span<const Tensor> in) {
         return reduce<T>(in[0], dims, shape, kernels::sum<T>);
       },
-      [dims](Sink& sink) { sink.add(0, expand(kept(sink.gradient(), dims), dims.before())); });
+      [dims](Context& ctx) { ctx.add(0, expand(kept(ctx.gradient(), dims), dims.before())); });
 }
 
 }  // namespace
@@ -77,9 +77,8 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
       [reduced, keepdim, count]<class T>(std::span<const Tensor> in) {
         return average<T>(in[0], reduced, reduced.after(keepdim), count);
       },
-      [reduced, count](Sink& sink) {
-        sink.add(0,
-                 expand(kept(sink.gradient(), reduced) / std::max(count, 1.0), reduced.before()));
+      [reduced, count](Context& ctx) {
+        ctx.add(0, expand(kept(ctx.gradient(), reduced) / std::max(count, 1.0), reduced.before()));
       });
 }
 
@@ -94,7 +93,7 @@ Tensor deviations(const Tensor& x, const Dims& dims) {
         const Tensor rough = in[0] - mean(in[0], dims, true);
         return rough - mean(rough, dims, true);
       },
-      [dims](Sink& sink) { sink.add(0, deviations(sink.gradient(), dims)); });
+      [dims](Context& ctx) { ctx.add(0, deviations(ctx.gradient(), dims)); });
 }
 
 namespace {
@@ -123,9 +122,9 @@ Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
       [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
       },
-      [saved = Saved(x), dims, reduced, correction](Sink& sink) {
-        const Tensor g = kept(sink.gradient(), reduced) * (2 / degrees(reduced, correction));
-        sink.add(0, deviations(saved.tensor(), dims) * g);
+      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
+        const Tensor g = kept(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
+        ctx.add(0, deviations(saved.tensor(), dims) * g);
       });
 }
 
@@ -136,13 +135,13 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
       [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
       },
-      [saved = Saved(x), dims, reduced, correction](Sink& sink) {
-        const Tensor y = kept(sink.output(), reduced);
+      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
+        const Tensor y = kept(ctx.output(), reduced);
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
-        const Tensor g = kept(sink.gradient(), reduced) / degrees(reduced, correction);
+        const Tensor g = kept(ctx.gradient(), reduced) / degrees(reduced, correction);
         // first by y: that ratio stays in the range
         const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
-        sink.add(0, ratio * masked_fill(g, flat, 0));
+        ctx.add(0, ratio * masked_fill(g, flat, 0));
       },
       {.saves_output = true});
 }
@@ -234,13 +233,13 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
       [reduced, keepdim]<class T>(std::span<const Tensor> in) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::prod<T>);
       },
-      [saved = Saved(x), reduced, dim](Sink& sink) {
-        const Tensor g = kept(sink.gradient(), reduced), y = kept(sink.output(), reduced);
+      [saved = Saved(x), reduced, dim](Context& ctx) {
+        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
         const auto add = [&](bool twice) {
-          sink.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
+          ctx.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
         };
         ops_or_kernel(
-            sink, [&] { add(true); }, [&]<class T>() { add(false); });
+            ctx, [&] { add(true); }, [&]<class T>() { add(false); });
       },
       {.saves_output = true});
 }

@@ -72,10 +72,10 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
           kernels::scatter_add(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
-      [index, dim](Sink& sink) {
-        sink.add(0, sink.gradient());
-        if (sink.needs(1))
-          sink.add(1, gather(sink.gradient(), dim, index));
+      [index, dim](Context& ctx) {
+        ctx.add(0, ctx.gradient());
+        if (ctx.needs(1))
+          ctx.add(1, gather(ctx.gradient(), dim, index));
       });
 }
 
@@ -88,15 +88,15 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Te
           kernels::scatter(y, into, d, index.data(), at_least_1d(index.shape()), from);
         });
       },
-      [index, dim, d = s.d, into = s.into](Sink& sink) {
-        const Tensor& g = sink.gradient();
-        if (sink.needs(0))
-          sink.add(0, scatter(g, dim, index, 0));
-        if (!sink.needs(1))
+      [index, dim, d = s.d, into = s.into](Context& ctx) {
+        const Tensor& g = ctx.gradient();
+        if (ctx.needs(0))
+          ctx.add(0, scatter(g, dim, index, 0));
+        if (!ctx.needs(1))
           return;
         const Mask lost = overwritten(index, d, into);
         const Tensor found = gather(g, dim, index);
-        sink.add(1, any(lost) ? masked_fill(found, lost, 0) : found);
+        ctx.add(1, any(lost) ? masked_fill(found, lost, 0) : found);
       });
 }
 

@@ -112,14 +112,14 @@ Tensor pick(const char* op, const Tensor& x, Selection s) {
     kernels::copy(to_picked(s), in[0].data<T>(), y.data());
     return Tensor(std::move(y));
   };
-  return record(op, {x}, forward, [s, shape = x.shape()](Sink& sink) {
-    const Tensor& g = sink.gradient();
-    const auto by_op = [&] { sink.add(0, place(g, shape, s)); };
+  return record(op, {x}, forward, [s, shape = x.shape()](Context& ctx) {
+    const Tensor& g = ctx.gradient();
+    const auto by_op = [&] { ctx.add(0, place(g, shape, s)); };
     if (is_window(s) && numel(s.shape) == numel(shape))
       return by_op();
-    ops_or_kernel(sink, by_op, [&]<class T>() {
+    ops_or_kernel(ctx, by_op, [&]<class T>() {
       // The parts of a split add to one gradient, each to its own place.
-      const auto [data, beta] = sink.buffer<T>(0);
+      const auto [data, beta] = ctx.buffer<T>(0);
       if (beta == 0) {
         zero_the_rest(data, shape, s);
         kernels::copy(from_picked(s), g.data<T>(), data);
@@ -140,7 +140,7 @@ Tensor place(const Tensor& g, const Shape& shape, Selection s) {
     return Tensor(std::move(y));
   };
   return record("place", {g}, forward,
-                [s](Sink& sink) { sink.add(0, pick("pick", sink.gradient(), s)); });
+                [s](Context& ctx) { ctx.add(0, pick("pick", ctx.gradient(), s)); });
 }
 
 Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
@@ -155,12 +155,12 @@ Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
     kernels::copy(from_picked(s), in[1].data<T>(), y.data());
     return y;
   };
-  return record(op, {x, src}, forward, [op, s](Sink& sink) {
-    const Tensor& g = sink.gradient();
-    if (sink.needs(0))
-      sink.add(0, put(op, g, zeros(s.shape, g.dtype()), s));
-    if (sink.needs(1))
-      sink.add(1, pick("pick", g, s));
+  return record(op, {x, src}, forward, [op, s](Context& ctx) {
+    const Tensor& g = ctx.gradient();
+    if (ctx.needs(0))
+      ctx.add(0, put(op, g, zeros(s.shape, g.dtype()), s));
+    if (ctx.needs(1))
+      ctx.add(1, pick("pick", g, s));
   });
 }
 

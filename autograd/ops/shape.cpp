@@ -133,7 +133,7 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
     kernels::copy(walk, in[0].data<T>(), y.data());
     return Tensor(std::move(y));
   };
-  return record("expand", {x}, forward, [](Sink& sink) { sink.add(0, sink.gradient()); },
+  return record("expand", {x}, forward, [](Context& ctx) { ctx.add(0, ctx.gradient()); },
                 {.broadcasts = true});
 }
 
@@ -196,7 +196,7 @@ Mask triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
 Tensor keep(const char* op, const Tensor& x, const Mask& triangle) {
   return record(
       op, {x}, [triangle](std::span<const Tensor> in) { return where(triangle, in[0], 0.0); },
-      [op, triangle](Sink& sink) { sink.add(0, keep(op, sink.gradient(), triangle)); });
+      [op, triangle](Context& ctx) { ctx.add(0, keep(op, ctx.gradient(), triangle)); });
 }
 
 }  // namespace

@@ -213,14 +213,14 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
     shapes.push_back(x.shape());
   return record(
       "cat", xs, [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
-      [shapes, starts, d](Sink& sink) {
+      [shapes, starts, d](Context& ctx) {
         for (std::size_t i = 0; i < shapes.size(); ++i)
-          if (sink.needs(i)) {
-            Selection s(sink.gradient().shape());
+          if (ctx.needs(i)) {
+            Selection s(ctx.gradient().shape());
             s.slice(d, starts[i],
                     shapes[i] == Shape{0} ? 0 : static_cast<std::size_t>(shapes[i][d]));
-            sink.add(i, shapes[i] == Shape{0} ? zeros({0}, sink.gradient().dtype())
-                                              : pick("narrow", sink.gradient(), std::move(s)));
+            ctx.add(i, shapes[i] == Shape{0} ? zeros({0}, ctx.gradient().dtype())
+                                             : pick("narrow", ctx.gradient(), std::move(s)));
           }
       });
 }
@@ -239,11 +239,11 @@ Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
   return record(
       "stack", xs,
       [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
-      [n = xs.size(), d](Sink& sink) {
+      [n = xs.size(), d](Context& ctx) {
         for (std::size_t i = 0; i < n; ++i)
-          if (sink.needs(i))
-            sink.add(i, select(sink.gradient(), static_cast<std::int64_t>(d),
-                               static_cast<std::int64_t>(i)));
+          if (ctx.needs(i))
+            ctx.add(i, select(ctx.gradient(), static_cast<std::int64_t>(d),
+                              static_cast<std::int64_t>(i)));
       });
 }
 

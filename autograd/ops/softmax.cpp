@@ -17,16 +17,16 @@ static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
     (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
     return y;
   };
-  const auto backward = [axis, d](Sink& sink) {
-    const Tensor y = sink.output(), &g = sink.gradient();
+  const auto backward = [axis, d](Context& ctx) {
+    const Tensor y = ctx.output(), &g = ctx.gradient();
     ops_or_kernel(
-        sink,
-        [&] { sink.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
+        ctx,
+        [&] { ctx.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
         [&]<class T>() {
           auto dx = empty_array<T>(y.shape());
           (log ? kernels::log_softmax_backward<T>
                : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
-          sink.add(0, std::move(dx));
+          ctx.add(0, std::move(dx));
         });
   };
   return record(op, {x}, forward, backward, {.saves_output = true});

@@ -42,12 +42,12 @@ Tensor wrong_squareplus(const Tensor& x) {
 }
 
 // softmax(x / 2) along the last dimension, by record(): a forward and a backward in ordinary ops,
-// which are read twice, too.  The output comes from the sink, with its graph.
+// which are read twice, too.  The output comes from the ctx, with its graph.
 Tensor soft_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
-  const auto backward = [](Sink& sink) {
-    const Tensor g = sink.gradient(), y = sink.output();
-    sink.add(0, y * (g - sum(y * g, {-1}, true)) / 2);
+  const auto backward = [](Context& ctx) {
+    const Tensor g = ctx.gradient(), y = ctx.output();
+    ctx.add(0, y * (g - sum(y * g, {-1}, true)) / 2);
   };
   return record("soft_softmax", {x}, forward, backward, {.saves_output = true});
 }
@@ -56,9 +56,9 @@ Tensor soft_softmax(const Tensor& x) {
 // first reading, a constant in the second.
 Tensor wrong_soft_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
-  const auto backward = [y = Saved(softmax(x.detach() / 2, -1))](Sink& sink) {
-    const Tensor g = sink.gradient();
-    sink.add(0, y.tensor() * (g - sum(y.tensor() * g, {-1}, true)) / 2);
+  const auto backward = [y = Saved(softmax(x.detach() / 2, -1))](Context& ctx) {
+    const Tensor g = ctx.gradient();
+    ctx.add(0, y.tensor() * (g - sum(y.tensor() * g, {-1}, true)) / 2);
   };
   return record("wrong_soft_softmax", {x}, forward, backward);
 }
@@ -70,11 +70,11 @@ Tensor log_cosh(const Tensor& x) {
     const auto a = in[0].array<T>();
     return Tensor(xt::abs(a) + xt::log1p(xt::exp(T(-2) * xt::abs(a))) - std::log(T(2)));
   };
-  const auto backward = [x = Saved(x)](Sink& sink) {
-    const Tensor a = x.tensor(), &g = sink.gradient();
+  const auto backward = [x = Saved(x)](Context& ctx) {
+    const Tensor a = x.tensor(), &g = ctx.gradient();
     ops_or_kernel(
-        sink, [&] { sink.add(0, g * tanh(a)); },
-        [&]<class T>() { sink.add(0, g.array<T>() * xt::tanh(a.array<T>())); });
+        ctx, [&] { ctx.add(0, g * tanh(a)); },
+        [&]<class T>() { ctx.add(0, g.array<T>() * xt::tanh(a.array<T>())); });
   };
   return record("log_cosh", {x}, forward, backward);
 }

@@ -15,7 +15,7 @@ namespace {
 // Softmax with a backward that forgets what the outputs have in common.
 Tensor my_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0], -1); };
-  const auto backward = [](Sink& sink) { sink.add(0, sink.output() * sink.gradient()); };
+  const auto backward = [](Context& ctx) { ctx.add(0, ctx.output() * ctx.gradient()); };
   return record("my_softmax", {x}, forward, backward, {.saves_output = true});
 }
 

@@ -33,9 +33,9 @@ Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
           numbers.push_back(t.item());
         return scalar(value(numbers), DType::float64);
       },
-      [by_hand](Sink& sink) {
+      [by_hand](Context& ctx) {
         for (std::size_t i = 0; i < by_hand.size(); ++i)
-          sink.add(i, sink.gradient() * by_hand[i]);
+          ctx.add(i, ctx.gradient() * by_hand[i]);
       });
 }
 

@@ -126,7 +126,7 @@ const std::vector<Stage>& stages() {
        signature_of_11,
        {"The message names a factor.  Which size here is its square?",
         "What the forward multiplies by, the backward multiplies by, too.",
-        "Capture scale, and multiply sink.gradient() by it."},
+        "Capture scale, and multiply ctx.gradient() by it."},
        "`learn check 11.4`"},
       {"11.4",
        "mistakes/04_mask",
@@ -135,7 +135,7 @@ const std::vector<Stage>& stages() {
        {"Does y_ts depend on x_ts where it is hidden?",
         "Softmax gives nothing back to a weight of 0, so the gradient of the whole is right by "
         "luck, and gradcheck() is silent.  In front of another function it would be wrong.",
-        "masked_fill(sink.gradient(), hidden, 0)"},
+        "masked_fill(ctx.gradient(), hidden, 0)"},
        "`learn check 11.5`"},
       {"11.5",
        "mistakes/05_bias",

@@ -37,9 +37,9 @@ Tensor unit_rows(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) {
     return in[0] / vector_norm(in[0], 2, {-1}, true);
   };
-  const auto backward = [x = Saved(x)](Sink& sink) {
-    const Tensor g = sink.gradient(), y = sink.output();
-    sink.add(0, (g - y * sum(g * y, {-1}, true)) / vector_norm(x.tensor(), 2, {-1}, true));
+  const auto backward = [x = Saved(x)](Context& ctx) {
+    const Tensor g = ctx.gradient(), y = ctx.output();
+    ctx.add(0, (g - y * sum(g * y, {-1}, true)) / vector_norm(x.tensor(), 2, {-1}, true));
   };
   return record("unit_rows", {x}, forward, backward, {.saves_output = true});
 }
@@ -48,7 +48,7 @@ Tensor unit_rows(const Tensor& x) {
 Tensor scale_gradient(const Tensor& x, double factor) {
   return record(
       "scale_gradient", {x}, [](std::span<const Tensor> in) { return in[0]; },
-      [factor](Sink& sink) { sink.add(0, sink.gradient() * factor); });
+      [factor](Context& ctx) { ctx.add(0, ctx.gradient() * factor); });
 }
 
 }  // namespace mine

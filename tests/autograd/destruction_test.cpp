@@ -38,7 +38,7 @@ template <class Held>
 Tensor holding(const Tensor& x, Held held) {
   return record(
       "holding", {x}, [](std::span<const Tensor> in) { return in[0].clone(); },
-      [held = std::move(held)](Sink& sink) { sink.add(0, sink.gradient()); });
+      [held = std::move(held)](Context& ctx) { ctx.add(0, ctx.gradient()); });
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ TEST_CASE("long chains of formulas are destroyed", "[destruction]") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       x = record(
           "four", {new_leaf(), held, held, new_leaf()},
-          [](std::span<const Tensor> in) { return in[1].clone(); }, [](Sink&) {});
+          [](std::span<const Tensor> in) { return in[1].clone(); }, [](Context&) {});
     });
   }
   SECTION("freed by a run") {

@@ -17,7 +17,7 @@ namespace {
 using Numbers = std::vector<double>;
 
 // x, with this backward.
-Tensor with_backward(const char* name, const Tensor& x, std::function<void(Sink&)> backward) {
+Tensor with_backward(const char* name, const Tensor& x, std::function<void(Context&)> backward) {
   return record(
       name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
 }
@@ -27,7 +27,7 @@ Tensor with_backward(const char* name, const Tensor& x, std::function<void(Sink&
 TEST_CASE("an exception in a backward changes no grad and leaves the engine usable", "[engine]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   sum(x * w).backward();
-  const auto throws = [](Sink&) { throw std::runtime_error("in the middle"); };
+  const auto throws = [](Context&) { throw std::runtime_error("in the middle"); };
   // w gets its gradient before the formula throws, x would get it after
   const auto y = [&] { return sum(with_backward("throwing", x * 2.0, throws) * w); };
   CHECK_THROWS_WITH(y().backward(), "in the middle");
@@ -48,7 +48,7 @@ TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[eng
   Tensor x = leaf({1, 2});
   CHECK_THROWS(record(
       "throws", {x}, [](std::span<const Tensor>) -> Tensor { throw std::runtime_error("no"); },
-      [](Sink&) {}));
+      [](Context&) {}));
   CHECK(Mode::current().grad_enabled);
   const std::size_t id =
       x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
@@ -66,24 +66,24 @@ TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[eng
 TEST_CASE("a gradient that does not fit names the op", "[engine]") {
   const Tensor x = leaf({1, 2});
   const Tensor shape =
-      with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({3}, DType::float64)); });
+      with_backward("my_op", x, [](Context& ctx) { ctx.add(0, zeros({3}, DType::float64)); });
   CHECK_THROWS_AS(sum(shape).backward(), ShapeError);
   const Tensor again =
-      with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({3}, DType::float64)); });
+      with_backward("my_op", x, [](Context& ctx) { ctx.add(0, zeros({3}, DType::float64)); });
   CHECK_THROWS_WITH(sum(again).backward(), ContainsSubstring("my_op") &&
                                                ContainsSubstring("(3,)") &&
                                                ContainsSubstring("(2,)"));
   const Tensor of_another =
-      with_backward("my_op", x, [](Sink& sink) { sink.add(1, sink.gradient()); });
+      with_backward("my_op", x, [](Context& ctx) { ctx.add(1, ctx.gradient()); });
   CHECK_THROWS_AS(sum(of_another).backward(), ValueError);
   CHECK_THROWS_WITH(sum(of_another).backward(),
                     "my_op: its backward has a gradient for input 1 of 1");
   // broadcast gradients are summed only for ops that say so
-  const Tensor wide = with_backward("my_op", x, [](Sink& sink) {
-    sink.add(0, ones({5, 2}, DType::float64));
+  const Tensor wide = with_backward("my_op", x, [](Context& ctx) {
+    ctx.add(0, ones({5, 2}, DType::float64));
   });
   CHECK_THROWS_AS(sum(wide).backward(), ShapeError);
-  const Tensor dtype = with_backward("my_op", x, [](Sink& sink) { sink.add(0, zeros({2})); });
+  const Tensor dtype = with_backward("my_op", x, [](Context& ctx) { ctx.add(0, zeros({2})); });
   CHECK_THROWS_AS(sum(dtype).backward(), DTypeError);
   CHECK_FALSE(x.grad().defined());
 }
@@ -93,7 +93,7 @@ TEST_CASE("ops that declare broadcasting have their gradients summed", "[engine]
   const auto forward = [](std::span<const Tensor> in) {
     return in[0] + zeros({2, 3}, DType::float64);
   };
-  const auto backward = [](Sink& sink) { sink.add(0, sink.gradient()); };
+  const auto backward = [](Context& ctx) { ctx.add(0, ctx.gradient()); };
   const Tensor y = record("widen", {x}, forward, backward, {.broadcasts = true});
   sum(y * tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64)).backward();
   CHECK(numbers(x.grad()) == Numbers{6, 15});
@@ -104,12 +104,12 @@ TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engin
   bool needs_x = false, needs_constant = true, needs_undefined = true;
   const Tensor y = record(
       "three", {x, constant, Tensor()}, [](std::span<const Tensor> in) { return in[0] + in[1]; },
-      [&](Sink& sink) {
-        needs_x = sink.needs(0);
-        needs_constant = sink.needs(1);
-        needs_undefined = sink.needs(2);
-        sink.add(0, sink.gradient());
-        sink.add(1, sink.gradient());  // goes nowhere
+      [&](Context& ctx) {
+        needs_x = ctx.needs(0);
+        needs_constant = ctx.needs(1);
+        needs_undefined = ctx.needs(2);
+        ctx.add(0, ctx.gradient());
+        ctx.add(1, ctx.gradient());  // goes nowhere
       });
   sum(y).backward();
   CHECK(needs_x);
@@ -124,12 +124,12 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   const auto doubled = [&betas](const Tensor& in) {
     return record(
         "doubled", {in}, [](std::span<const Tensor> v) { return v[0] * 2.0; },
-        [&betas](Sink& sink) {
-          const auto out = sink.buffer<double>(0);
+        [&betas](Context& ctx) {
+          const auto out = ctx.buffer<double>(0);
           betas.push_back(out.beta);
           for (std::size_t i = 0; i < 2; ++i)
-            out.data[i] = 2 * sink.gradient().data<double>()[i] +
-                          (out.beta == 0 ? 0 : out.beta * out.data[i]);
+            out.data[i] =
+                2 * ctx.gradient().data<double>()[i] + (out.beta == 0 ? 0 : out.beta * out.data[i]);
         });
   };
   const Tensor y = doubled(x), z = doubled(x);
@@ -266,9 +266,9 @@ TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {
   std::weak_ptr<const Value> late_value;
   Tensor y;
   {
-    const Tensor watch = with_backward("watch", early, [&](Sink& sink) {
+    const Tensor watch = with_backward("watch", early, [&](Context& ctx) {
       freed = late_value.expired();
-      sink.add(0, sink.gradient());
+      ctx.add(0, ctx.gradient());
     });
     const Tensor late = exp(watch);
     late_value = late.impl().value;
@@ -283,7 +283,7 @@ TEST_CASE("a formula sees the output it asked for, also under create_graph", "[e
   const auto my_exp = [](const Tensor& in) {
     return record(
         "my_exp", {in}, [](std::span<const Tensor> v) { return exp(v[0]); },
-        [](Sink& sink) { sink.add(0, sink.gradient() * sink.output()); }, {.saves_output = true});
+        [](Context& ctx) { ctx.add(0, ctx.gradient() * ctx.output()); }, {.saves_output = true});
   };
   const auto f = [&](const std::vector<Tensor>& in) { return my_exp(in[0]); };
   CHECK(gradcheck(f, {x}));

@@ -253,14 +253,14 @@ TEST_CASE("several buffers of one input, in whatever order they are written", "[
   const auto sum_of = [](const Tensor& a, const Tensor& b, const std::vector<int>& order,
                          bool second_as_tensor) {
     const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1] * 10.0; };
-    return record("sum_of", {a, b}, forward, [order, second_as_tensor](Sink& sink) {
-      const auto* const g = sink.gradient().data<double>();
-      std::vector<Buffer<double>> buffers{sink.buffer<double>(0)};
+    return record("sum_of", {a, b}, forward, [order, second_as_tensor](Context& ctx) {
+      const auto* const g = ctx.gradient().data<double>();
+      std::vector<Buffer<double>> buffers{ctx.buffer<double>(0)};
       if (second_as_tensor)
-        sink.add(1, sink.gradient() * 10.0);
+        ctx.add(1, ctx.gradient() * 10.0);
       else
-        buffers.push_back(sink.buffer<double>(1));
-      buffers.push_back(sink.buffer<double>(0));
+        buffers.push_back(ctx.buffer<double>(1));
+      buffers.push_back(ctx.buffer<double>(0));
       const std::vector<double> factors =
           second_as_tensor ? std::vector<double>{1, 100} : std::vector<double>{1, 10, 100};
       for (const int k : order)

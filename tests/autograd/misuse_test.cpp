@@ -166,23 +166,24 @@ TEST_CASE("a formula that asks for what it has not declared is told so", "[misus
     return sum(record(
         "mine", {x, constant}, [](std::span<const Tensor> in) { return in[0] * in[1]; }, formula));
   };
-  const Tensor output = with([](Sink& sink) { sink.add(0, sink.output()); });
+  const Tensor output = with([](Context& ctx) { ctx.add(0, ctx.output()); });
   CHECK_THROWS_AS(output.backward({.retain_graph = true}), GraphError);
   CHECK_THROWS_WITH(output.backward({.retain_graph = true}),
                     ContainsSubstring("mine") && ContainsSubstring("saves_output = true"));
-  const Tensor unwanted = with([](Sink& sink) { *sink.buffer<float>(1).data = 1; });
+  const Tensor unwanted = with([](Context& ctx) { *ctx.buffer<float>(1).data = 1; });
   CHECK_THROWS_AS(unwanted.backward({.retain_graph = true}), GraphError);
   CHECK_THROWS_WITH(unwanted.backward({.retain_graph = true}),
                     ContainsSubstring("mine: its backward asks for the buffer "
                                       "of input 1, which wants no gradient"));
-  const Tensor wrong = with([](Sink& sink) { *sink.buffer<double>(0).data = 1; });
+  const Tensor wrong = with([](Context& ctx) { *ctx.buffer<double>(0).data = 1; });
   CHECK_THROWS_AS(wrong.backward({.retain_graph = true}), DTypeError);
   CHECK_THROWS_WITH(wrong.backward({.retain_graph = true}),
                     ContainsSubstring("mine") && ContainsSubstring("float64 buffer of input 0, "
                                                                    "which is float32"));
-  const Tensor graph = with([](Sink& sink) { *sink.buffer<float>(0).data = 1; });
+  const Tensor graph = with([](Context& ctx) { *ctx.buffer<float>(0).data = 1; });
   CHECK_THROWS_WITH(graph.backward({.create_graph = true}), ContainsSubstring("create_graph"));
-  CHECK_THROWS_AS(with([](Sink& sink) { *sink.buffer<float>(2).data = 1; }).backward(), ValueError);
+  CHECK_THROWS_AS(with([](Context& ctx) { *ctx.buffer<float>(2).data = 1; }).backward(),
+                  ValueError);
   CHECK_FALSE(x.grad().defined());
 }
 
@@ -279,10 +280,10 @@ TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
   SECTION("a formula negates the gradient that it is given") {
     const Tensor y = record(
         "negated", {a * 1}, [](std::span<const Tensor> in) { return in[0] * 1; },
-        [](Sink& sink) {
-          Tensor g = sink.gradient();
+        [](Context& ctx) {
+          Tensor g = ctx.gradient();
           g.copy_(-g);
-          sink.add(0, g);
+          ctx.add(0, g);
         });
     Tensor(y).retain_grad();
     const auto results = grad({sum(y * 5)}, {y, a}, {.retain_graph = true});
@@ -299,7 +300,7 @@ TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[mi
   int calls = 0;
   const Tensor y = record(
       "gives away", {x}, [](std::span<const Tensor> in) { return in[0] * 1; },
-      [&calls](Sink& sink) {
+      [&calls](Context& ctx) {
         Tensor leaf = full({3}, 7).requires_grad_();
         leaf.register_hook([&calls](const Tensor& g) {
           ++calls;
@@ -307,7 +308,7 @@ TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[mi
         });
         leaf.set_grad(full({3}, 1000));
         leaf.requires_grad_(false);
-        sink.add(0, std::move(leaf));
+        ctx.add(0, std::move(leaf));
       });
   Tensor result = grad({sum(y)}, {x})[0];
   CHECK(numbers(result) == List{7, 7, 7});
@@ -354,10 +355,10 @@ TEST_CASE("a formula that starts a run on its own graph", "[misuse]") {
   *self = record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 3.0; },
       [self, &depth, input = std::make_shared<Tensor>(x),
-       kept = std::make_shared<int>(3)](Sink& sink) {
+       kept = std::make_shared<int>(3)](Context& ctx) {
         if (depth++ == 0)
           grad({*self}, {*input}, {.grad_outputs = {ones({2})}});
-        sink.add(0, sink.gradient() * static_cast<double>(*kept));
+        ctx.add(0, ctx.gradient() * static_cast<double>(*kept));
       });
   sum(*self).backward();
   CHECK(numbers(x.grad()) == List{3, 3});

@@ -43,10 +43,10 @@ TEST_CASE("runs within runs, deeper than a stack holds", "[engine]") {
     const Tensor x = leaf({1, 2});
     const Tensor h = record(
         "nested", {x}, [](std::span<const Tensor> in) { return in[0]; },
-        [&](Sink& sink) {
+        [&](Context& ctx) {
           if (levels > 1)
             self(self, levels - 1);
-          sink.add(0, sink.gradient());
+          ctx.add(0, ctx.gradient());
         });
     (void)grad({sum(h)}, {x}, {.create_graph = true});
   };
@@ -106,10 +106,10 @@ TEST_CASE("a formula that computes its forward again and runs it backward", "[en
   const auto recomputed = [&](const Tensor& in) {
     return record(
         "recomputed", {in}, [&](std::span<const Tensor> v) { return expensive(v[0]); },
-        [&, in = Saved(in)](Sink& sink) {
+        [&, in = Saved(in)](Context& ctx) {
           const ModeGuard enabled({true, nullptr});
           const Tensor a = in.tensor().detach().requires_grad_();
-          sink.add(0, grad({expensive(a)}, {a}, {.grad_outputs = {sink.gradient()}})[0]);
+          ctx.add(0, grad({expensive(a)}, {a}, {.grad_outputs = {ctx.gradient()}})[0]);
         });
   };
   const auto g = grad({sum(sin(recomputed(x * 0.5)))}, {x});

@@ -85,7 +85,7 @@ TEST_CASE("an op that has the name of a product is one of the user's own", "[pro
   for (const char* name : {"linear", "matmul", "scaled_dot_product_attention"})
     record(
         name, {x}, [](std::span<const Tensor> in) { return in[0] * 2; },
-        [](Sink& sink) { sink.add(0, sink.gradient() * 2); })
+        [](Context& ctx) { ctx.add(0, ctx.gradient() * 2); })
         .sum()
         .backward();
   CHECK(find(profile.events(), "linear")->flops == 0);

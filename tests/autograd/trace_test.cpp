@@ -97,7 +97,7 @@ TEST_CASE("what an op does inside is not recorded", "[trace]") {
   const Trace trace;
   record(
       "outer", {x, Tensor()}, [](std::span<const Tensor> in) { return exp(in[0]) * 2.0; },
-      [](Sink& sink) { sink.add(0, sink.gradient()); });
+      [](Context& ctx) { ctx.add(0, ctx.gradient()); });
   CHECK(names(trace) == std::vector<Event>{{"outer", ""}});
   CHECK_FALSE(trace.events()[0].inputs[1].defined());
 }
@@ -146,7 +146,8 @@ TEST_CASE("the table of a trace", "[trace]") {
     y = maximum(x, ones({3}));
   }
   y = record(
-      "with_bias", {y, Tensor()}, [](std::span<const Tensor> in) { return in[0]; }, [](Sink&) {});
+      "with_bias", {y, Tensor()}, [](std::span<const Tensor> in) { return in[0]; },
+      [](Context&) {});
   mul(y, x);
   CHECK(to_string(trace) ==
         "op  name       from  scope         shapes\n"

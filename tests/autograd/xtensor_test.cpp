@@ -155,8 +155,8 @@ TEST_CASE("an op in xtensor expressions, forward and backward", "[xtensor]") {
     return record(
         "square", {x},
         [](std::span<const Tensor> in) { return Tensor(xt::square(in[0].array<double>())); },
-        [x = Saved(x)](Sink& sink) {
-          sink.add(0, 2.0 * x.tensor().array<double>() * sink.gradient().array<double>());
+        [x = Saved(x)](Context& ctx) {
+          ctx.add(0, 2.0 * x.tensor().array<double>() * ctx.gradient().array<double>());
         });
   };
   const Tensor x = randn({3, 4}, DType::float64).requires_grad_();

@@ -9,8 +9,8 @@ xgrad::Tensor wrong_softmax(const xgrad::Tensor& x, std::int64_t dim) {
   return record(
       "wrong_softmax", {x},
       [dim](std::span<const Tensor> in) { return xgrad::softmax(in[0], dim); },
-      [y = Saved(xgrad::softmax(x, dim).detach())](Sink& sink) {
-        sink.add(0, sink.gradient() * y.tensor());  // the second term is forgotten
+      [y = Saved(xgrad::softmax(x, dim).detach())](Context& ctx) {
+        ctx.add(0, ctx.gradient() * y.tensor());  // the second term is forgotten
       });
 }
 

@@ -8,12 +8,12 @@ Tensor mistake(const Tensor& x, Tensor w) {
 #if CASE == 1  // w may be updated before the gradient is wanted
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [w](Sink& sink) { sink.add(0, sink.gradient() * w); });
+      [w](Context& ctx) { ctx.add(0, ctx.gradient() * w); });
 #elif CASE == 2  // also where it hides in a struct
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [options = CrossEntropyOptions{.weight = w}](Sink& sink) {
-        sink.add(0, sink.gradient() * options.weight);
+      [options = CrossEntropyOptions{.weight = w}](Context& ctx) {
+        ctx.add(0, ctx.gradient() * options.weight);
       });
 #elif CASE == 3  // the elements would be gone
   const float* const data = (x * w).data<float>();
@@ -43,7 +43,7 @@ Tensor mistake(const Tensor& x, Tensor w) {
 #elif CASE == 12  // it is aligned as a Tensor is, and the message says so
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [factor = 2.0L](Sink& sink) { sink.add(0, sink.gradient() * static_cast<double>(factor)); });
+      [factor = 2.0L](Context& ctx) { ctx.add(0, ctx.gradient() * static_cast<double>(factor)); });
 #elif CASE == 11
   return x * w += x;
 #else
@@ -51,6 +51,6 @@ Tensor mistake(const Tensor& x, Tensor w) {
   y = std::move(w);
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [y = Saved(y)](Sink& sink) { sink.add(0, sink.gradient() * y.tensor()); });
+      [y = Saved(y)](Context& ctx) { ctx.add(0, ctx.gradient() * y.tensor()); });
 #endif
 }

@@ -275,7 +275,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
   const auto own = [](const char* name, const std::vector<Tensor>& in) {
     return record(
         name, in, [](std::span<const Tensor> x) { return x[0] * 1.0; },
-        [](Sink& sink) { sink.add(0, sink.gradient()); });
+        [](Context& ctx) { ctx.add(0, ctx.gradient()); });
   };
   check([&] { return matmul(own("mul", {weights()}), v); });
   check([&] { return matmul(own("mul", {weights(), k.detach(), v}), v); });

@@ -52,7 +52,7 @@ GraphSample hostile_names() {
             const Scope outer(hostile_text), inner("in.ner");
             const Tensor y = record(
                 hostile_text, {w}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-                [](Sink& sink) { sink.add(0, sink.gradient() * 2.0); });
+                [](Context& ctx) { ctx.add(0, ctx.gradient() * 2.0); });
             return sum(y * log(v - 1.0)) + sum(v.detach() * w) +
                    tensor(not_a_number, DType::float64);
           },
@@ -85,13 +85,13 @@ GraphSample limits() {
 Tensor forgetful_product(const Tensor& a, const Tensor& b) {
   return record(
       "forgetful_product", {a, b}, [](std::span<const Tensor> in) { return in[0] * in[1]; },
-      [b = Saved(b)](Sink& sink) { sink.add(0, sink.gradient() * b.tensor()); });
+      [b = Saved(b)](Context& ctx) { ctx.add(0, ctx.gradient() * b.tensor()); });
 }
 
 Tensor wrong_square(const Tensor& x) {
   return record(
       "wrong_square", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
-      [x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * x.tensor()); });
+      [x = Saved(x)](Context& ctx) { ctx.add(0, ctx.gradient() * x.tensor()); });
 }
 
 Tensor long_chain(const Tensor& w, std::size_t nodes) {

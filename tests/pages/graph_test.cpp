@@ -231,7 +231,7 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
   const auto throws_behind = [&] {
     return sum(record(
         "bad", {w}, [](std::span<const Tensor> in) { return in[0] * 1.0; },
-        [](Sink&) { throw Mine(); }));
+        [](Context&) { throw Mine(); }));
   };
   CHECK_THROWS_AS(pages::run_graph(throws_behind), Mine);
   CHECK(w.impl().node->hooks.empty());

@@ -25,7 +25,7 @@ Tensor with_slope(const std::string& op, const Tensor& x,
                   const std::function<Tensor(const Tensor&)>& slope) {
   return record(
       op, {x}, [forward](std::span<const Tensor> in) { return forward(in[0]); },
-      [slope, x = Saved(x)](Sink& sink) { sink.add(0, sink.gradient() * slope(x.tensor())); });
+      [slope, x = Saved(x)](Context& ctx) { ctx.add(0, ctx.gradient() * slope(x.tensor())); });
 }
 
 // The ops whose own backward is called wrong.
@@ -85,7 +85,7 @@ TEST_CASE("graph: a gradient that is 0 need not be added", "[pages][graph]") {
     const Tensor steps = record(
         "steps", {w},
         [](std::span<const Tensor> in) { return where(in[0] > 0.0, ones_like(in[0]), 0.0); },
-        [](Sink&) {});
+        [](Context&) {});
     return sum(steps * v);
   });
   INFO(to_string(graph));
@@ -270,9 +270,9 @@ TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
               ++calls;
               return in[0] + in[1];
             },
-            [](Sink& sink) {
-              sink.add(0, sink.gradient());
-              sink.add(1, sink.gradient());
+            [](Context& ctx) {
+              ctx.add(0, ctx.gradient());
+              ctx.add(1, ctx.gradient());
             });
       return mean(y);
     });
@@ -304,7 +304,7 @@ TEST_CASE("graph: an op that is slow for its size is not run again and again", "
           }
           return in[0].detach();
         },
-        [](Sink& sink) { sink.add(0, sink.gradient()); }));
+        [](Context& ctx) { ctx.add(0, ctx.gradient()); }));
   });
   CHECK(calls == 2);  // the run, and the run in float64
   CHECK(graph.wrong().empty());

@@ -48,14 +48,14 @@ Tensor forgetful(const Tensor& x, bool forgets) {
   const Mask corner = {{false, false, false}, {false, false, false}, {true, false, false}};
   return record(
       "my_mask", {x}, [=](std::span<const Tensor> v) { return masked_fill(v[0], corner, -inf); },
-      [=](Sink& sink) {
-        sink.add(0, forgets ? sink.gradient() : masked_fill(sink.gradient(), corner, 0));
+      [=](Context& ctx) {
+        ctx.add(0, forgets ? ctx.gradient() : masked_fill(ctx.gradient(), corner, 0));
       });
 }
 Tensor my_add(const Tensor& x, double factor) {
   return record(
       "my_add", {x, additive()}, [](std::span<const Tensor> v) { return v[0] + v[1]; },
-      [=](Sink& sink) { sink.add(0, sink.gradient() * factor); });
+      [=](Context& ctx) { ctx.add(0, ctx.gradient() * factor); });
 }
 
 }  // namespace

@@ -143,8 +143,8 @@ void exceptions(Attack& a) {
       return y;
     return record(
         "throwing", {y}, [](std::span<const Tensor> in) { return in[0]; },
-        [&armed](Sink& sink) {
-          sink.add(0, sink.gradient());
+        [&armed](Context& ctx) {
+          ctx.add(0, ctx.gradient());
           if (armed)
             throw Thrown();
         });

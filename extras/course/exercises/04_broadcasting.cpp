@@ -9,10 +9,10 @@ using namespace exercise;
 // x (B, T, C), bias (C,) -> (B, T, C)
 Tensor my_add(const Tensor& x, const Tensor& bias) {
   const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1]; };
-  const auto backward = [](Sink& sink) {
-    const Tensor g = sink.gradient();  // (B, T, C): how the loss changes with each element of y
-    sink.add(0, todo());               // that of x
-    sink.add(1, todo());               // that of bias
+  const auto backward = [](Context& ctx) {
+    const Tensor g = ctx.gradient();  // (B, T, C): how the loss changes with each element of y
+    ctx.add(0, todo());               // that of x
+    ctx.add(1, todo());               // that of bias
   };
   return record("my_add", {x, bias}, forward, backward);
 }

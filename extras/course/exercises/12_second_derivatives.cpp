@@ -8,8 +8,8 @@ using namespace exercise;
 
 Tensor my_cube(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return in[0] * in[0] * in[0]; };
-  const auto backward = [](Sink& sink) {  // what must it capture, and how?
-    sink.add(0, todo());
+  const auto backward = [](Context& ctx) {  // what must it capture, and how?
+    ctx.add(0, todo());
   };
   return record("my_cube", {x}, forward, backward);
 }

@@ -42,7 +42,7 @@ TEST_CASE("learn check: a file that does not compile gets its first error", "[le
                  slope("using namespace xgrad;",
                        "  Tensor t = randn({2}), u = t;\n"
                        "  u = record(\"op\", {t}, [](auto in) { return in[0]; },\n"
-                       "             [t](Sink& sink) { sink.add(0, t); });\n"
+                       "             [t](Context& ctx) { ctx.add(0, t); });\n"
                        "  return 1;"));
   check_answer(result, false, "write [x = Saved(x)]");
   CHECK(lines_of(result.out).size() < 15);
@@ -208,7 +208,7 @@ TEST_CASE("learn check: a backward that does nothing, or is cut off", "[learn]")
   check_says(with("return record(", "const NoGrad off;\n  return record("),
              "no gradient reaches its inputs", "5");
   check_says(with(formula, "y"), "A backward multiplies the gradient that arrives", "5");
-  check_says(with("sink.add(0, " + formula + ");", "sum(g);"), "a term is missing", "5");
+  check_says(with("ctx.add(0, " + formula + ");", "sum(g);"), "a term is missing", "5");
   check_says(with(formula, "sum(y, {-1})"), "A gradient has the shape", "5");
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("learn check 4: broadcasting", "[learn]") {
   check_stage("4", "04_broadcasting",
               {{"sum(g, {0, 1})", "mean(g, {0, 1})", "0.166667 (1/6"},
                {"sum(g, {0, 1})", "sum(g, {0})", "my_add"},
-               {"sink.add(1,", "// sink.add(1,", "The function's value changes when this input"}});
+               {"ctx.add(1,", "// ctx.add(1,", "The function's value changes when this input"}});
 }
 TEST_CASE("learn check 5: softmax", "[learn]") {
   check_stage("5", "05_softmax",
@@ -213,10 +213,11 @@ TEST_CASE("learn check 12: second derivatives", "[learn]") {
       "12", "12_second_derivatives",
       {{"Saved(x)", "Saved(x.detach())", "the gradient is right, and its own gradient is not"},
        {"* x.tensor() * x.tensor()", "* x.tensor()", "my_cube: its backward is wrong"},
-       {"sink.gradient() * 3", "sink.gradient() * 0", "a term is missing"},
-       {"[x = Saved(x)](Sink& sink) {", "[&y = x](Sink& sink) { const Saved x(y);",
+       {"ctx.gradient() * 3", "ctx.gradient() * 0", "a term is missing"},
+       {"[x = Saved(x)](Context& ctx) {", "[&y = x](Context& ctx) { const Saved x(y);",
         "captured by reference is gone"},
-       {"[x = Saved(x)](Sink& sink) {", "[y = std::vector{x}](Sink& sink) { const Saved x(y[0]);",
+       {"[x = Saved(x)](Context& ctx) {",
+        "[y = std::vector{x}](Context& ctx) { const Saved x(y[0]);",
         "a Tensor names whatever x is"},
        {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor() * x.tensor() / x.tensor()", "nan"}},
       {{"Saved(x)", "Saved(x.clone())"}});

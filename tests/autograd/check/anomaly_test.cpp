@@ -71,7 +71,7 @@ TEST_CASE("DetectAnomaly names the op whose gradient is not finite", "[anomaly]"
   CHECK_THAT(anomaly([&] {
                sum(record(
                        "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 1.0; },
-                       [](Sink& sink) { sink.add(0, sink.gradient() / 0.0); }))
+                       [](Context& ctx) { ctx.add(0, ctx.gradient() / 0.0); }))
                    .backward();
              }),
              StartsWith("anomaly in the backward of op 1, mine"));
@@ -127,7 +127,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
             set_element(y, i, -std::numeric_limits<double>::infinity());
           return y;
         },
-        [](Sink& sink) { sink.add(0, sink.gradient()); });
+        [](Context& ctx) { ctx.add(0, ctx.gradient()); });
     return softmax(masked, -1);
   });
   // but not where they reach a loss, or become NaN

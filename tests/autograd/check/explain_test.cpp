@@ -30,9 +30,9 @@ struct Bugs {
 Tensor my_softmax(const Tensor& x, const Bugs& bugs) {
   return record(
       "my_softmax", {x}, [](std::span<const Tensor> in) { return softmax(in[0], -1); },
-      [bug = bugs.softmax_term](Sink& sink) {
-        const Tensor g = sink.gradient(), y = sink.output();
-        sink.add(0, bug ? y * g : y * (g - sum(y * g, {-1}, true)));
+      [bug = bugs.softmax_term](Context& ctx) {
+        const Tensor g = ctx.gradient(), y = ctx.output();
+        ctx.add(0, bug ? y * g : y * (g - sum(y * g, {-1}, true)));
       },
       {.saves_output = true});
 }
@@ -45,11 +45,11 @@ Tensor my_scores(const Tensor& q, const Tensor& k, const Bugs& bugs) {
         return matmul(in[0], transpose(in[1], -2, -1)) * scale;
       },
       [q = Saved(q), k = Saved(k), factor = bugs.scale ? 1 : scale,
-       bug = bugs.k_transposed](Sink& sink) {
-        const Tensor g = sink.gradient() * factor;
+       bug = bugs.k_transposed](Context& ctx) {
+        const Tensor g = ctx.gradient() * factor;
         const Tensor gk = matmul(transpose(g, -2, -1), q.tensor());
-        sink.add(0, matmul(g, k.tensor()));
-        sink.add(1, bug ? transpose(gk, -2, -1) : gk);
+        ctx.add(0, matmul(g, k.tensor()));
+        ctx.add(1, bug ? transpose(gk, -2, -1) : gk);
       });
 }
 
@@ -58,17 +58,17 @@ Tensor my_mask(const Tensor& x, const Bugs& bugs) {
   return record(
       "my_mask", {x},
       [hidden](std::span<const Tensor> in) { return masked_fill(in[0], hidden, -inf); },
-      [hidden, bug = bugs.mask](Sink& sink) {
-        sink.add(0, bug ? sink.gradient() : masked_fill(sink.gradient(), hidden, 0));
+      [hidden, bug = bugs.mask](Context& ctx) {
+        ctx.add(0, bug ? ctx.gradient() : masked_fill(ctx.gradient(), hidden, 0));
       });
 }
 
 Tensor my_bias(const Tensor& x, const Tensor& b, const Bugs& bugs) {
   return record(
       "my_bias", {x, b}, [](std::span<const Tensor> in) { return in[0] + in[1]; },
-      [bug = bugs.bias_averaged](Sink& sink) {
-        sink.add(0, sink.gradient());
-        sink.add(1, bug ? mean(sink.gradient(), {0, 1}) : sum(sink.gradient(), {0, 1}));
+      [bug = bugs.bias_averaged](Context& ctx) {
+        ctx.add(0, ctx.gradient());
+        ctx.add(1, bug ? mean(ctx.gradient(), {0, 1}) : sum(ctx.gradient(), {0, 1}));
       });
 }
 
@@ -82,9 +82,9 @@ Tensor my_merge(const Tensor& x, const Bugs& bugs) {
       [merged](std::span<const Tensor> in) {
         return reshape(permute(in[0], {0, 2, 1, 3}), merged);
       },
-      [from, apart, bug = bugs.head_order](Sink& sink) {
-        const Tensor g = sink.gradient();
-        sink.add(0, bug ? reshape(g, Dims(from)) : permute(reshape(g, apart), {0, 2, 1, 3}));
+      [from, apart, bug = bugs.head_order](Context& ctx) {
+        const Tensor g = ctx.gradient();
+        ctx.add(0, bug ? reshape(g, Dims(from)) : permute(reshape(g, apart), {0, 2, 1, 3}));
       });
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
     return [=](const Inputs& in) {
       return softmax(record(
                          "my_add", {in[0]}, [=](std::span<const Tensor> v) { return v[0] + mask; },
-                         [=](Sink& sink) { sink.add(0, sink.gradient() * factor); }),
+                         [=](Context& ctx) { ctx.add(0, ctx.gradient() * factor); }),
                      -1);
     };
   };
@@ -218,7 +218,7 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
     return [=](const Inputs& in) {
       return record(
           "large", {in[0]}, [=](std::span<const Tensor> v) { return v[0] + 1e10; },
-          [=](Sink& sink) { sink.add(0, sink.gradient() * factor); });
+          [=](Context& ctx) { ctx.add(0, ctx.gradient() * factor); });
     };
   };
   const auto blind = explain_gradient(large(1), {x});
@@ -250,10 +250,10 @@ TEST_CASE("explain_gradient: a reading of its own under create_graph, and second
     return [=](const Inputs& in) {
       return record(
           "cube", {exp(in[0])}, [](std::span<const Tensor> v) { return v[0] * v[0] * v[0]; },
-          [=, value = Saved(exp(in[0]).detach())](Sink& sink) {
+          [=, value = Saved(exp(in[0]).detach())](Context& ctx) {
             const Tensor a = value.tensor();
-            const double factor = recorded_wrong && sink.create_graph() ? 2 : 3;
-            sink.add(0, sink.gradient() * a * a * factor);
+            const double factor = recorded_wrong && ctx.create_graph() ? 2 : 3;
+            ctx.add(0, ctx.gradient() * a * a * factor);
           });
     };
   };
@@ -269,7 +269,7 @@ TEST_CASE("explain_gradient: a reading of its own under create_graph, and second
 
 TEST_CASE("explain_gradient: backwards that throw, or add nothing", "[explain]") {
   const Tensor x = leaf({{1, 2, 3}, {4, 5, 6}});
-  const auto with = [&](const std::function<void(Sink&)>& backward) {
+  const auto with = [&](const std::function<void(Context&)>& backward) {
     return explain_gradient(
         [&](const Inputs& in) {
           return record(
@@ -277,20 +277,20 @@ TEST_CASE("explain_gradient: backwards that throw, or add nothing", "[explain]")
         },
         {x});
   };
-  const auto shape = with([](Sink& sink) { sink.add(0, sum(sink.gradient(), {0})); });
+  const auto shape = with([](Context& ctx) { ctx.add(0, sum(ctx.gradient(), {0})); });
   CHECK_THAT(shape.message,
              StartsWith("op 2 of 2, odd: its backward throws: odd: gradient 0 has shape (3,)"));
-  const auto none = with([](Sink&) {});
+  const auto none = with([](Context&) {});
   CHECK_THAT(none.message, StartsWith("op 2 of 2, odd: its backward is wrong"));
   CHECK_THAT(none.message, ContainsSubstring("the backward adds none for this input"));
-  const auto nan = with([](Sink& sink) { sink.add(0, log(sink.gradient() * 0.0 - 1.0)); });
+  const auto nan = with([](Context& ctx) { ctx.add(0, log(ctx.gradient() * 0.0 - 1.0)); });
   CHECK_THAT(nan.message, StartsWith("op 2 of 2, odd: its backward is wrong"));
 
   int calls = 0;
   const auto counting = [&](const Inputs& in) {
     return record(
         "impure", {in[0]}, [&](std::span<const Tensor> v) { return v[0] * double(++calls); },
-        [](Sink& sink) { sink.add(0, sink.gradient()); });
+        [](Context& ctx) { ctx.add(0, ctx.gradient()); });
   };
   CHECK_THAT(explain_gradient(counting, {x}).message,
              StartsWith("the function is not deterministic: two calls on the same inputs gave 1 "

@@ -26,7 +26,7 @@ TensorFunction op(const Forward& forward, const Backward& backward) {
   return [=](const Inputs& in) {
     return record(
         "planted", {in[0]}, [=](std::span<const Tensor> v) { return forward(v[0]); },
-        [=, x = Saved(in[0])](Sink& sink) { sink.add(0, backward(sink.gradient(), x.tensor())); });
+        [=, x = Saved(in[0])](Context& ctx) { ctx.add(0, backward(ctx.gradient(), x.tensor())); });
   };
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("reason: a gradient of the wrong shape or dtype", "[gradcheck]") {
          [](const Tensor& g, const Tensor& v) {
            return record(
                "inner", {g}, [=](std::span<const Tensor> in) { return in[0] * v * v * 3.0; },
-               [](Sink& sink) { sink.add(0, sum(sink.gradient())); });
+               [](Context& ctx) { ctx.add(0, sum(ctx.gradient())); });
          }),
       {x});
   CHECK(second.reason == Reason::wrong_shape);
@@ -302,8 +302,8 @@ TEST_CASE("reason: inputs are modified", "[gradcheck]") {
   const auto rude = [](const Inputs& in) {
     return record(
         "rude", {in[0], in[1]}, [](std::span<const Tensor> v) { return v[0] * v[1]; },
-        [c = Saved(in[1])](Sink& sink) {
-          sink.add(0, sink.gradient() * c.tensor());
+        [c = Saved(in[1])](Context& ctx) {
+          ctx.add(0, ctx.gradient() * c.tensor());
           c.value->writable_data<double>()[0] = 9;
         });
   };

@@ -17,10 +17,10 @@ namespace {
 Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
   return record(
       "wrong", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
-      [at, claim](Sink& sink) {
-        Tensor g = clone(sink.gradient() * 2.0);
+      [at, claim](Context& ctx) {
+        Tensor g = clone(ctx.gradient() * 2.0);
         set_element(g, at, numbers(g)[at] * claim / 2);
-        sink.add(0, g);
+        ctx.add(0, g);
       });
 }
 
@@ -28,7 +28,7 @@ Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
 Tensor square_once(const Tensor& x) {
   return record(
       "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
-      [x = Saved(x.detach())](Sink& sink) { sink.add(0, sink.gradient() * x.tensor() * 2.0); });
+      [x = Saved(x.detach())](Context& ctx) { ctx.add(0, ctx.gradient() * x.tensor() * 2.0); });
 }
 
 }  // namespace
@@ -79,8 +79,8 @@ TEST_CASE("gradcheck names the first of elements that are wrong by as much", "[g
   const auto f = [](const Inputs& in) {
     return record(
         "off", {in[0]}, [](std::span<const Tensor> v) { return v[0] * v[0]; },
-        [value = Saved(in[0])](Sink& sink) {
-          sink.add(0, sink.gradient() * (value.tensor() * 2 + 0.5));
+        [value = Saved(in[0])](Context& ctx) {
+          ctx.add(0, ctx.gradient() * (value.tensor() * 2 + 0.5));
         });
   };
   const auto report = gradcheck(f, {x});
@@ -98,8 +98,8 @@ TEST_CASE("gradcheck tells of a failure even where a larger error is within boun
         [](std::span<const Tensor> v) {
           return v[0] * tensor({0, 2}, DType::float64);
         },
-        [](Sink& sink) {
-          sink.add(0, sink.gradient() * tensor({2e-5, 2.0005}, DType::float64));
+        [](Context& ctx) {
+          ctx.add(0, ctx.gradient() * tensor({2e-5, 2.0005}, DType::float64));
         });
   };
   const auto report = gradcheck(f, {x});

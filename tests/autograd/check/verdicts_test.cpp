@@ -40,8 +40,8 @@ Tensor planted(const Function& f, const Inputs& in, const Mistake& mistake) {
       [f](std::span<const Tensor> v) {
         return f({v.begin(), v.end()});
       },
-      [=](Sink& sink) {
-        const bool graph = sink.create_graph() && mistake.change;
+      [=](Context& ctx) {
+        const bool graph = ctx.create_graph() && mistake.change;
         const ModeGuard recording({true, nullptr});
         Inputs at;
         for (const Saved& x : saved)
@@ -50,14 +50,14 @@ Tensor planted(const Function& f, const Inputs& in, const Mistake& mistake) {
           if (!x.requires_grad())
             x.requires_grad_();
         Inputs found = grad({f(at)}, at,
-                            {.grad_outputs = {graph ? sink.gradient() : sink.gradient().detach()},
+                            {.grad_outputs = {graph ? ctx.gradient() : ctx.gradient().detach()},
                              .create_graph = graph,
                              .allow_unused = true});
-        if (mistake.change && (mistake.order == 1 || sink.create_graph()))
+        if (mistake.change && (mistake.order == 1 || ctx.create_graph()))
           mistake.change(found);
         for (std::size_t i = 0; i < found.size(); ++i)
           if (found[i].defined())
-            sink.add(i, found[i]);
+            ctx.add(i, found[i]);
       });
 }
 
@@ -470,7 +470,7 @@ TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sampl
     CHECK_FALSE(found.first_wrong.has_value());
     CHECK_THAT(found.message, ContainsSubstring("op 1, exp: a hook on its output changes"));
   }
-  const auto with = [](const std::function<void(Sink&)>& backward) {
+  const auto with = [](const std::function<void(Context&)>& backward) {
     return [backward](const Inputs& in) {
       return record(
                  "planted", std::span(in), [](std::span<const Tensor> v) { return v[0] * 2.0; },
@@ -478,13 +478,13 @@ TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sampl
              3.0;
     };
   };
-  const auto throws = with([](Sink&) { throw std::out_of_range("the table"); });
+  const auto throws = with([](Context&) { throw std::out_of_range("the table"); });
   CHECK_THAT(gradcheck(throws, {x}).message, ContainsSubstring("planted: the table"));
   CHECK_THAT(explain_gradient(throws, {x}).message,
              StartsWith("op 1 of 2, planted: its backward throws: the table"));
-  const auto one_zero = with([](Sink& sink) {
-    const Tensor g = sink.gradient() * 2.0;
-    sink.add(0, g * constant(g, [](Size i) { return i == 7 ? 0 : 1; }));
+  const auto one_zero = with([](Context& ctx) {
+    const Tensor g = ctx.gradient() * 2.0;
+    ctx.add(0, g * constant(g, [](Size i) { return i == 7 ? 0 : 1; }));
   });
   const auto found = explain_gradient(one_zero, {x}, {.max_elements = 2});
   REQUIRE(found.first_wrong.has_value());

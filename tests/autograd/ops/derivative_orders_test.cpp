@@ -58,13 +58,13 @@ namespace {
 Tensor square_as_constant(const Tensor& x) {
   return record(
       "square_as_constant", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
-      [x = Saved(x.detach())](Sink& sink) { sink.add(0, sink.gradient() * x.tensor() * 2.0); });
+      [x = Saved(x.detach())](Context& ctx) { ctx.add(0, ctx.gradient() * x.tensor() * 2.0); });
 }
 Tensor cube_twice(const Tensor& x) {
   return record(
       "cube_twice", {x}, [](std::span<const Tensor> in) { return in[0] * in[0] * in[0]; },
-      [x = Saved(x)](Sink& sink) {
-        sink.add(0, sink.gradient() * square_as_constant(x.tensor()) * 3.0);
+      [x = Saved(x)](Context& ctx) {
+        ctx.add(0, ctx.gradient() * square_as_constant(x.tensor()) * 3.0);
       });
 }
 

@@ -9,9 +9,9 @@ using namespace exercise;
 // (..., n) -> (..., n)
 Tensor my_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0], -1); };
-  const auto backward = [](Sink& sink) {
-    const Tensor g = sink.gradient(), y = sink.output();  // (..., n), (..., n)
-    sink.add(0, y * g);                                   // (..., n)
+  const auto backward = [](Context& ctx) {
+    const Tensor g = ctx.gradient(), y = ctx.output();  // (..., n), (..., n)
+    ctx.add(0, y * g);                                   // (..., n)
   };
   return record("my_softmax", {x}, forward, backward, {.saves_output = true});
 }

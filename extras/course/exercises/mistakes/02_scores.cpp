@@ -11,10 +11,10 @@ Tensor my_scores(const Tensor& q, const Tensor& k) {
   const auto forward = [](std::span<const Tensor> in) {
     return matmul(in[0], transpose(in[1], -2, -1));
   };
-  const auto backward = [q = Saved(q), k = Saved(k)](Sink& sink) {
-    const Tensor g = sink.gradient();                       // (B, H, T, S)
-    sink.add(0, matmul(g, k.tensor()));                     // that of q, (B, H, T, D)
-    sink.add(1, matmul(transpose(q.tensor(), -2, -1), g));  // that of k, (B, H, S, D)
+  const auto backward = [q = Saved(q), k = Saved(k)](Context& ctx) {
+    const Tensor g = ctx.gradient();                       // (B, H, T, S)
+    ctx.add(0, matmul(g, k.tensor()));                     // that of q, (B, H, T, D)
+    ctx.add(1, matmul(transpose(q.tensor(), -2, -1), g));  // that of k, (B, H, S, D)
   };
   return record("my_scores", {q, k}, forward, backward);
 }

@@ -12,8 +12,8 @@ Tensor my_mask(const Tensor& x) {
   const auto forward = [hidden](std::span<const Tensor> in) {
     return masked_fill(in[0], hidden, -INFINITY);
   };
-  const auto backward = [hidden](Sink& sink) {
-    sink.add(0, sink.gradient());  // (..., T, S)
+  const auto backward = [hidden](Context& ctx) {
+    ctx.add(0, ctx.gradient());  // (..., T, S)
   };
   return record("my_mask", {x}, forward, backward);
 }

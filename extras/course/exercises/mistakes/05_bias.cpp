@@ -9,9 +9,9 @@ using namespace exercise;
 // x (B, T, C), bias (C,) -> (B, T, C)
 Tensor my_bias(const Tensor& x, const Tensor& bias) {
   const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1]; };
-  const auto backward = [](Sink& sink) {
-    sink.add(0, sink.gradient());                // (B, T, C)
-    sink.add(1, mean(sink.gradient(), {0, 1}));  // (C,)
+  const auto backward = [](Context& ctx) {
+    ctx.add(0, ctx.gradient());                // (B, T, C)
+    ctx.add(1, mean(ctx.gradient(), {0, 1}));  // (C,)
   };
   return record("my_bias", {x, bias}, forward, backward);
 }

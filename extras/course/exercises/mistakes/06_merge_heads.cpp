@@ -11,9 +11,9 @@ Tensor my_merge_heads(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) {
     return reshape(permute(in[0], {0, 2, 1, 3}), {B, T, C});
   };
-  const auto backward = [](Sink& sink) {
-    const Tensor g = sink.gradient();       // (B, T, C)
-    sink.add(0, reshape(g, {B, H, T, D}));  // (B, H, T, D)
+  const auto backward = [](Context& ctx) {
+    const Tensor g = ctx.gradient();       // (B, T, C)
+    ctx.add(0, reshape(g, {B, H, T, D}));  // (B, H, T, D)
   };
   return record("my_merge_heads", {x}, forward, backward);
 }
