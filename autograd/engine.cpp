@@ -87,7 +87,8 @@ class Context::Run {
   void deliver(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = with_own_handle(gradient);
-    else if (auto impl = node.keeper.lock(); results_.empty() && impl && impl->node.get() == &node)
+    else if (auto impl = node.variable.lock();
+             results_.empty() && impl && impl->node.get() == &node)
       kept_.emplace_back(std::move(impl), with_own_handle(gradient));
   }
 

@@ -61,7 +61,7 @@ class Node {
   Edges inputs;
   std::shared_ptr<const Value> output;  ///< only if the formula asks for it (Flags)
   /// Whose grad is filled.  Weak, or a gradient that has a graph would keep itself alive.
-  std::weak_ptr<Tensor::Impl> keeper;
+  std::weak_ptr<Tensor::Impl> variable;
   std::vector<std::pair<std::size_t, Hook>> hooks;
 
   Node() = default;

@@ -380,8 +380,10 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const Tensor& mask, const AttentionOptions& options);
 /// (A template, so that {.is_causal = true} alone is options and no mask.)
 template <class M>
-requires std::is_same_v<M, Mask> || std::is_same_v<M, Tensor> Tensor
-scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const M& mask) {
+concept AttentionMask = std::is_same_v<M, Mask> || std::is_same_v<M, Tensor>;
+template <AttentionMask M>
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const M& mask) {
   return scaled_dot_product_attention(q, k, v, mask, AttentionOptions{});
 }
 /// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
@@ -406,8 +408,8 @@ struct NewAxis {};
 /// (Python's None).
 struct Index {
   std::variant<std::int64_t, Slice, Ellipsis, NewAxis> value;
-  template <class I>
-  requires std::is_integral_v<I> Index(I i) : value(static_cast<std::int64_t>(i)) {}
+  template <std::integral I>
+  Index(I i) : value(static_cast<std::int64_t>(i)) {}
   Index(Slice slice) : value(slice) {}
   Index(Ellipsis) : value(Ellipsis{}) {}
   Index(NewAxis) : value(NewAxis{}) {}

@@ -141,8 +141,8 @@ std::string print(const Shape& shape, const std::function<std::string(std::size_
 
 // Of Indices and Masks, which are as wide as the widest that is shown.
 template <class T>
-std::string print_plain(const Plain<T>& x, const char* dtype,
-                        const std::function<std::string(std::size_t)>& text) {
+std::string print_discrete(const DiscreteTensor<T>& x, const char* dtype,
+                           const std::function<std::string(std::size_t)>& text) {
   std::size_t width = 1;
   std::vector<std::string> suffixes;
   if (x.numel() == 0)
@@ -186,13 +186,13 @@ std::string to_string(const Tensor& x) {
 }
 
 std::string to_string(const Indices& x) {
-  return print_plain(x, "dtype=torch.int64",
-                     [&](std::size_t i) { return std::to_string(x.data()[i]); });
+  return print_discrete(x, "dtype=torch.int64",
+                        [&](std::size_t i) { return std::to_string(x.data()[i]); });
 }
 
 std::string to_string(const Mask& x) {
-  return print_plain(x, "dtype=torch.bool",
-                     [&](std::size_t i) { return x.data()[i] ? "True" : "False"; });
+  return print_discrete(x, "dtype=torch.bool",
+                        [&](std::size_t i) { return x.data()[i] ? "True" : "False"; });
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }

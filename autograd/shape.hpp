@@ -19,13 +19,15 @@ namespace xgrad {
 /// A number of elements or of dimensions, signed as in PyTorch: -x.size(0) is a negative number.
 using Size = std::int64_t;
 
+template <class I>
+concept Integer = std::is_integral_v<I> && !std::is_same_v<I, bool>;
+
 /// One size or dimension as a user writes it: any integer type, negative ones allowed where they
 /// mean something.  ShapeError beyond int64.
 struct Dim {
   std::int64_t value;
-  template <class I>
-  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) constexpr Dim(I v)
-      : value(static_cast<std::int64_t>(v)) {
+  template <Integer I>
+  constexpr Dim(I v) : value(static_cast<std::int64_t>(v)) {
     if (std::is_unsigned_v<I> && value < 0) [[unlikely]]
       too_large(static_cast<std::uint64_t>(v));
   }
@@ -163,9 +165,8 @@ class Dims : public std::vector<std::int64_t> {
   Dims(std::initializer_list<Dim> list);
   Dims(const Shape& shape);
   Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
-  template <class I>
-  requires(std::is_integral_v<I> && !std::is_same_v<I, bool>) Dims(I one)
-      : std::vector<std::int64_t>{Dim(one).value} {}
+  template <Integer I>
+  Dims(I one) : std::vector<std::int64_t>{Dim(one).value} {}
 };
 
 /// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their

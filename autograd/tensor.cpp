@@ -143,7 +143,7 @@ static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Impl>& impl
   node->op = "leaf";
   node->shape = impl->value->shape;
   node->dtype = dtype;
-  node->keeper = impl;
+  node->variable = impl;
   return node;
 }
 
@@ -203,7 +203,7 @@ void Tensor::set_grad(const Tensor& gradient) {
 void Tensor::retain_grad() {
   check<GraphError>(requires_grad(), "retain_grad: this Tensor does not require a gradient");
   if (!is_leaf())  // a leaf keeps its gradient anyway
-    impl_->node->keeper = impl_;
+    impl_->node->variable = impl_;
 }
 
 std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
@@ -287,18 +287,18 @@ constexpr const char* name_of = std::is_same_v<T, bool> ? "Mask" : "Indices";
 }  // namespace
 
 template <class T>
-Plain<T>::Plain(std::initializer_list<Values> values)
-    : Plain(to_array<T>(name_of<T>, Values(values))) {}
+DiscreteTensor<T>::DiscreteTensor(std::initializer_list<Values> values)
+    : DiscreteTensor(to_array<T>(name_of<T>, Values(values))) {}
 
 template <class T>
-T Plain<T>::item() const {
+T DiscreteTensor<T>::item() const {
   check<ShapeError>(numel() == 1, "item: {} of shape {} has {} elements, not one", name_of<T>,
                     to_string(shape()), numel());
   return *data();
 }
 
-template class Plain<std::int64_t>;
-template class Plain<bool>;
+template class DiscreteTensor<std::int64_t>;
+template class DiscreteTensor<bool>;
 
 Tensor tensor(const Values& values, DType dtype) {
   return dispatch(dtype, [&]<class T>() { return Tensor(to_array<T>("tensor", values)); });

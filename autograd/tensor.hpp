@@ -60,15 +60,20 @@ struct Saved {
   explicit operator bool() const { return value != nullptr; }
 };
 
+template <class N>
+concept Arithmetic = std::is_arithmetic_v<N>;
+/// The types of a Tensor's elements.
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double>;
+
 /// A list of numbers, or of such lists, as written in braces: {{1, 2}, {3, 4}}.
 struct Values {
   std::vector<Values> list;
   double number = 0;
   std::int64_t integer = 0;  ///< the same, exactly, if is_integer
   bool is_list = false, is_integer = false;
-  template <class N>
-  requires std::is_arithmetic_v<N> Values(N n)
-      : number(static_cast<double>(n)), is_integer(std::is_integral_v<N>) {
+  template <Arithmetic N>
+  Values(N n) : number(static_cast<double>(n)), is_integer(std::is_integral_v<N>) {
     if constexpr (std::is_integral_v<N>)
       integer = static_cast<std::int64_t>(n);
     if constexpr (std::is_unsigned_v<N>)
@@ -83,21 +88,29 @@ concept XtensorExpression =
     std::is_base_of_v<xt::xexpression<std::remove_cvref_t<E>>, std::remove_cvref_t<E>>;
 template <class E>
 using value_type_of = std::remove_cv_t<typename std::remove_cvref_t<E>::value_type>;
+template <class E>
+concept XtensorOfElements = XtensorExpression<E> && Element<value_type_of<E>>;
+template <class A, class B>
+inline constexpr bool both_bool_or_neither = std::is_same_v<A, bool> == std::is_same_v<B, bool>;
+/// Integers for Indices, bools for a Mask.
+template <class E, class T>
+concept XtensorOfIntegers = XtensorExpression<E> && std::integral<value_type_of<E>> &&
+    both_bool_or_neither<value_type_of<E>, T>;
 
 /// An immutable array of things that are never differentiated.  Copying one copies a handle.
 template <class T>
-class Plain {
+class DiscreteTensor {
  public:
-  Plain() : Plain(Array<T>()) {}
-  Plain(const Plain&) = default;  ///< and no move: a handle that was given away names it still
-  Plain& operator=(const Plain&) = default;
-  Plain(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
-  Plain(
-      std::initializer_list<Values> values);  ///< {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged
+  DiscreteTensor() : DiscreteTensor(Array<T>()) {}
+  /// And no move: a handle that was given away names it still.
+  DiscreteTensor(const DiscreteTensor&) = default;
+  DiscreteTensor& operator=(const DiscreteTensor&) = default;
+  DiscreteTensor(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
+  /// {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged.
+  DiscreteTensor(std::initializer_list<Values> values);
   /// From xtensor: no copy of a row-major container that is given away, else a copy.
-  template <XtensorExpression E>
-  requires(std::same_as<value_type_of<E>, bool> == std::same_as<T, bool> &&
-           std::integral<value_type_of<E>>) Plain(E&& expression);
+  template <XtensorOfIntegers<T> E>
+  DiscreteTensor(E&& expression);
 
   auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)
   const Shape& shape() const { return array_->shape(); }
@@ -114,9 +127,9 @@ class Plain {
 };
 
 /// Token ids and positions (int64).
-using Indices = Plain<std::int64_t>;
+using Indices = DiscreteTensor<std::int64_t>;
 /// Truth values: what comparisons return, and what where(), masked_fill() and attention take.
-using Mask = Plain<bool>;
+using Mask = DiscreteTensor<bool>;
 
 /// A multidimensional array of float32 or float64 that remembers how it was computed.
 ///
@@ -147,18 +160,15 @@ class alignas(2 * sizeof(void*)) Tensor {
   };
 
   Tensor() = default;  ///< undefined: no value
-  template <class T>
-  requires std::same_as<T, float> || std::same_as<T, double> Tensor(Array<T>&& array)
-      : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
+  template <Element T>
+  Tensor(Array<T>&& array) : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
   /// From xtensor: no copy of a row-major container that is given away, else a copy.  Elements
   /// other than float and double: use xt::cast<float>(...), or Indices and Mask.  Needs
   /// xtensor.hpp.
-  template <XtensorExpression E>
-  requires(std::same_as<value_type_of<E>, float> || std::same_as<value_type_of<E>, double>)
-      Tensor(E&& expression);
+  template <XtensorOfElements E>
+  Tensor(E&& expression);
   /// A std::vector's elements, without a copy if it is given away; 1-d unless sizes are given.
-  template <class T>
-  requires std::same_as<T, float> || std::same_as<T, double>
+  template <Element T>
   explicit Tensor(std::vector<T> elements) {
     const Dims size(elements.size());  // before they move: arguments are evaluated in any order
     *this = Tensor(std::move(elements), size);

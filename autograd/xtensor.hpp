@@ -89,16 +89,14 @@ auto as_xtensor(std::shared_ptr<const T> memory, const Shape& shape) {
 
 }  // namespace detail
 
-template <XtensorExpression E>
-requires(std::same_as<value_type_of<E>, float> ||
-         std::same_as<value_type_of<E>, double>) Tensor::Tensor(E&& expression)
+template <XtensorOfElements E>
+Tensor::Tensor(E&& expression)
     : Tensor(detail::from_xtensor<value_type_of<E>>(std::forward<E>(expression))) {}
 
 template <class T>
-template <XtensorExpression E>
-requires(std::same_as<value_type_of<E>, bool> == std::same_as<T, bool> &&
-         std::integral<value_type_of<E>>) Plain<T>::Plain(E&& expression)
-    : Plain(detail::from_xtensor<T>(std::forward<E>(expression))) {}
+template <XtensorOfIntegers<T> E>
+DiscreteTensor<T>::DiscreteTensor(E&& expression)
+    : DiscreteTensor(detail::from_xtensor<T>(std::forward<E>(expression))) {}
 
 template <class T>
 auto Tensor::array() const {
@@ -107,7 +105,7 @@ auto Tensor::array() const {
 }
 
 template <class T>
-auto Plain<T>::array() const {
+auto DiscreteTensor<T>::array() const {
   return detail::as_xtensor(std::shared_ptr<const T>(array_, array_->data()), shape());
 }
 

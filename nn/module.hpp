@@ -36,7 +36,9 @@ struct Buffer {
   T& tensor;
 };
 template <class T>
-requires std::same_as<std::remove_const_t<T>, Tensor> Buffer<T> buffer(T& tensor) {
+concept TensorOrConst = std::same_as<std::remove_const_t<T>, Tensor>;
+template <TensorOrConst T>
+Buffer<T> buffer(T& tensor) {
   return {tensor};
 }
 
@@ -62,6 +64,9 @@ template <class M>
 concept Layer = requires(std::remove_const_t<M>& model) {
   std::remove_const_t<M>::visit(model, detail::AnyVisitor{});
 };
+
+template <class M>
+concept MutableLayer = Layer<M> && !std::is_const_v<M>;
 
 namespace detail {
 
@@ -268,8 +273,8 @@ void load_state_dict(M& model, const StateDict& state) {
 }
 
 /// Sets the training flag of all layers: whether dropout is active.
-template <Layer M>
-requires(!std::is_const_v<M>) void train(M& model, bool mode = true) {
+template <MutableLayer M>
+void train(M& model, bool mode = true) {
   for (bool* const flag : detail::members(model).training)
     *flag = mode;
 }

@@ -41,7 +41,7 @@ inline Tensor rows_of(const Tensor& x, std::size_t begin, std::size_t end) {
   return narrow(x, 0, static_cast<std::int64_t>(begin), end - begin);
 }
 template <class T>
-Plain<T> rows_of(const Plain<T>& x, std::size_t begin, std::size_t end) {
+DiscreteTensor<T> rows_of(const DiscreteTensor<T>& x, std::size_t begin, std::size_t end) {
   Shape shape = x.shape();
   const std::size_t width = x.numel() / shape.front();
   shape.front() = end - begin;

@@ -1,6 +1,5 @@
 #pragma once
-// SIMD registers (xsimd) and the vocabulary of formulas on them: the first of a formula's two
-// readings.
+// SIMD registers (xsimd) and the vocabulary of formulas on them.
 //
 // A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes
 // a handful of elements; given Tensors the same line builds the graph of the gradient.  What a

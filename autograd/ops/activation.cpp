@@ -1,5 +1,5 @@
-// Relatives of relu and silu.  All are elementwise: each derivative is one formula with two
-// readings.
+// Relatives of relu and silu.  All are elementwise: each derivative is one formula, for SIMD
+// registers and for Tensors.
 
 #include <limits>
 #include <xgrad/autograd/fail.hpp>

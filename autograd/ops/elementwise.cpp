@@ -1,4 +1,4 @@
-// Elementwise ops.  Each derivative is one formula with two readings: see simd.hpp.
+// Elementwise ops.  Each derivative is one formula, for SIMD registers and for Tensors: simd.hpp.
 
 #include <xgrad/autograd/ops/elementwise.hpp>
 

@@ -12,7 +12,8 @@
 
 namespace xgrad {
 
-/// The constant v in the dtype of x, as a 0-d Tensor: the Tensor reading of a formula's constants.
+/// The constant v in the dtype of x, as a 0-d Tensor: a formula's constants, where it runs on
+/// Tensors.
 Tensor c(const Tensor& x, double v);
 
 /// The derivative of sigmoid, and both: see simd.hpp.
@@ -49,7 +50,7 @@ struct Needs<Partial<F, U...>> {
   static constexpr bool any(Uses use) { return ((U == use) || ...); }
 };
 
-// The second reading: the gradient of operand i as a graph of its own.
+// On Tensors: the gradient of operand i as a graph of its own.
 template <class F, Uses... U>
 Tensor derivative(const Partial<F, U...>& p, const Context& ctx, std::span<const Saved> saved) {
   [[maybe_unused]] const auto get = [&](Uses use) {
@@ -58,7 +59,7 @@ Tensor derivative(const Partial<F, U...>& p, const Context& ctx, std::span<const
   return p.formula(ctx.gradient(), get(U)...);
 }
 
-// The first reading: one loop over arrays.
+// On SIMD registers: one loop over arrays.
 template <class T, class F, Uses... U>
 Tensor derivative_array(const Partial<F, U...>& p, const Context& ctx,
                         std::span<const Saved> saved) {

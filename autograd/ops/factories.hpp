@@ -40,11 +40,12 @@ template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 template <class T>
 inline constexpr bool is_number<std::vector<T>> = is_number<T>;
+template <class T>
+concept NumberOrVectors = is_number<T>;
 }  // namespace detail
 /// The same of a std::vector of numbers, or of vectors of such vectors.
-template <class T>
-requires detail::is_number<T> Tensor tensor(const std::vector<T>& values,
-                                            DType dtype = DType::float32) {
+template <detail::NumberOrVectors T>
+Tensor tensor(const std::vector<T>& values, DType dtype = DType::float32) {
   detail::NestedVectors all;
   all.append(values);
   return std::move(all).tensor(dtype);

@@ -52,8 +52,8 @@ Tensor soft_softmax(const Tensor& x) {
   return record("soft_softmax", {x}, forward, backward, {.saves_output = true});
 }
 
-// The same with a mistake: it keeps the numbers of the output, which have no graph.  As good in the
-// first reading, a constant in the second.
+// The same with a mistake: it keeps the numbers of the output, which have no graph.  As good in an
+// ordinary run, a constant under create_graph.
 Tensor wrong_soft_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
   const auto backward = [y = Saved(softmax(x.detach() / 2, -1))](Context& ctx) {
