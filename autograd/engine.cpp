@@ -161,7 +161,7 @@ void Context::add_waiting() {
 }
 
 template <class T>
-Buffer<T> Context::buffer(std::size_t i) {
+GradientBuffer<T> Context::buffer(std::size_t i) {
   constexpr const char* rule = "{}: its backward asks for the buffer of input {}, {}";
   check<GraphError>(needs(i), rule, node_->op, i, "which wants no gradient: ask needs() first");
   check<GraphError>(!create_graph(), rule, node_->op, i,
@@ -177,8 +177,8 @@ Buffer<T> Context::buffer(std::size_t i) {
       sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
   return {to.impl().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
 }
-template Buffer<float> Context::buffer<float>(std::size_t);
-template Buffer<double> Context::buffer<double>(std::size_t);
+template GradientBuffer<float> Context::buffer<float>(std::size_t);
+template GradientBuffer<double> Context::buffer<double>(std::size_t);
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {

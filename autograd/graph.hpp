@@ -85,7 +85,7 @@ class Node {
 
 /// Where a kernel writes the gradient of an input: data = gradient + beta * data.
 template <class T>
-struct Buffer {
+struct GradientBuffer {
   T* data;
   T beta;  ///< 0: what is there is garbage; 1: add to it
 };
@@ -105,7 +105,7 @@ class Context {
   /// whatever order several buffers of one input are written.  GraphError unless needs(i), and
   /// under create_graph; DTypeError if T is not the input's dtype.
   template <class T>
-  Buffer<T> buffer(std::size_t i);
+  GradientBuffer<T> buffer(std::size_t i);
 
  private:
   void add_waiting();  // when the formula has returned

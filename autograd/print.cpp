@@ -53,9 +53,9 @@ struct Style {
 // ---- many ----
 
 // Lays out the elements of a shape; `text` gives each by its row-major position.
-class Layout {
+class PrintLayout {
  public:
-  Layout(const Shape& shape, std::function<std::string(std::size_t)> text, std::size_t width)
+  PrintLayout(const Shape& shape, std::function<std::string(std::size_t)> text, std::size_t width)
       : shape_(shape),
         text_(std::move(text)),
         width_(width),
@@ -92,7 +92,7 @@ class Layout {
     std::vector<std::size_t> positions;
     const auto note = [&](std::size_t i) { return positions.push_back(i), std::string(); };
     if (numel(shape) > 0)
-      Layout(shape, note, 1).text(0, 0, 0);
+      PrintLayout(shape, note, 1).text(0, 0, 0);
     return positions;
   }
 
@@ -132,8 +132,8 @@ std::string with_suffixes(std::string text, const std::vector<std::string>& suff
 std::string print(const Shape& shape, const std::function<std::string(std::size_t)>& text,
                   std::size_t width, std::vector<std::string> suffixes) {
   if (numel(shape) > 0)
-    return with_suffixes(std::string(prefix) + Layout(shape, text, width).text(0, 0, prefix.size()),
-                         suffixes);
+    return with_suffixes(
+        std::string(prefix) + PrintLayout(shape, text, width).text(0, 0, prefix.size()), suffixes);
   if (shape.size() != 1)
     suffixes.insert(suffixes.begin(), "size=" + to_string(shape));
   return with_suffixes(std::string(prefix) + "[]", suffixes);
@@ -147,7 +147,7 @@ std::string print_discrete(const DiscreteTensor<T>& x, const char* dtype,
   std::vector<std::string> suffixes;
   if (x.numel() == 0)
     suffixes.push_back(dtype);
-  for (const std::size_t i : Layout::shown(x.shape()))
+  for (const std::size_t i : PrintLayout::shown(x.shape()))
     width = std::max(width, text(i).size());
   return print(x.shape(), text, width, suffixes);
 }
@@ -177,7 +177,7 @@ std::string to_string(const Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
     const T* const data = x.data<T>();
     std::vector<double> shown;
-    for (const std::size_t i : Layout::shown(x.shape()))
+    for (const std::size_t i : PrintLayout::shown(x.shape()))
       shown.push_back(data[i]);
     const Style style(std::move(shown));
     return print(

@@ -27,12 +27,12 @@ MultiHeadAttention::MultiHeadAttention(std::size_t embed_dim, std::size_t heads,
 
 namespace {
 
-struct Sizes {
+struct AttentionSizes {
   Size B, T, S, C, H;
 };
 
-Sizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, Size C,
-                    std::size_t heads) {
+AttentionSizes checked_sizes(const Tensor& query, const Tensor& key, const Tensor& value, Size C,
+                             std::size_t heads) {
   const auto& q = query.shape();
   const auto& k = key.shape();
   if (q.size() != 3 || k.size() != 3 || q[2] != C || k[2] != C || q[0] != k[0] ||
@@ -63,12 +63,12 @@ std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tens
 }
 
 // (B, T, C) -> (B, H, T, D)
-Tensor split_heads(const Tensor& x, const Sizes& n) {
+Tensor split_heads(const Tensor& x, const AttentionSizes& n) {
   return permute(reshape(x, {n.B, x.size(1), n.H, n.C / n.H}), {0, 2, 1, 3});
 }
 
 // (T, S) -> (T, S), (B * H, T, S) -> (B, H, T, S)
-Dims mask_sizes(const Shape& mask, const Sizes& n) {
+Dims mask_sizes(const Shape& mask, const AttentionSizes& n) {
   if (mask == Shape{n.T, n.S})
     return {n.T, n.S};
   if (mask == Shape{n.B * n.H, n.T, n.S})
@@ -78,7 +78,7 @@ Dims mask_sizes(const Shape& mask, const Sizes& n) {
 }
 
 // All that is forbidden, as one mask that broadcasts to (B, H, T, S).
-std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const Sizes& n) {
+std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const AttentionSizes& n) {
   std::optional<Mask> all;
   const auto add = [&all](const Mask& mask) { all = all.has_value() ? *all | mask : mask; };
   if (const Mask* const mask = std::get_if<Mask>(&call.attn_mask))
@@ -106,7 +106,7 @@ Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, 
     const Attended one = (*this)(q, k, v, call);
     return {squeeze(one.output, 0), one.weights.defined() ? squeeze(one.weights, 0) : Tensor()};
   }
-  const Sizes n = checked_sizes(query, key, value, in_proj_weight.size(1), num_heads);
+  const AttentionSizes n = checked_sizes(query, key, value, in_proj_weight.size(1), num_heads);
   const double p = training ? dropout : 0;
   const Tensor* const additive = std::get_if<Tensor>(&call.attn_mask);
   const bool masked = additive != nullptr || std::holds_alternative<Mask>(call.attn_mask) ||

@@ -14,26 +14,26 @@ namespace xgrad::parallel::detail {
 using ShardRange = std::pair<std::size_t, std::size_t>;
 
 /// What one shard gives.
-struct Part {
+struct ShardResult {
   double loss = 0;  ///< times its share of the rows
   DType dtype = DType::float32;
   LeafGradients gradients;
 };
 
 /// One shard: its number, its rows [begin, end), and their share of all rows.
-using RunShard =
-    std::function<Part(std::size_t shard, std::size_t begin, std::size_t end, double weight)>;
+using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin, std::size_t end,
+                                           double weight)>;
 
 /// Runs some of the shards of a batch, on threads.  No value if they would not give what the whole
 /// batch gives: random numbers were drawn, or an Observer looks on.
-std::optional<std::vector<Part>> run_shards(std::size_t rows, std::size_t shards, ShardRange range,
-                                            const RunShard& run);
+std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t shards,
+                                                   ShardRange range, const RunShard& run);
 
-/// The part of a loss, still without gradients.  ShapeError unless it is one element.
-Part part_of(const Tensor& loss, double weight);
+/// The result of a loss, still without gradients.  ShapeError unless it is one element.
+ShardResult result_of(const Tensor& loss, double weight);
 
-/// The part of a loss of some rows, and its gradients.
-Part backward_of(const Tensor& loss, double weight);
+/// The result of a loss of some rows, and its gradients.
+ShardResult backward_of(const Tensor& loss, double weight);
 
 /// parallel::backward() of shards that are run so.
 double backward_all(std::size_t rows, std::size_t most_shards, const RunShard& run);

@@ -6,31 +6,31 @@
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/autograd/update.hpp>
 #include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 namespace {
 
-using detail::Part;
+using detail::ShardResult;
 
 // Each leaf's gradients added up as a tree over the shards.
-LeafGradients sum(std::vector<Part> parts) {
+LeafGradients sum(std::vector<ShardResult> results) {
   std::vector<std::shared_ptr<Tensor::Impl>> leaves;
   std::vector<std::vector<Tensor>> gradients;  // of a leaf, of the shards
   std::unordered_map<const Tensor::Impl*, std::size_t> numbers;
-  for (std::size_t s = 0; s < parts.size(); ++s)
-    for (auto& [leaf, gradient] : parts[s].gradients) {
+  for (std::size_t s = 0; s < results.size(); ++s)
+    for (auto& [leaf, gradient] : results[s].gradients) {
       const auto [at, is_new] = numbers.try_emplace(leaf.get(), leaves.size());
       if (is_new) {
         leaves.push_back(leaf);
-        gradients.emplace_back(parts.size());
+        gradients.emplace_back(results.size());
       }
       gradients[at->second][s] = std::move(gradient);
     }
-  parts.clear();  // nothing else holds the gradients now, so they are added to in place
+  results.clear();  // nothing else holds the gradients now, so they are added to in place
   foreach_tree_sum_(gradients);
   LeafGradients result;
   for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -38,40 +38,40 @@ LeafGradients sum(std::vector<Part> parts) {
   return result;
 }
 
-// All shards, or all rows at once where the parts would not be the same.
-std::vector<Part> run_all(std::size_t rows, std::size_t most, const detail::RunShard& run) {
+// All shards, or all rows at once where the results would not be the same.
+std::vector<ShardResult> run_all(std::size_t rows, std::size_t most, const detail::RunShard& run) {
   check<ValueError>(rows > 0, "parallel: a batch without rows");
   const std::size_t shards = shard_count(rows, most);
   if (shards > 1)
-    if (auto parts = detail::run_shards(rows, shards, {0, shards}, run))
-      return std::move(*parts);
-  std::vector<Part> whole;
+    if (auto results = detail::run_shards(rows, shards, {0, shards}, run))
+      return std::move(*results);
+  std::vector<ShardResult> whole;
   whole.push_back(run(0, 0, rows, 1));
   return whole;
 }
 
-double total(const std::vector<Part>& parts) {
+double total(const std::vector<ShardResult>& results) {
   std::vector<double> losses;
-  for (const Part& part : parts)
-    losses.push_back(part.loss);
-  return detail::total(losses, parts.front().dtype);
+  for (const ShardResult& result : results)
+    losses.push_back(result.loss);
+  return detail::total(losses, results.front().dtype);
 }
 
 }  // namespace
 
-std::optional<std::vector<Part>> detail::run_shards(std::size_t rows, std::size_t shards,
-                                                    ShardRange range, const RunShard& run) {
+std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std::size_t shards,
+                                                           ShardRange range, const RunShard& run) {
   const Mode mode = Mode::current();
   if (mode.observer != nullptr)
     return std::nullopt;
   const std::size_t n = range.second - range.first;
-  std::vector<Part> parts(n);
+  std::vector<ShardResult> results(n);
   const auto run_shard = [&](std::size_t i) {
     const ModeGuard same(mode);
     const xgrad::detail::NoDraws guard;
     const std::size_t s = range.first + i;
     const std::size_t begin = s * rows / shards, end = (s + 1) * rows / shards;
-    parts[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
+    results[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
   };
   try {
     // With threads to spare, one shard after another, and each of its ops on all threads.
@@ -83,21 +83,21 @@ std::optional<std::vector<Part>> detail::run_shards(std::size_t rows, std::size_
   } catch (const xgrad::detail::DrawRefused&) {
     return std::nullopt;
   }
-  return parts;
+  return results;
 }
 
-Part detail::part_of(const Tensor& loss, double weight) {
+ShardResult detail::result_of(const Tensor& loss, double weight) {
   check<ShapeError>(loss.numel() == 1, "parallel: the loss has shape {}; it must be one element",
                     to_string(loss.shape()));
   return {weight * loss.item(), loss.dtype(), {}};
 }
 
-Part detail::backward_of(const Tensor& loss, double weight) {
-  Part part = part_of(loss, weight);
-  // Shards may share a part of the graph that was made before them.
-  part.gradients =
+ShardResult detail::backward_of(const Tensor& loss, double weight) {
+  ShardResult result = result_of(loss, weight);
+  // Shards may share a result of the graph that was made before them.
+  result.gradients =
       leaf_gradients({loss}, {.grad_outputs = {full_like(loss, weight)}, .retain_graph = true});
-  return part;
+  return result;
 }
 
 double detail::total(const std::vector<double>& losses, DType dtype) {
@@ -123,14 +123,14 @@ double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most) {
   const NoGrad no_grad;
   return total(
       run_all(rows, most, [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
-        return detail::part_of(loss(begin, end), weight);
+        return detail::result_of(loss(begin, end), weight);
       }));
 }
 
 double detail::backward_all(std::size_t rows, std::size_t most, const RunShard& run) {
-  std::vector<Part> parts = run_all(rows, most, run);
-  const double loss = parallel::total(parts);
-  accumulate_grads(sum(std::move(parts)), false);
+  std::vector<ShardResult> results = run_all(rows, most, run);
+  const double loss = parallel::total(results);
+  accumulate_grads(sum(std::move(results)), false);
   return loss;
 }
 

@@ -9,7 +9,7 @@
 namespace xgrad::kernels {
 namespace {
 
-using Axis = Walk::Axis;
+using StridedDim = Walk::StridedDim;
 
 constexpr std::size_t grain = 16384;  // elements in a piece of work for one thread
 constexpr std::size_t strip = 64;     // rows of a transposed matrix that are done together
@@ -41,21 +41,21 @@ struct Add {
 // one.  False if there is nothing to do.
 bool simplify(Walk& walk) {
   auto& axes = walk.axes;
-  if (std::ranges::any_of(axes, [](const Axis& a) { return a.size == 0; }))
+  if (std::ranges::any_of(axes, [](const StridedDim& a) { return a.size == 0; }))
     return false;
-  std::erase_if(axes, [](const Axis& a) { return a.size == 1; });
-  for (Axis& a : axes)
+  std::erase_if(axes, [](const StridedDim& a) { return a.size == 1; });
+  for (StridedDim& a : axes)
     if (a.to < 0) {  // walked from the other end
       walk.from += static_cast<std::ptrdiff_t>(a.size - 1) * a.from;
       walk.to += static_cast<std::ptrdiff_t>(a.size - 1) * a.to;
       a.from = -a.from;
       a.to = -a.to;
     }
-  std::ranges::stable_sort(axes, std::ranges::greater(), &Axis::to);
+  std::ranges::stable_sort(axes, std::ranges::greater(), &StridedDim::to);
   std::size_t kept = 0;
   for (std::size_t i = 1; i < axes.size(); ++i) {
-    Axis& outer = axes[kept];
-    const Axis& inner = axes[i];
+    StridedDim& outer = axes[kept];
+    const StridedDim& inner = axes[i];
     const auto n = static_cast<std::ptrdiff_t>(inner.size);
     if (outer.from == inner.from * n && outer.to == inner.to * n)
       outer = {outer.size * inner.size, inner.from, inner.to};
@@ -67,7 +67,7 @@ bool simplify(Walk& walk) {
 }
 
 template <class Do, class T>
-void walk_row(const T* from, T* to, Axis axis) {
+void walk_row(const T* from, T* to, StridedDim axis) {
   const auto n = static_cast<std::ptrdiff_t>(axis.size);
   if (axis.from == 1 && axis.to == 1)
     return Do::row(to, from, axis.size);
@@ -108,7 +108,7 @@ void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrd
 // rows: stride 1 in `from`; columns: stride 1 in `to`.  Blocks side by side fill a cache line of
 // `to` at a time; a strip too narrow for blocks is walked along its length.
 template <class Do, class T>
-void transpose(const T* from, T* to, Axis rows, Axis columns) {
+void transpose(const T* from, T* to, StridedDim rows, StridedDim columns) {
   constexpr std::ptrdiff_t line = 64 / sizeof(T);
   const auto m = static_cast<std::ptrdiff_t>(rows.size);
   const auto n = static_cast<std::ptrdiff_t>(columns.size);
@@ -140,25 +140,25 @@ void run(Walk& walk, const T* from, T* to) {
   if (!simplify(walk))
     return;
   auto& outer = walk.axes;
-  Axis inner{1, 1, 1}, rows{1, 1, 1};
+  StridedDim inner{1, 1, 1}, rows{1, 1, 1};
   if (!outer.empty()) {
     inner = outer.back();
     outer.pop_back();
   }
-  const auto neighbours = std::ranges::find(outer, 1, &Axis::from);
+  const auto neighbours = std::ranges::find(outer, 1, &StridedDim::from);
   const bool transposes = inner.to == 1 && inner.from > 1 && neighbours != outer.end();
   if (transposes) {
     rows = *neighbours;
     outer.erase(neighbours);
   }
   // An item of work is a strip of one matrix, or a stretch of one row.
-  Axis& cut = transposes && rows.size >= inner.size ? rows : inner;
-  const Axis whole = cut;
+  StridedDim& cut = transposes && rows.size >= inner.size ? rows : inner;
+  const StridedDim whole = cut;
   const std::size_t length = transposes ? strip : grain;
   const std::size_t cuts = (whole.size + length - 1) / length;
   std::size_t items = cuts;
   std::vector<Dimension<2>> dimensions;
-  for (const Axis& a : outer) {
+  for (const StridedDim& a : outer) {
     items *= a.size;
     dimensions.push_back({a.size, {a.from, a.to}});
   }
@@ -168,7 +168,7 @@ void run(Walk& walk, const T* from, T* to) {
     Odometer<2> at(dimensions, begin / cuts);
     std::size_t c = begin % cuts;
     for (std::size_t item = begin; item < end; ++item) {
-      Axis part = whole;
+      StridedDim part = whole;
       part.size = std::min(length, whole.size - c * length);
       const auto skip = static_cast<std::ptrdiff_t>(c * length);
       const T* const source = from + walk.from + at[0] + skip * whole.from;

@@ -8,11 +8,11 @@ namespace xgrad::kernels {
 
 /// A walk through two places in step: a size and each place's stride, in elements, along each axis.
 struct Walk {
-  struct Axis {
+  struct StridedDim {
     std::size_t size;
     std::ptrdiff_t from, to;
   };
-  std::vector<Axis> axes;           ///< outermost first; none: one element
+  std::vector<StridedDim> axes;     ///< outermost first; none: one element
   std::ptrdiff_t from = 0, to = 0;  ///< where the first elements are
 };
 

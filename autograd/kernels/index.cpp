@@ -137,31 +137,8 @@ void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* in
   each_element(y, y_shape, dim, index, index_shape, x, [](T& place, T own) { place = own; });
 }
 
-namespace {
-
-template <class T>
-void cumsum_rows(Axis axis, const T* x, bool reverse, T* y) {
-  const std::size_t n = axis.n;
-  parallel_for(axis.outer, grain_of(n), [&](std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin * n; row < end * n; row += n) {
-      double running = 0;
-      for (std::size_t j = 0; j < n; ++j) {
-        const std::size_t at = row + (reverse ? n - 1 - j : j);
-        running += static_cast<double>(x[at]);
-        y[at] = static_cast<T>(running);
-      }
-    }
-  });
-}
-
-}  // namespace
-
 template <class T>
 void cumsum(Axis axis, const T* x, bool reverse, T* y) {
-  if (axis.inner == 1) {
-    cumsum_rows(axis, x, reverse, y);
-    return;
-  }
   constexpr std::size_t tile = 256;
   const std::size_t n = axis.n, inner = axis.inner, tiles = (inner + tile - 1) / tile;
   const std::size_t grain = grain_of(n * std::min(inner, tile));

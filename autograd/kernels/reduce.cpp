@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 
@@ -65,48 +66,36 @@ struct Smallest {
   }
 };
 
-// ---- and of what: a function of the element and, for some, of a centre ----
+// ---- and of what: a function of the element ----
 
-template <bool Centred>
-struct Mapping {
-  static constexpr bool centred = Centred;
-};
-struct Same : Mapping<false> {
+struct Same {
   template <Lanes B>
-  B operator()(const B& x, const B&) const {
+  B operator()(const B& x) const {
     return x;
   }
 };
-struct Square : Mapping<false> {
+struct Square {
   template <Lanes B>
-  B operator()(const B& x, const B&) const {
+  B operator()(const B& x) const {
     return x * x;
   }
 };
-struct Power : Mapping<false> {
+struct Power {
   double p;
   explicit Power(double exponent) : p(exponent) {}
   template <Lanes B>
-  B operator()(const B& x, const B&) const {
+  B operator()(const B& x) const {
     using T = typename B::value_type;
     return by_lane([e = static_cast<T>(p)](T v) { return std::pow(std::abs(v), e); }, x);
   }
 };
-struct ExpAbout : Mapping<true> {
-  template <Lanes B>
-  B operator()(const B& x, const B& centre) const {
-    return exp(x - centre);
-  }
-};
-
 // ---- contiguous rows ----
 
 template <class T, class F, class M>
-T reduce_row(const T* x, std::size_t n, const T* centre, const F& f, const M& map) {
+T reduce_row(const T* x, std::size_t n, const F& f, const M& map) {
   using B = simd::Batch<T>;
   constexpr std::size_t width = B::size;
-  const B middle(M::centred ? *centre : T(0));
-  const auto load = [&](std::size_t at) { return map(B::load_unaligned(x + at), middle); };
+  const auto load = [&](std::size_t at) { return map(B::load_unaligned(x + at)); };
   B a(static_cast<T>(F::identity)), b = a, c = a, d = a;
   std::size_t i = 0;
   for (; i + 4 * width <= n; i += 4 * width) {
@@ -119,7 +108,7 @@ T reduce_row(const T* x, std::size_t n, const T* centre, const F& f, const M& ma
     a = f(a, load(i));
   if (i < n) {
     alignas(64) T mapped[width];
-    map(load_first(x + i, n - i, x[i]), middle).store_aligned(mapped);
+    map(load_first(x + i, n - i, x[i])).store_aligned(mapped);
     b = f(b, load_first(mapped, n - i, static_cast<T>(F::identity)));
   }
   return combine_lanes<T>(f(f(a, b), f(c, d)), f);
@@ -127,41 +116,37 @@ T reduce_row(const T* x, std::size_t n, const T* centre, const F& f, const M& ma
 
 // Rows of a few elements each: a register of rows at a time.
 template <class T, class F, class M>
-void reduce_short_rows(const T* x, std::size_t rows, std::size_t n, const T* centre, T* y,
-                       const F& f, const M& map) {
+void reduce_short_rows(const T* x, std::size_t rows, std::size_t n, T* y, const F& f,
+                       const M& map) {
   using B = simd::Batch<T>;
   constexpr std::size_t width = B::size;
   alignas(64) T column[width];
   std::size_t r = 0;
   for (; r + width <= rows; r += width) {
-    const B middle = M::centred ? B::load_unaligned(centre + r) : B(T(0));
     B a(static_cast<T>(F::identity));
     for (std::size_t j = 0; j < n; ++j) {
       for (std::size_t k = 0; k < width; ++k)
         column[k] = x[(r + k) * n + j];
-      a = f(a, map(B::load_aligned(column), middle));
+      a = f(a, map(B::load_aligned(column)));
     }
     a.store_unaligned(y + r);
   }
   for (; r < rows; ++r)
-    y[r] = reduce_row(x + r * n, n, M::centred ? centre + r : nullptr, f, map);
+    y[r] = reduce_row(x + r * n, n, f, map);
 }
 
 template <class T, class F, class M>
-void reduce_rows(Axis axis, std::size_t blocks, const T* x, const T* centre, T* y, const F& f,
-                 const M& map) {
+void reduce_rows(Axis axis, std::size_t blocks, const T* x, T* y, const F& f, const M& map) {
   constexpr std::size_t few = 8;
   const std::size_t grain = std::max<std::size_t>(1, piece / std::min(axis.n, row_block));
   parallel_for(axis.outer * blocks, grain, [&](std::size_t begin, std::size_t end) {
     if (axis.n <= few) {
-      reduce_short_rows(x + begin * axis.n, end - begin, axis.n,
-                        M::centred ? centre + begin : nullptr, y + begin, f, map);
+      reduce_short_rows(x + begin * axis.n, end - begin, axis.n, y + begin, f, map);
       return;
     }
     for (std::size_t b = begin; b < end; ++b) {
       const std::size_t row = b / blocks, from = b % blocks * row_block;
-      y[b] = reduce_row(x + row * axis.n + from, std::min(row_block, axis.n - from),
-                        M::centred ? centre + row : nullptr, f, map);
+      y[b] = reduce_row(x + row * axis.n + from, std::min(row_block, axis.n - from), f, map);
     }
   });
 }
@@ -171,8 +156,8 @@ void reduce_rows(Axis axis, std::size_t blocks, const T* x, const T* centre, T* 
 // Eight rows at a time, so that what is read comes in order and y, which stays in the first-level
 // cache, is touched once for eight.
 template <class T, class F, class M>
-void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_t columns,
-                    const T* centre, T* y, const F& f, const M& map) {
+void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_t columns, T* y,
+                    const F& f, const M& map) {
   using B = simd::Batch<T>;
   constexpr std::size_t width = B::size;
   const std::size_t whole = columns / width * width, rest = columns - whole;
@@ -180,8 +165,7 @@ void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_
   const auto load_rest = [rest](const T* p) { return load_first(p, rest); };
   const auto pass = [&](const T* first, auto eight) {
     const auto combined = [&](std::size_t c, const auto& get) {
-      const B middle = M::centred ? get(centre + c) : B(T(0));
-      const auto v = [&](std::size_t k) { return map(get(first + k * stride + c), middle); };
+      const auto v = [&](std::size_t k) { return map(get(first + k * stride + c)); };
       const B before = get(y + c);
       if constexpr (eight)
         return f(before, f(f(f(v(0), v(1)), f(v(2), v(3))), f(f(v(4), v(5)), f(v(6), v(7)))));
@@ -202,8 +186,7 @@ void reduce_columns(const T* x, std::size_t rows, std::size_t stride, std::size_
 }
 
 template <class T, class F, class M>
-void reduce_blocks(Axis axis, std::size_t blocks, const T* x, const T* centre, T* y, const F& f,
-                   const M& map) {
+void reduce_blocks(Axis axis, std::size_t blocks, const T* x, T* y, const F& f, const M& map) {
   const std::size_t tiles = (axis.inner + column_tile - 1) / column_tile;
   const std::size_t work = std::min(axis.n, column_block) * std::min(axis.inner, column_tile);
   const std::size_t grain = std::max<std::size_t>(1, piece / work);
@@ -213,9 +196,8 @@ void reduce_blocks(Axis axis, std::size_t blocks, const T* x, const T* centre, T
       const std::size_t o = b / blocks, from = b % blocks * column_block;
       reduce_columns(x + (o * axis.n + from) * axis.inner + column,
                      std::min(column_block, axis.n - from), axis.inner,
-                     std::min(column_tile, axis.inner - column),
-                     M::centred ? centre + o * axis.inner + column : nullptr,
-                     y + b * axis.inner + column, f, map);
+                     std::min(column_tile, axis.inner - column), y + b * axis.inner + column, f,
+                     map);
     }
   });
 }
@@ -223,7 +205,7 @@ void reduce_blocks(Axis axis, std::size_t blocks, const T* x, const T* centre, T
 // ---- both ----
 
 template <class T, class F, class M>
-void reduce(Axis axis, const T* x, const T* centre, T* y, const F& f, const M& map);
+void reduce(Axis axis, const T* x, T* y, const F& f, const M& map, bool by_long_rows = true);
 
 // Many rows of a few columns: several of them make one long row.
 template <class T, class F, class M>
@@ -235,65 +217,60 @@ void reduce_narrow(Axis axis, std::size_t together, const T* x, T* y, const F& f
     for (std::size_t o = begin; o < end; ++o) {
       const T* const from = x + o * axis.n * axis.inner;
       T* const to = partial.data() + o * (long_row + axis.inner);
-      reduce<T>({1, rows, long_row}, from, nullptr, to, f, map);
-      reduce<T>({1, axis.n % together, axis.inner}, from + rows * long_row, nullptr, to + long_row,
-                f, map);
+      reduce<T>({1, rows, long_row}, from, to, f, map);
+      reduce<T>({1, axis.n % together, axis.inner}, from + rows * long_row, to + long_row, f, map);
     }
   });
-  reduce<T>({axis.outer, together + 1, axis.inner}, partial.data(), nullptr, y, f, Same());
+  reduce<T>({axis.outer, together + 1, axis.inner}, partial.data(), y, f, Same());
 }
 
 template <class T, class F, class M>
-void reduce(Axis axis, const T* x, const T* centre, T* y, const F& f, const M& map) {
+void reduce(Axis axis, const T* x, T* y, const F& f, const M& map, bool by_long_rows) {
   constexpr std::size_t narrow = 32;
   if (axis.n == 0)
     std::fill_n(y, axis.outer * axis.inner, static_cast<T>(F::identity));
   if (axis.numel() == 0)
     return;
-  if constexpr (!M::centred) {
-    const std::size_t together = 4 * narrow / axis.inner;
-    if (axis.inner > 1 && axis.inner <= narrow && axis.n >= 4 * together) {
-      reduce_narrow(axis, together, x, y, f, map);
-      return;
-    }
-  }
+  const std::size_t together = 4 * narrow / axis.inner;
+  if (by_long_rows && axis.inner > 1 && axis.inner <= narrow && axis.n >= 4 * together)
+    return reduce_narrow(axis, together, x, y, f, map);
   const std::size_t block = axis.inner == 1 ? row_block : column_block;
   const std::size_t blocks = (axis.n + block - 1) / block;
   Scratch<T> partial(blocks > 1 ? axis.outer * blocks * axis.inner : 0);
   T* const out = blocks > 1 ? partial.data() : y;
   if (axis.inner == 1)
-    reduce_rows(axis, blocks, x, centre, out, f, map);
+    reduce_rows(axis, blocks, x, out, f, map);
   else
-    reduce_blocks(axis, blocks, x, centre, out, f, map);
+    reduce_blocks(axis, blocks, x, out, f, map);
   if (blocks > 1)
-    reduce<T>({axis.outer, blocks, axis.inner}, out, nullptr, y, f, Same());
+    reduce<T>({axis.outer, blocks, axis.inner}, out, y, f, Same());
 }
 
 }  // namespace
 
 template <class T>
 void sum(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Add(), Same());
+  reduce<T>(axis, x, y, Add(), Same());
 }
 template <class T>
 void prod(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Multiply(), Same());
+  reduce<T>(axis, x, y, Multiply(), Same());
 }
 template <class T>
 void max(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Largest(), Same());
+  reduce<T>(axis, x, y, Largest(), Same());
 }
 template <class T>
 void min(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Smallest(), Same());
+  reduce<T>(axis, x, y, Smallest(), Same());
 }
 template <class T>
 void sum_squares(Axis axis, const T* x, T* y) {
-  reduce<T>(axis, x, nullptr, y, Add(), Square());
+  reduce<T>(axis, x, y, Add(), Square());
 }
 template <class T>
 void sum_powers(Axis axis, const T* x, double p, T* y) {
-  reduce<T>(axis, x, nullptr, y, Add(), Power(p));
+  reduce<T>(axis, x, y, Add(), Power(p));
 }
 template <class T>
 void logsumexp(Axis axis, const T* x, T* y) {
@@ -302,7 +279,11 @@ void logsumexp(Axis axis, const T* x, T* y) {
   max(axis, x, centre.data());
   for (T& c : centre)  // inf - inf would be NaN
     c = std::isfinite(c) ? c : T(0);
-  reduce<T>(axis, x, centre.data(), y, Add(), ExpAbout());
+  const Shape all{axis.outer, axis.n, axis.inner}, one{axis.outer, 1, axis.inner};
+  Scratch<T> exponentials(axis.numel());
+  map<T, 2>(all, exponentials.data(), {{{all, x}, {one, centre.data()}}},
+            [](const auto& v, const auto& c) { return exp(v - c); });
+  reduce<T>(axis, exponentials.data(), y, Add(), Same(), false);
   for (std::size_t i = 0; i < n; ++i)
     y[i] = std::log(y[i]) + centre[i];
 }

@@ -157,7 +157,7 @@ struct Target {
   T beta = 0;
 
   void to_buffer(Context& ctx, std::size_t i, const Shape& shape, const Shape& batch) {
-    const Buffer<T> buffer = ctx.buffer<T>(i);
+    const GradientBuffer<T> buffer = ctx.buffer<T>(i);
     rows = matrices(buffer.data, shape, batch);
     beta = buffer.beta;
   }

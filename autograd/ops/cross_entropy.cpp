@@ -9,12 +9,12 @@ namespace xgrad {
 namespace {
 
 // The options, as a formula may capture them.
-struct Options {
+struct SavedOptions {
   Saved weight;
   std::int64_t ignore_index;
   Reduction reduction;
   double label_smoothing;
-  explicit Options(const CrossEntropyOptions& o)
+  explicit SavedOptions(const CrossEntropyOptions& o)
       : weight(o.weight),
         ignore_index(o.ignore_index),
         reduction(o.reduction),
@@ -43,7 +43,7 @@ Tensor classes_last(const Tensor& x) {
 Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
 
 template <class T>
-kernels::Logits<T> logits(const Tensor& x, const Tensor& weight, const Options& options) {
+kernels::Logits<T> logits(const Tensor& x, const Tensor& weight, const SavedOptions& options) {
   return {static_cast<std::size_t>(numel(without_last(x.shape()))),
           static_cast<std::size_t>(x.shape().back()), x.data<T>(),
           weight.defined() ? weight.data<T>() : nullptr, static_cast<T>(options.label_smoothing)};
@@ -59,7 +59,7 @@ kernels::RowGradient<T> row_gradient(const Tensor& g, Reduction reduction, doubl
 
 // Class ids.
 Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& wanted,
-                const Options& options) {
+                const SavedOptions& options) {
   // (R, V) and (R); rows that are ignored have no gradient whatever is in them
   const Shape rows{target.numel()};
   Tensor logits = x.dim() == 2 ? x : reshape(x, {rows[0], x.size(-1)});
@@ -82,7 +82,7 @@ Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& w
 }
 
 // x (..., V): q is a constant.
-Tensor of_ids(const Tensor& input, const Indices& target, const Options& options) {
+Tensor of_ids(const Tensor& input, const Indices& target, const SavedOptions& options) {
   const targets::Wanted wanted(input, target, options.weight.tensor(), options.ignore_index);
   return fused(
       "cross_entropy", std::array{input},
@@ -108,7 +108,8 @@ Tensor of_ids(const Tensor& input, const Indices& target, const Options& options
 
 // Probabilities, x and target (..., V): q = weight ((1 - e) target + e / V), and
 // dtarget = -(1 - e) weight log p g.
-Tensor of_probabilities(const Tensor& input, const Tensor& probabilities, const Options& options) {
+Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
+                        const SavedOptions& options) {
   const Shape rows = without_last(input.shape());
   const auto count = static_cast<double>(numel(rows));
   return fused(
@@ -153,7 +154,7 @@ Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyO
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);
   targets::check_weight("cross_entropy", options.weight, x);
-  return of_ids(classes_last(x), target, Options(options));
+  return of_ids(classes_last(x), target, SavedOptions(options));
 }
 
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
@@ -169,7 +170,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   check<ValueError>(options.ignore_index < 0,
                     "cross_entropy: ignore_index {} means nothing for target probabilities",
                     options.ignore_index);
-  return of_probabilities(classes_last(x), classes_last(target), Options(options));
+  return of_probabilities(classes_last(x), classes_last(target), SavedOptions(options));
 }
 
 }  // namespace xgrad

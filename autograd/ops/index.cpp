@@ -111,7 +111,7 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
               ctx.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
             },
             [&]<class T>() {
-              const Buffer<T> buffer = ctx.buffer<T>(0);
+              const GradientBuffer<T> buffer = ctx.buffer<T>(0);
               if (buffer.beta == 0)
                 std::fill_n(buffer.data, rows * width, T(0));
               kernels::index_add({1, rows, width}, buffer.data, indices.data(), indices.numel(),

@@ -47,8 +47,8 @@ using detail::broadcast_blocks;
 using detail::leading;
 using detail::with_matrix;
 
-// Sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
-struct Sizes {
+// GemmSizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
+struct GemmSizes {
   bool transpose_a, transpose_b;
   std::size_t m, n, k;
 };
@@ -56,7 +56,7 @@ struct Sizes {
 // c[C(i)] = sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, + beta * c, and
 // + bias in each row if there is one b for all.
 template <class T>
-void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
+void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
               T beta, T* c, const Blocks& c_blocks, const T* bias = nullptr) {
   std::size_t items = a_blocks.of_item.size();
   if (items == 0 || s.m * s.n == 0) {
@@ -109,15 +109,16 @@ void multiply(Sizes s, const T* a, const Blocks& a_blocks, const T* b, const Blo
 }
 
 // How the operands and the result of one product lie.
-struct Layout {
-  Sizes sizes;
+struct ProductLayout {
+  GemmSizes sizes;
   Shape out;
   Blocks a, b, c;
 };
 
-Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, bool transpose_b) {
+ProductLayout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b,
+                     bool transpose_b) {
   if (a.size() == 1) {
-    Layout row = layout(op, {1, a[0]}, transpose_a, b, transpose_b);
+    ProductLayout row = layout(op, {1, a[0]}, transpose_a, b, transpose_b);
     row.out = {row.sizes.n};
     return row;
   }
@@ -127,8 +128,8 @@ Layout layout(const char* op, const Shape& a, bool transpose_a, const Shape& b, 
   const auto col = [](const Shape& x, bool transposed) -> std::size_t {
     return x[x.size() - (transposed ? 2 : 1)];
   };
-  const Sizes sizes{transpose_a, transpose_b, row(a, transpose_a), col(b, transpose_b),
-                    col(a, transpose_a)};
+  const GemmSizes sizes{transpose_a, transpose_b, row(a, transpose_a), col(b, transpose_b),
+                        col(a, transpose_a)};
   const Shape a_batch = leading(a, 2), b_batch = leading(b, 2);
   const Shape batch = broadcast_shapes(a_batch, b_batch, op);
   return {sizes, with_matrix(batch, sizes.m, sizes.n), broadcast_blocks(a_batch, batch),
@@ -142,7 +143,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
                        bool transpose_b, const Tensor& bias) {
   check_operands(op, std::array{a, b, bias.defined() ? bias : a});
   const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
-    const Layout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
+    const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     auto c = empty_array<T>(at.out);
     multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
                 in.size() > 2 ? in[2].data<T>() : nullptr);
@@ -169,12 +170,12 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
                              : product(op, x, !transpose_a, dy, false));
     };
     const auto kernel = [&]<class T>() {
-      const Layout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+      const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
       const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
       const T* const dc = g.data<T>();
       if (ctx.needs(0)) {
         const T* const y = b.value->data<T>();
-        const Buffer<T> da = ctx.buffer<T>(0);
+        const GradientBuffer<T> da = ctx.buffer<T>(0);
         if (transpose_a)
           multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
         else
@@ -182,7 +183,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       }
       if (ctx.needs(1)) {
         const T* const x = a.value->data<T>();
-        const Buffer<T> db = ctx.buffer<T>(1);
+        const GradientBuffer<T> db = ctx.buffer<T>(1);
         if (transpose_b)
           multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
         else

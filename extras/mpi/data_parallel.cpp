@@ -8,14 +8,14 @@
 #include <xgrad/autograd/accumulate.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/update.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/update.hpp>
 #include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 namespace {
 
-using detail::Part;
+using detail::ShardResult;
 
 std::span<std::byte> bytes_of(Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
@@ -104,7 +104,7 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
     auto parts = detail::run_shards(rows, shards, range, shard);
     whole = parts ? 0 : 1;
     for (std::size_t i = 0; parts && i < parts->size(); ++i) {
-      Part& part = (*parts)[i];
+      ShardResult& part = (*parts)[i];
       report[range.first + i] = part.loss;
       dtype = part.dtype;
       for (auto& [leaf, gradient] : std::exchange(part.gradients, {})) {
@@ -192,8 +192,8 @@ void DataParallel::check_parameters() const {
   });
 }
 
-Part DataParallel::shard_of(const Tensor& loss, double weight) const {
-  Part part = detail::backward_of(loss, weight);
+ShardResult DataParallel::shard_of(const Tensor& loss, double weight) const {
+  ShardResult part = detail::backward_of(loss, weight);
   for (const auto& [leaf, gradient] : part.gradients)
     if (!numbers_.contains(leaf.get()))
       fail<GraphError>(
@@ -218,7 +218,7 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
     together(*world_, [&] { accumulate_grads(gradients, false); });
     return *all;
   }
-  Part part;
+  ShardResult part;
   together(*world_, [&] { part = run(0, 0, rows, 1); });
   together(*world_, [&] { accumulate_grads(part.gradients, false); });
   return detail::total({part.loss}, part.dtype);
@@ -236,12 +236,12 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     return all;
   }
   const detail::RunShard run = [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
-    return detail::part_of(loss(begin, end), weight);
+    return detail::result_of(loss(begin, end), weight);
   };
   if (const auto all = this->run(rows, run, nullptr))
     return *all;
-  Part part;
-  together(*world_, [&] { part = detail::part_of(loss(0, rows), 1); });
+  ShardResult part;
+  together(*world_, [&] { part = detail::result_of(loss(0, rows), 1); });
   return detail::total({part.loss}, part.dtype);
 }
 

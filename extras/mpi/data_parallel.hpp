@@ -65,7 +65,7 @@ class DataParallel {
  private:
   std::optional<double> run(std::size_t rows, const detail::RunShard& shard,
                             LeafGradients* gradients) const;
-  detail::Part shard_of(const Tensor& loss, double weight) const;
+  detail::ShardResult shard_of(const Tensor& loss, double weight) const;
   void share_parameters();
   void check_parameters() const;
 

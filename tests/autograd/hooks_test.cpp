@@ -255,7 +255,7 @@ TEST_CASE("several buffers of one input, in whatever order they are written", "[
     const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1] * 10.0; };
     return record("sum_of", {a, b}, forward, [order, second_as_tensor](Context& ctx) {
       const auto* const g = ctx.gradient().data<double>();
-      std::vector<Buffer<double>> buffers{ctx.buffer<double>(0)};
+      std::vector<GradientBuffer<double>> buffers{ctx.buffer<double>(0)};
       if (second_as_tensor)
         ctx.add(1, ctx.gradient() * 10.0);
       else
