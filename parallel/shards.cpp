@@ -94,7 +94,7 @@ ShardResult detail::result_of(const Tensor& loss, double weight) {
 
 ShardResult detail::backward_of(const Tensor& loss, double weight) {
   ShardResult result = result_of(loss, weight);
-  // Shards may share a result of the graph that was made before them.
+  // Shards may share a part of the graph that was made before them.
   result.gradients =
       leaf_gradients({loss}, {.grad_outputs = {full_like(loss, weight)}, .retain_graph = true});
   return result;
