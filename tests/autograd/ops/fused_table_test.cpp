@@ -86,10 +86,13 @@ Orders orders(const FusedOp& op, DType dtype, bool decomposed, bool create_graph
   const Tensor y = op.f(in), g = normal(y.shape(), 9, DType::float32).to(dtype);
   Orders all{grad({y}, in, {.grad_outputs = {g}, .create_graph = create_graph}), {}};
   if (create_graph) {
-    Operands other;
-    for (const Tensor& x : in)
-      other.push_back(normal(x.shape(), 20 + other.size(), DType::float32).to(dtype));
-    all.second = grad(all.first, in, {.grad_outputs = other, .allow_unused = true});
+    Operands curved, other;  // of a bias the gradient is a sum of g: it has no graph
+    for (const Tensor& dx : all.first)
+      if (dx.requires_grad()) {
+        other.push_back(normal(dx.shape(), 20 + other.size(), DType::float32).to(dtype));
+        curved.push_back(dx);
+      }
+    all.second = grad(curved, in, {.grad_outputs = other, .allow_unused = true});
   }
   return all;
 }
