@@ -41,7 +41,6 @@ struct GraphCheck {
   Verdict verdict = Verdict::unchecked;
   std::vector<double> analytic = {}, numeric = {};  ///< empty if unchecked
   std::string message = {};                         ///< why it is unchecked, or what was special
-  bool at_kink = false;  ///< the function's slopes to both sides differ, as relu's at 0
 };
 
 /// What one op's backward added to the gradient of one of its inputs.

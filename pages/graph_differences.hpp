@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <vector>
+#include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/pages/graph.hpp>
 
 namespace xgrad::pages::detail {
@@ -14,8 +15,10 @@ using Numbers = std::vector<double>;
 struct Precision {
   bool wide;   ///< differences in float64
   bool exact;  ///< the gradient is float64, too
-  double unit() const { return wide ? 2.2e-16 : 1.2e-7; }
-  double tolerance() const { return !wide ? 3e-2 : exact ? 1e-5 : 1e-3; }
+  xgrad::detail::Tolerance tolerance() const {
+    return wide ? xgrad::detail::Tolerance{}
+                : xgrad::detail::Tolerance{.eps = 1e-3, .atol = 1e-5, .rtol = 3e-2};
+  }
 };
 
 /// A function of x: the sum of weights times values.
@@ -29,9 +32,8 @@ struct Measured {
 /// The function runs so often, if nothing disagrees, for a gradient of n elements.
 std::size_t runs_for(std::size_t n);
 
-/// Right or wrong only where differences can tell.  Unchecked, with the reason, where rounding may
-/// be a tenth of the gradient, or where those of smaller steps are others: then the function bends
-/// within the step.  Elements that are infinite or below -1e8 (masked scores) stay as they are.
+/// The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
+/// that are infinite or below -1e8 (masked scores) stay as they are.
 GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
                    const Measured& f);
 

@@ -66,14 +66,14 @@ Differences::Differences(Line line, const Tolerance& tolerance)
     : line_(std::move(line)), tolerance_(tolerance) {
   if (!(line_.size > 0))
     line_.size = 1;
-  const double last = 128 * unit * std::abs(line_.x);
-  const bool second = line_.order == 2;
+  const double last = 128 * line_.unit * std::abs(line_.x);
+  const bool second = line_.order == 2 || line_.unit > unit;
   const double from = second ? 0.1 * line_.size : 1e-2 * std::max(line_.size, 0.1);
   const double to = second ? 1e-6 * line_.size : 1e-11 * std::min(line_.size, 1.0);
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
-  if (!second && line_.here.empty())
+  if (line_.order == 1 && line_.here.empty())
     line_.here = line_.at({});
 }
 
@@ -81,7 +81,8 @@ Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
   const auto rounded = [&](double t) {
     if (line_.x == 0 || !std::isfinite(line_.x))
       return t;
-    return (line_.x + t) - line_.x;
+    const double moved = line_.x + t;
+    return (line_.unit > unit ? static_cast<double>(static_cast<float>(moved)) : moved) - line_.x;
   };
   Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
   if (line_.order == 2 || away > 0)
@@ -101,7 +102,7 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
     up += w * difference(above, y);
     down += w * difference(y, below);
     const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
-    noise += std::abs(w) * (2 * unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
+    noise += std::abs(w) * (2 * line_.unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
   }
   Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
   r.finite = finite;

@@ -1,8 +1,8 @@
 #pragma once
 // The engine of differences: is this number the derivative of that function?
 //
-// gradcheck() and gradgradcheck() ask it, and through them nn::check_layer() and the course.  Its
-// verdicts: right, wrong (because), unchecked (because).
+// gradcheck(), gradgradcheck(), explain_gradient() and the graph page ask it, and through them
+// nn::check_layer() and the course.  Its verdicts: right, wrong (because), unchecked (because).
 //
 // - A first step of eps decides almost always, as in torch.autograd.gradcheck.
 // - Where that disagrees, or rounding hides what it says, steps from a hundredth of the argument
@@ -51,6 +51,7 @@ struct Line {
   std::vector<double> here = {};  ///< the values at x, if they are known
   int order = 1;                  ///< 2 of a function that is a difference itself
   double noise = 0;               ///< of its values, times h: what rounding does to them
+  double unit = 0x1p-53;          ///< half a unit in the last place of 1, where it computes
 };
 
 enum class Verdict { right, wrong, unchecked };
@@ -106,6 +107,19 @@ class Differences {
   std::vector<double> sizes_;  // of the steps that are compared, falling
   std::vector<std::optional<Step>> steps_;
 };
+
+/// Those among the elements `at` that a line along all of them leads to, if that is not right: it
+/// is halved until one is left.  `most` at most.
+template <class IsRight>
+void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::size_t most,
+              std::vector<std::size_t>& found) {
+  if (at.empty() || found.size() >= most || is_right(at))
+    return;
+  if (at.size() == 1)
+    return found.push_back(at[0]);
+  suspects(is_right, at.first(at.size() / 2), most, found);
+  suspects(is_right, at.subspan(at.size() / 2), most, found);
+}
 
 /// a - b, where equal infinities (masked elements) differ by 0.
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }

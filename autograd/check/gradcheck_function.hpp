@@ -131,10 +131,8 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options);
 
-/// v . (d outputs / d leaf) . u by central differences with step h, for each output; `moved` gets
-/// the direction that the leaf really moved in: u with rounding errors.
-std::vector<double> directional(const CheckedFunction& f, const CheckedLeaf& leaf, const Tensor& u,
-                                const std::vector<Tensor>& v, double h, std::vector<double>& moved);
+/// The direction in which x really moves from x - h u to x + h u: u with rounding errors.
+std::vector<double> really_moved(const Tensor& x, const Tensor& u, double h);
 
 /// The two Jacobians of one output in one leaf, and what each element is.
 struct JudgedPair {

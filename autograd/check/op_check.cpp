@@ -189,7 +189,7 @@ class OpChecker {
   // The verdict on the gradient of a source along these elements.
   Judgement judge(int order, std::size_t k, Elements at,
                   const std::vector<double>& analytic) const {
-    if (at.size() == 1 && !std::isfinite(analytic[at[0]]) && any(op_.without_derivative()))
+    if (at.size() == 1 && !std::isfinite(analytic[at[0]]) && left_out_)
       return {detail::Verdict::unchecked, GradcheckReason::not_finite};  // 0 times infinity
     const Direction d = direction(k, at);
     double along = 0;
@@ -216,18 +216,13 @@ class OpChecker {
         .judge({&one, 1}, along);
   }
 
-  // Those that a line along all of them leads to, which is halved until one is left.
   void suspects(int order, std::size_t k, Elements at, const std::vector<double>& analytic,
                 std::vector<std::size_t>& found) const {
-    if (at.empty() || found.size() >= most_suspects ||
-        judge(order, k, at, analytic).verdict == detail::Verdict::right)
-      return;
-    if (at.size() == 1) {
-      found.push_back(at[0]);
-      return;
-    }
-    suspects(order, k, at.first(at.size() / 2), analytic, found);
-    suspects(order, k, at.subspan(at.size() / 2), analytic, found);
+    detail::suspects(
+        [&](Elements some) {
+          return judge(order, k, some, analytic).verdict == detail::Verdict::right;
+        },
+        at, most_suspects, found);
   }
 
   // ---- verdicts ----
@@ -388,9 +383,10 @@ class OpChecker {
   IsolatedOp op_;
   Tensor cotangent_;
   std::vector<double> v_, here_, typical_;
-  Moves sizes_;       // of each element: its source's, if it is not far below that
-  Moves w_;           // a direction in all sources, of these sizes
-  double scale_ = 0;  // sum |v * outputs|
+  Moves sizes_;  // of each element: its source's, if it is not far below that
+  Moves w_;      // a direction in all sources, of these sizes
+  bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
+  double scale_ = 0;                               // sum |v * outputs|
   double worst_ = 0;
   std::string because_;  // the first that is unchecked
 };

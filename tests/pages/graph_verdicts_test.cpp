@@ -80,7 +80,7 @@ TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") 
 }
 
 TEST_CASE("graph: a gradient that is 0 need not be added", "[pages][graph]") {
-  const Tensor w = leaf({1.25, -2.5, 0}), v = leaf({1, 2, 3});
+  const Tensor w = leaf({1.25, -2.5, 0.5}), v = leaf({1, 2, 3});
   const Graph graph = checked([&] {
     const Tensor steps = record(
         "steps", {w},
@@ -169,8 +169,8 @@ TEST_CASE("graph: a kink is one that stays when the step shrinks", "[pages][grap
   CHECK(one.nodes[0].whole.message.empty());
   const Tensor at = leaf({0, 2});
   const Graph kink = checked([&] { return sum(relu(at)); });
-  CHECK(kink.nodes[0].whole.verdict == Verdict::right);
-  CHECK_THAT(kink.nodes[0].whole.message, ContainsSubstring("kink"));
+  CHECK(kink.nodes[0].whole.verdict == Verdict::unchecked);
+  CHECK_THAT(kink.nodes[0].whole.message, ContainsSubstring("a kink at the point"));
   // The slopes to both sides are -1 and 1 at the first step, and go to 0.
   const auto steep = [](const Tensor& v) { return (v - 1.0) * (v - 1.0) * 1e6; };
   const auto slope = [](const Tensor& v) { return v * 0.0 + 0.5; };
