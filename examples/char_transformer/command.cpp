@@ -85,7 +85,7 @@ void apply_config(CLI::App& app) {
   const std::string& path = config_read.path;
   xgrad::io::Json json;
   try {
-    config_read.text = read_small_file(path);
+    config_read.text = runs::read_small_file(path);
     json = xgrad::io::parse_json(config_read.text, 0, 16);
   } catch (const xgrad::io::NotJson& error) {
     const std::string before = config_read.text.substr(0, error.byte);
@@ -159,13 +159,6 @@ std::string key_of(std::string_view flag) {
   std::string key(flag.substr(flag.find_first_not_of('-')));
   std::ranges::replace(key, '-', '_');
   return key;
-}
-
-std::string read_small_file(const std::string& path) {
-  const xgrad::io::ReadFile file(path);
-  std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');
-  file.read(text.data(), text.size(), 0);
-  return text;
 }
 
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {

@@ -53,8 +53,6 @@ const ConfigFile& config_file();
 /// "--block-size" as "block_size", as configuration files have it.
 std::string key_of(std::string_view flag);
 
-/// A file of at most a megabyte, or the first of a larger one.  FileError if it cannot be read.
-std::string read_small_file(const std::string& path);
 /// xgrad::io::check_output(), where the file of --config is read as well, and no file of a run is
 /// written, with --overwrite or without.
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);

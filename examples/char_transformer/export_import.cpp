@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -90,11 +89,6 @@ std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_
 }
 
 void export_model(const ExchangeOptions& options) {
-  if (is_checkpoint_name(std::filesystem::path(options.out).filename().string()))
-    throw FileError(fmt::format(
-        "--out {}: that is what runs call their checkpoints, and weights alone cannot be gone on "
-        "with; another name is needed",
-        xgrad::printable_name(options.out)));
   const std::string path = find_checkpoint(options.in);
   check_output(options.out, options.overwrite, {path});
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);

@@ -98,7 +98,7 @@ std::string text_in(const Json& json, const char* key) {
 
 Json read_config_beside(const std::string& checkpoint) {
   try {
-    return xgrad::io::parse_json(read_small_file(
+    return xgrad::io::parse_json(runs::read_small_file(
         (std::filesystem::path(checkpoint).parent_path() / "config.json").string()));
   } catch (const xgrad::Error&) {
     return nullptr;
@@ -163,12 +163,8 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
 std::string not_finite(const xgrad::nn::StateDict& tensors) {
   for (const auto& [name, x] : tensors) {
     const xgrad::Mask finite = xgrad::isfinite(x);
-    const bool *const begin = finite.data(), *const end = begin + finite.numel();
-    if (const auto bad = std::count(begin, end, false); bad > 0)
-      return fmt::format(
-          "{} of the {} values of {} {} {} not finite, the first at {} in row-major order", bad,
-          finite.numel(), name, xgrad::to_string(x.shape()), bad == 1 ? "is" : "are",
-          std::find(begin, end, false) - begin);
+    if (const auto bad = std::count(finite.data(), finite.data() + finite.numel(), false); bad > 0)
+      return fmt::format("{} of the {} values of {} are not finite", bad, finite.numel(), name);
   }
   return "";
 }

@@ -101,7 +101,7 @@ void check_size(const xgrad::nn::GPTConfig& config, double weights, const std::s
 /// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
 /// asks for more than the tensors hold.
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
-/// "2 of the 16 values of NAME (16) are not finite, ...": of the first tensor with one; else empty.
+/// "2 of the 16 values of NAME are not finite": of the first tensor with one; else empty.
 std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);

@@ -1,6 +1,7 @@
 #pragma once
 // Standard output, which gets results, and standard error, which gets all else that is said, of a
-// program that goes on when nobody reads them.
+// program that goes on when nobody reads them; and being asked to stop: Ctrl-C, a polite kill, a
+// terminal that is closed, a reader who has gone.
 
 #include <cstddef>
 #include <exception>
@@ -47,7 +48,25 @@ std::string reason(const std::exception& error);
 /// Whether a line can be drawn over another on standard error: it is a terminal, and TERM does not
 /// say that it cannot.
 bool can_redraw();
-/// The columns of the terminal that a stream goes to; 80 where nobody knows.
-std::size_t terminal_width(int stream = 2);
+/// The columns of the terminal that standard error goes to; 80 where nobody knows.
+std::size_t terminal_width();
+
+/// While one lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is noted instead of ending the
+/// program, and so is output that nobody reads any more (SIGPIPE); a second signal ends it at once.
+/// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
+/// signal that the program's parent had it ignore, as nohup does, stays ignored.
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  /// The signal that came; 0 if none did.
+  int received() const;
+};
+
+/// "SIGINT".
+const char* signal_name(int signal);
 
 }  // namespace char_transformer

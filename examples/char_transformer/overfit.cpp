@@ -7,7 +7,6 @@
 
 #include "output.hpp"
 #include "progress.hpp"
-#include "stop.hpp"
 
 namespace char_transformer {
 namespace {
@@ -78,7 +77,7 @@ int overfit_one_batch(Start& start, Ranks& ranks) {
     well = last - lowest < near;
     progress.step(record);
   }
-  progress.finish();
+  progress.clear();
   say(fmt::format(
       "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {}, where {:.4f} is the lowest possible.\n",
       well ? "passed" : "FAILED", first, last, format_count(steps, "step", "steps"), lowest));

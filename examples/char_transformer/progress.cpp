@@ -83,11 +83,6 @@ void Progress::step(const StepRecord& record) {
     show(pieces(), last);
 }
 
-void Progress::finish() {
-  if (live_ && made_ > first_ && made_ < steps_)
-    show(pieces(), true);
-}
-
 void Progress::evaluating(double done) {
   const auto now = Clock::now();
   if (!evaluation_)

@@ -20,8 +20,6 @@ class Progress {
 
   /// A step was made.
   void step(const StepRecord& record);
-  /// There will be no more steps, though not all were made.
-  void finish();
   /// How much of an evaluation is done, from 0 to 1.
   void evaluating(double done);
   /// An estimate of the loss after so many steps; whether it was the lowest so far.

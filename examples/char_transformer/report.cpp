@@ -1,9 +1,9 @@
 // What is left after runs, for people (runs/): report, compare, plot.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <system_error>
@@ -61,30 +61,16 @@ void compare(const RunsOptions& options) {
     check_output(options.out, options.overwrite, runs::files_of(all));
     xgrad::pages::save(options.out, runs::page(all));
   }
-  say(runs::table_text(all, terminal_width(STDOUT_FILENO)));
-}
-
-/// Takes out what has no logarithm; how many it was.
-std::size_t keep_positive(xgrad::pages::Series& series) {
-  xgrad::pages::Series kept = series;
-  kept.xs.clear();
-  kept.ys.clear();
-  for (std::size_t i = 0; i < series.ys.size(); ++i)
-    if (!(series.ys[i] <= 0)) {
-      kept.xs.push_back(series.xs[i]);
-      kept.ys.push_back(series.ys[i]);
-    }
-  std::swap(kept, series);
-  return kept.ys.size() - series.ys.size();
+  say(runs::table_text(all));
 }
 
 void plot(const RunsOptions& options) {
   std::vector<Run> all = read_all_runs(options.runs);
   for (Run& run : all)
-    if (options.log)
-      if (const auto n = keep_positive(run.metrics.loss) + keep_positive(run.metrics.validation))
-        warn(fmt::format("{}: --log leaves out {} not above 0", run.path,
-                         format_count(n, "loss", "losses")));
+    for (std::vector<double>* const ys : {&run.metrics.loss.ys, &run.metrics.validation.ys})
+      if (options.log)  // the picture says of each run how many it leaves out
+        std::ranges::replace_if(
+            *ys, [](double y) { return y <= 0; }, std::nan(""));
   check_output(options.out, options.overwrite, runs::files_of(all));
   runs::Curves curves = runs::loss_curves(all, options.weight);
   if (curves.empty())

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 
+#include "build.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -75,7 +79,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   if (resumes)
     options.recipe = read_recipe(config, path);
 
-  std::vector<std::string> differences, changes, changeable;
+  std::vector<std::string> differences, changes;
   const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
                            Keeps keeps) {
     value = found;
@@ -89,8 +93,6 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
                                         resumes ? "the run" : "the model", found));
   };
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
-    if (field.keeps == Keeps::unless_allowed)
-      changeable.push_back(field.flag);
     if (resumes || field.keeps == Keeps::size)
       if (const auto found = value_in<T>(config, field.flag, field.range))
         compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.keeps);
@@ -113,12 +115,9 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   }
   if (!differences.empty())
     throw FileError(fmt::format(
-        "{}: the flags disagree with it:\n  {}\nLeave them out{}.", path,
+        "{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.{}", path,
         fmt::join(differences, "\n  "),
-        !resumes ? ""
-                 : fmt::format(", or begin a new run without --resume.  With --allow-changes, "
-                               "these may be others: {}",
-                               fmt::join(changeable, ", "))));
+        resumes ? "  --allow-changes permits another schedule and --eval-interval." : ""));
   start.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
     return start;
@@ -211,6 +210,20 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   return start;
 }
 
+#if defined(__clang__)
+constexpr const char* compiler = "Clang " __clang_version__;
+#elif defined(__GNUC__)
+constexpr const char* compiler = "GCC " __VERSION__;
+#else
+constexpr const char* compiler = "an unknown compiler";
+#endif
+
+std::string describe_build() {
+  const std::string commit = build_commit;
+  return fmt::format("xgrad {}{}, {}", build_version,
+                     commit.empty() ? "" : fmt::format(" (commit {})", commit), compiler);
+}
+
 }  // namespace
 
 std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
@@ -271,6 +284,52 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
   return fmt::format("{}{} train --resume {}{}", options.launcher, quoted(options.program),
                      quoted(ambiguous ? "./" + folder : folder),
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
+}
+
+std::string describe(const Start& start, const xgrad::nn::GPT& model) {
+  const Recipe& r = start.options.recipe;
+  const Source& source = start.source;
+  const auto& [train, validation] = source.ids;
+  const std::size_t characters = source.characters.size(), batches = r.gradient_accumulation_steps;
+  const auto entropy =
+      source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size);
+  return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
+                                       xgrad::simd_name(), xgrad::blas_name())) +
+         labelled("Text",
+                  fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
+                              source.name, format_count(source.all.size()), characters,
+                              format_count(train.size()), format_count(validation.size()),
+                              train.size() == source.all.size() ? ", from " + source.validation_name
+                                                                : "")) +
+         labelled("Loss",
+                  fmt::format("a uniform guess has ln {} = {:.4f}{}.", characters,
+                              std::log(static_cast<double>(characters)),
+                              entropy ? fmt::format("; no model can beat {:.4f}, the entropy "
+                                                    "of the text itself",
+                                                    *entropy)
+                                      : "")) +
+         labelled("Model",
+                  fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.", r.n_layer,
+                              r.n_head, r.n_embd, format_count(xgrad::nn::num_parameters(model)))) +
+         labelled("Steps", fmt::format("{} of {} characters ({}{} of {}), on {}, seed {}.",
+                                       format_count(r.max_iters),
+                                       format_count(r.batch_size * r.block_size * batches),
+                                       batches > 1 ? fmt::format("{} batches of ", batches) : "",
+                                       format_count(r.batch_size, "block", "blocks"), r.block_size,
+                                       format_count(xgrad::num_threads(), "thread", "threads"),
+                                       start.options.seed));
+}
+
+std::string format_environment(std::size_t ranks) {
+  utsname system{};
+  ::uname(&system);
+  const xgrad::io::JsonObject environment{
+      {"build", describe_build()},
+      {"instructions", xgrad::simd_name()},
+      {"threads", std::uint64_t{xgrad::num_threads()}},
+      {"ranks", std::uint64_t{ranks}},
+      {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
+  return xgrad::io::format_json(environment, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
 }  // namespace char_transformer

@@ -13,7 +13,6 @@
 #include "output.hpp"
 #include "progress.hpp"
 #include "sample.hpp"
-#include "stop.hpp"
 
 namespace char_transformer {
 namespace {
@@ -24,9 +23,9 @@ constexpr std::size_t sampled_characters = 64, usual_val_blocks = 2048;
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step", "steps"); }
 
 /// A run while it makes its steps.  Of several ranks, the first writes.
-class Run {
+class Trainer {
  public:
-  Run(Start& start, Training& training, std::vector<std::int64_t> prompt)
+  Trainer(Start& start, Training& training, std::vector<std::int64_t> prompt)
       : start_(start), training_(training), prompt_(std::move(prompt)) {}
 
   int go() {
@@ -155,13 +154,11 @@ class Run {
 
   /// A loss on the text that it is not trained on; no value if stopped.  Throws NotFinite, on all
   /// ranks, for one that is not finite.
-  std::optional<double> measured(const std::function<std::optional<double>(const Stop&)>& loss,
-                                 bool may_stop = true) {
+  std::optional<double> measured(const std::function<std::optional<double>(const Stop&)>& loss) {
     const auto measure = [&] {
       return loss([&](double done) {
-        if (may_stop)
-          progress_.evaluating(done);
-        return may_stop && stopped();
+        progress_.evaluating(done);
+        return done > 0 && stopped();
       });
     };
     const std::optional<double> value = measure();
@@ -174,13 +171,11 @@ class Run {
     return value;
   }
   /// Over the same random batches each time, so that all that a run has compare.
-  std::optional<double> estimate(std::size_t batches, bool may_stop = true) {
-    return measured(
-        [&](const Stop& stop) {
-          return estimate_loss(ranks_, training_.model(), validation_, recipe_.batch_size, batches,
-                               options_.seed, stop);
-        },
-        may_stop);
+  std::optional<double> estimate(std::size_t batches) {
+    return measured([&](const Stop& stop) {
+      return estimate_loss(ranks_, training_.model(), validation_, recipe_.batch_size, batches,
+                           options_.seed, stop);
+    });
   }
   /// That of the end, over as many blocks as --val-blocks says.
   std::optional<double> whole() {
@@ -195,7 +190,7 @@ class Run {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
       throw NotFinite(fmt::format("step {}: after its update {}", steps_ - 1, wrong));
     if (evaluations_.last != steps_)
-      estimate(1, false);
+      estimate(1);
   }
 
   /// Writes down what the model writes by now, where that is due.  It comes from a generator of its
@@ -391,7 +386,7 @@ int train(const TrainOptions& given, Ranks& ranks) {
   xgrad::manual_seed(options.seed);
   Training training(*start, ranks);
   if (!options.dry_run)
-    return Run(*start, training, prompt).go();
+    return Trainer(*start, training, prompt).go();
   dry_run(*start, training);
   return 0;
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/io/file.hpp>
 
 namespace runs {
 
@@ -40,6 +43,13 @@ std::string format_value(const xgrad::io::Json& value) {
   const auto* const text = value.as<std::string>();
   return text != nullptr ? xgrad::printable(*text)
                          : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced);
+}
+
+std::string read_small_file(const std::string& path) {
+  const xgrad::io::ReadFile file(path);
+  std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');
+  file.read(text.data(), text.size(), 0);
+  return text;
 }
 
 }  // namespace runs

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers for people.
+// Numbers for people, and what others read as well.
 
 #include <fmt/core.h>
 
@@ -27,5 +27,8 @@ std::string format_si(double x, std::string_view unit);
 std::string format_duration(double seconds);
 /// A text as it is, printable; all else as JSON.
 std::string format_value(const xgrad::io::Json& value);
+
+/// A file of at most a megabyte, or the first of a larger one.  FileError if it cannot be read.
+std::string read_small_file(const std::string& path);
 
 }  // namespace runs

@@ -1,8 +1,10 @@
 // Runs as a page, and as a table in characters.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
@@ -129,40 +131,24 @@ xgrad::pages::Page page(const std::vector<Run>& runs) {
        .styles = {style}});
 }
 
-std::string table_text(const std::vector<Run>& runs, std::size_t width) {
+std::string table_text(const std::vector<Run>& runs) {
   std::vector<Row> rows = table(runs);
   rows.insert(rows.begin(), Row{"", {}});
   for (const Run& run : runs)
     rows[0].values.push_back(run.name);
-  std::size_t names = 0;
-  std::vector<std::size_t> widths(runs.size());
-  for (Row& row : rows) {
-    row.name = shortened(row.name, 28);
-    names = std::max(names, width_of(row.name));
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      row.values[i] = shortened(row.values[i], 24);
-      widths[i] = std::max(widths[i], width_of(row.values[i]));
-    }
+  std::vector<std::string> lines;
+  for (const Row& row : rows)
+    lines.push_back(shortened(row.name, 28));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::size_t widest = 0;
+    for (const std::string& line : lines)
+      widest = std::max(widest, width_of(line));
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      lines[k] +=
+          std::string(widest - width_of(lines[k]) + 2, ' ') + shortened(rows[k].values[i], 24);
   }
-  const auto blanks = [](std::size_t to, const std::string& text) {
-    return std::string(to - width_of(text), ' ');
-  };
-  std::string text;
-  for (std::size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
-    for (std::size_t used = names;
-         end < runs.size() && (end == begin || used + 2 + widths[end] <= width); ++end)
-      used += 2 + widths[end];
-    for (const Row& row : rows) {
-      text += row.name + blanks(names, row.name);
-      for (std::size_t i = begin; i < end; ++i)
-        text += blanks(2 + widths[i], row.values[i]) + row.values[i];
-      text += '\n';
-    }
-    text += '\n';
-  }
-  for (const std::string& remark : remarks(runs))
-    text += remark + '\n';
-  return text;
+  std::ranges::move(remarks(runs), std::back_inserter(lines));
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
 }  // namespace runs

@@ -11,6 +11,7 @@
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/safetensors.hpp>
 
+#include "format.hpp"
 #include "runs.hpp"
 
 namespace runs {
@@ -71,10 +72,7 @@ void for_each_line(const std::string& path,
 /// The object in a small file, such as config.json; null if there is none that can be read.
 Json read_object(const std::string& path) {
   try {
-    const xgrad::io::ReadFile file(path);
-    std::string text(std::min<std::uint64_t>(file.size(), 1 << 20), '\0');
-    file.read(text.data(), text.size(), 0);
-    return parse(text);
+    return parse(read_small_file(path));
   } catch (const xgrad::FileError&) {
     return {};
   }

@@ -82,7 +82,7 @@ std::string charts_html(const std::vector<Run>& runs);
 /// environment, too.  Its size depends on neither the number of steps (pages::thinned) nor that of
 /// samples, of which at most 40 are shown.
 xgrad::pages::Page page(const std::vector<Run>& runs);
-/// The table, as many columns at a time as fit into `width` characters.
-std::string table_text(const std::vector<Run>& runs, std::size_t width = 80);
+/// The table, and remarks below it.
+std::string table_text(const std::vector<Run>& runs);
 
 }  // namespace runs

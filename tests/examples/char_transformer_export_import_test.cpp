@@ -48,7 +48,7 @@ TEST_CASE("char_transformer: a model that is exported and imported is the same")
   const Result exported = run_well(folder, {"export", "--checkpoint", folder.checkpoint});
   CHECK_THAT(exported.out, Catch::Matchers::Matches("model.safetensors: [0-9]+ tensors\n"));
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", folder.checkpoint},
-                1, {"--out", "that is what runs call their checkpoints"});
+                1, {"is the same file as run"});
   const io::TensorFile file = io::load_safetensors(model);
   const io::Checkpoint checkpoint = io::load_checkpoint(folder / folder.checkpoint);
   CHECK(file.tensors.size() == checkpoint.model.size());

@@ -102,7 +102,7 @@ TEST_CASE("char_transformer: weights that are not finite are named", "[saves]") 
     xgrad::io::save_safetensors(folder / file, content);
   }
   const std::vector<std::string> named = {"2 of the 16 values of transformer.ln_f.weight",
-                                          "not finite", "the first at 3"};
+                                          "not finite"};
   check_refused(folder, {"eval", "--checkpoint", folder.checkpoint}, 1, named);
   check_refused(folder, {"sample", "--checkpoint", folder.checkpoint}, 1, named);
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "new"}, 1, named);

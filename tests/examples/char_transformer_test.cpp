@@ -145,8 +145,7 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
   const auto rates = [&](const Arguments& more) {
     Arguments all = low;
     all = overridden(all, more);
-    const Result result = run_well(folder, all);
-    CHECK((result.err.find("Note:") == std::string::npos));
+    run_well(folder, all);
     return column(metrics_of(all.back()), "lr");
   };
   const auto tenth = rates({"--out", folder / "tenth"});
@@ -154,10 +153,6 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
   CHECK(std::is_sorted(tenth.rbegin(), tenth.rend() - 2));
   CHECK(tenth.back() == 5e-5 / 10);
   CHECK(rates({"--min-lr", "2e-5", "--out", folder / "told"}).back() == 2e-5);
-  // Legal, and odd.
-  CHECK_THAT(run_well(folder, tiny_train({"--max-iters", "2"})).err,
-             ContainsSubstring("Note:  the learning rate rises to the end: --warmup-iters 2, "
-                               "--max-iters 2.\n"));
 }
 
 TEST_CASE("char_transformer: the same seed gives the same numbers on any number of threads") {
@@ -357,23 +352,14 @@ TEST_CASE("char_transformer: the embedded corpus comes with its entropy") {
 TEST_CASE("char_transformer: help names every flag of the recipe and its default") {
   const TemporaryFolder folder;
   const std::string help = run_well(folder, {"train", "--help"}).out;
-  for (const char* const flag : {"--data",          "--out",
-                                 "--preset",        "--block-size",
-                                 "--batch-size",    "--n-layer",
-                                 "--n-head",        "--n-embd",
-                                 "--dropout",       "--bias",
-                                 "--learning-rate", "--min-lr",
-                                 "--warmup-iters",  "--lr-decay-iters",
-                                 "--max-iters",     "--gradient-accumulation-steps",
-                                 "--weight-decay",  "--beta1",
-                                 "--beta2",         "--grad-clip",
-                                 "--eval-interval", "--eval-iters",
-                                 "--seed",          "--threads",
-                                 "--resume",        "--init-from",
-                                 "--save-interval", "--keep",
-                                 "--val-data",      "--val-blocks",
-                                 "--allow-changes"})
-    CHECK_THAT(help, ContainsSubstring(std::string("  ") + flag + " "));
+  std::istringstream flags(
+      "--data --out --preset --block-size --batch-size --n-layer --n-head --n-embd --dropout "
+      "--bias --learning-rate --min-lr --warmup-iters --lr-decay-iters --max-iters "
+      "--gradient-accumulation-steps --weight-decay --beta1 --beta2 --grad-clip --eval-interval "
+      "--eval-iters --seed --threads --resume --init-from --save-interval --keep --val-data "
+      "--val-blocks --allow-changes");
+  for (std::string flag; flags >> flag;)
+    CHECK_THAT(help, ContainsSubstring("  " + flag + " "));
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
 }
