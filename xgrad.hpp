@@ -1,6 +1,6 @@
 #pragma once
-// What a program needs of the library, in one header.  Pages for a browser have headers of their own
-// (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).  Single headers compile faster than this.
+// What a program needs of the library, in one header.  Pages for a browser have headers of their
+// own (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).  Single headers compile faster.
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/compare.hpp>

@@ -13,6 +13,7 @@
 #include "helpers/catch.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
+#include "optim/optimizers.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -83,7 +84,8 @@ TEST_CASE("every op has golden values, and every golden value a call", "[golden]
   }
 }
 
-TEST_CASE("every op stands in a row of docs/pytorch_ops.md or docs/pytorch.md", "[ops][docs]") {
+TEST_CASE("every op and optimizer stands in a row of docs/pytorch_ops.md or docs/pytorch.md",
+          "[ops][docs]") {
   std::istringstream page(read_bytes(source_dir + "/docs/pytorch_ops.md") +
                           read_bytes(source_dir + "/docs/pytorch.md"));
   std::set<std::string> code;  // the words between backticks of all rows
@@ -99,9 +101,11 @@ TEST_CASE("every op stands in a row of docs/pytorch_ops.md or docs/pytorch.md", 
       within ^= c == '`';
     }
   }
-  for (const std::string& op : declared_ops("elementwise", "")) {
-    INFO(op << " stands in no row of docs/pytorch_ops.md");
-    CHECK(code.contains(op));
+  std::set<std::string> names = declared_optimizers();
+  names.merge(std::set<std::string>(declared_ops("elementwise", "")));
+  for (const std::string& name : names) {
+    INFO(name << " stands in no row of docs/pytorch_ops.md or docs/pytorch.md");
+    CHECK(code.contains(name));
   }
 }
 
