@@ -45,24 +45,15 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
     refused({"train", flag, value}, {flag, "'" + value + "'", range});
   };
   out_of_range("--n-layer", "0", "a whole number from 1 to 1024");
-  out_of_range("--n-layer", "-1", "a whole number from 1 to 1024");
   out_of_range("--n-layer", "2.5", "a whole number from 1 to 1024");
-  out_of_range("--n-layer", "1e999", "a whole number from 1 to 1024");
-  out_of_range("--dropout", "1e999", "a number from 0 to 0.999999");
   out_of_range("--learning-rate", "-nan", "a number from 0 to 10");
   out_of_range("--n-layer", "0x10", "a whole number from 1 to 1024");
   out_of_range("--batch-size", "99999999999999999999", "a whole number from 1 to 65536");
   out_of_range("--dropout", "1", "a number from 0 to 0.999999");
   out_of_range("--dropout", "nan", "a number from 0 to 0.999999");
-  out_of_range("--beta2", "1", "a number from 0 to 0.999999");
-  out_of_range("--learning-rate", "-0.1", "a number from 0 to 10");
   out_of_range("--learning-rate", "fast", "a number from 0 to 10");
-  out_of_range("--eval-interval", "0", "a whole number from 1");
   out_of_range("--threads", "0", "a whole number from 1 to 1024");
   out_of_range("--seed", "4294967296", "a whole number from 0 to 4294967295");
-  refused({"sample", "--checkpoint", "x", "--temperature", "-1"},
-          {"--temperature", "from 0 to 100"});
-  refused({"sample", "--checkpoint", "x", "--top-k", "0"}, {"--top-k", "from 1"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
 }
 

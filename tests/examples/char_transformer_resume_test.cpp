@@ -215,7 +215,8 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
   // A report of somebody's, and a run that ended and whose checkpoints are gone.
   fs::create_directory(folder / "papers");
-  for (const char* const name : {"report.html", "environment.json", "trace.json"}) {
+  for (const char* const name :
+       {"report.html", "environment.json", "trace.json", "samples.jsonl"}) {
     write_bytes(folder / ("papers/" + std::string(name)), "precious");
     for (const char* const resume : {"--profile", "--resume"})
       check_refused(folder, tiny_train({"--out", "papers", resume}), 1,

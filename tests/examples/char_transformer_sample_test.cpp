@@ -121,7 +121,12 @@ TEST_CASE("char_transformer: filters and threads of sample", "[sample]") {
   CHECK(sample({"--top-p", "1e-9", "--seed", "1"}) == likeliest);
   CHECK(sample({"--min-p", "1", "--seed", "2"}) == likeliest);
   CHECK(sample({"--temperature", "1e-300"}) == likeliest);
-  CHECK(sample({"--seed", "1"}) != likeliest);
+  CHECK(sample({"--top-k", "1", "--seed", "3"}) == likeliest);
+  const std::string drawn = sample({"--seed", "1"});
+  CHECK(drawn.size() == 62);  // newline, 60 characters, newline
+  CHECK((drawn != likeliest && drawn != sample({"--seed", "2"})));
+  CHECK(drawn != sample({"--seed", "1", "--temperature", "50"}));
+  CHECK(sampled(folder, {"--prompt", "the cat", "--tokens", "0"}) == "the cat\n");
   const Arguments all = {"--temperature", "1.2",     "--top-k", "9",      "--top-p",
                          "0.9",           "--min-p", "0.1",     "--seed", "11"};
   const std::string one = sample(all);

@@ -73,14 +73,6 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "a"));
   // What is wrong is said, however quiet it is to be.
   check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
-  for (const char* const name :
-       {"samples.jsonl", "environment.json", "report.html", "trace.json"}) {
-    std::filesystem::create_directory(folder / "own");
-    std::ofstream(folder / "own/" + name) << "somebody's own";
-    check_refused(folder, tiny_train({"--out", "own", "-q"}), 1, {name});
-    CHECK(read_bytes(folder / "own/" + name) == "somebody's own");
-    std::filesystem::remove_all(folder / "own");
-  }
 }
 
 TEST_CASE("char_transformer: a dry run says what a run would say, and writes nothing", "[shown]") {

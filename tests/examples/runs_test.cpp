@@ -250,8 +250,8 @@ TEST_CASE("runs: compared in a table", "[runs]") {
              ContainsSubstring("changed from step 3 on: --lr 0.1 -&#62; &#60;0.2&#62;"));
 
   const std::string text = runs::table_text(three);
-  CHECK_THAT(text,
-             ContainsSubstring("  a         b         c\n") && ContainsSubstring("best validation loss"));
+  CHECK_THAT(text, ContainsSubstring("  a         b         c\n") &&
+                       ContainsSubstring("best validation loss"));
   const std::string page = xgrad::pages::to_html(runs::page(three));
   CHECK_THAT(page, ContainsSubstring("<th scope=\"col\">b</th>") && ContainsSubstring("2.25 *"));
 }
