@@ -69,7 +69,9 @@ Differences::Differences(Line line, const Tolerance& tolerance)
   const double last = 128 * line_.unit * std::abs(line_.x);
   const bool second = line_.order == 2 || line_.unit > unit;
   const double from = second ? 0.1 * line_.size : 1e-2 * std::max(line_.size, 0.1);
-  const double to = second ? 1e-6 * line_.size : 1e-11 * std::min(line_.size, 1.0);
+  const double to = line_.unit > unit ? 1e-6 * line_.size
+                    : second          ? 1e-10 * line_.size
+                                      : 1e-11 * std::min(line_.size, 1.0);
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
@@ -109,7 +111,8 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
   r.usable = std::isfinite(r.central);
   if (!r.usable && (std::isfinite(up) || std::isfinite(down))) {  // at the edge of its domain
     r.central = std::isfinite(up) ? r.right : r.left;
-    r.one_sided = r.usable = true;
+    r.one_sided = true;
+    r.usable = std::isfinite(r.central);
   }
   r.usable = r.usable && s.up > 0 && s.down > 0;
   return r;

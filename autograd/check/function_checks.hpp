@@ -35,7 +35,7 @@ struct CausalReport : LeakReport {
 /// d f(x)[t] / d x[s] is exactly zero where s > t, and f(x)[t] keeps its bits when x[s] is
 /// replaced, or both differ by at most atol. x is (B, T, ...) or (T, ...), f(x) has the same T at
 /// seq_dim.  The earliest leak is named: the smallest t, and for it the smallest s.  f draws the
-/// same numbers from default_generator() in each call.
+/// same numbers from default_generator() in each call; two calls that differ are a failure.
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options = {});
 

@@ -146,12 +146,15 @@ struct GradcheckReport {
 ///
 /// Unchecked are: a kink at the point, between whose slopes the gradient lies; a function that is
 /// steep, or jumps, within every step; a place where it is infinite or NaN; and one where rounding
-/// leaves no digit.
+/// leaves no digit.  Where each op of f is right, so is a gradient that is infinite or NaN because
+/// an op has such a slope there, and one that is right nearby: ops take one side each of their
+/// kinks, and the sum may be no derivative.
 ///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
-/// the outputs, and keeps 16 bytes for each element of the Jacobian.  Where no graph leads from an
-/// output to an input the derivative counts as zero; elements of outputs that are infinite because
-/// a constant is (a mask of -inf that was added) have none and are left out.
+/// the outputs, and keeps 16 bytes for each element of the Jacobian; more calls where the step of
+/// eps does not decide, and some three times as much where something is wrong.  Where no graph
+/// leads from an output to an input the derivative counts as zero; elements of outputs that are
+/// infinite because a constant is (a mask of -inf that was added) have none and are left out.
 ///
 /// What cannot be checked throws: DTypeError for float32 (and names the cure), GraphError for an
 /// input that is the result of an op, ValueError if no input requires a gradient or an option makes

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <iterator>
 #include <stdexcept>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
@@ -197,6 +198,12 @@ std::vector<Awkward> awkward() {
       {"pow 0.5 near 0", [](const Inputs& in) { return pow(in[0], 0.5); }, {leaf({1e-7, 4})}},
       {"x^3 at 0 and 1e4", [](const Inputs& in) { return pow(in[0], 3); }, {leaf({0, 1e4})}},
       {"exp at 700 and -700", of(exp), {leaf({700, -700})}},
+      {"exp beside its limits", of(exp), {leaf({-740, 709})}},
+      {"sin of large numbers", of(sin), {x * 1e6}},
+      {"layer_norm beside 1e6", [](const Inputs& in) { return layer_norm(in[0], {4}); }, {x + 1e6}},
+      {"the root of squares at 0",
+       [](const Inputs& in) { return sqrt(sum(in[0] * in[0])); },
+       {z({3})}},
       {"1e12", [](const Inputs& in) { return in[0] * 3.0; }, {at(1e12)}},
       {"1e-9 sin", [](const Inputs& in) { return sin(in[0]) * 1e-9; }, {leaf({0.3, 2})}},
       {"cancellation of 1e8",
@@ -264,7 +271,7 @@ class Composer {
     }
     std::vector<int> steps;
     for (std::size_t n = 2 + pick(5); n > 0; --n) {
-      steps.push_back(pick(40));
+      steps.push_back(pick(static_cast<int>(std::size(ops))));
       steps.push_back(pick(8));
     }
     return {"", [steps](const Inputs& in) { return run(steps, in); }, inputs};
@@ -273,97 +280,58 @@ class Composer {
  private:
   int pick(int n) { return static_cast<int>(generator_.uniform_double() * n); }
 
-  // (3, 4) -> (3, 4)
-  static Tensor step(int op, const Tensor& x, const Tensor& y) {
-    switch (op) {
-      case 0:
-        return relu(x);
-      case 1:
-        return abs(x);
-      case 2:
-        return gelu(x);
-      case 3:
-        return tanh(x);
-      case 4:
-        return sigmoid(x);
-      case 5:
-        return exp(x);
-      case 6:
-        return log(x);
-      case 7:
-        return sqrt(x);
-      case 8:
-        return rsqrt(x);
-      case 9:
-        return sin(x);
-      case 10:
-        return silu(x);
-      case 11:
-        return softplus(x);
-      case 12:
-        return mish(x);
-      case 13:
-        return elu(x);
-      case 14:
-        return leaky_relu(x);
-      case 15:
-        return hardtanh(x);
-      case 16:
-        return clamp(x, -0.5, 0.5);
-      case 17:
-        return maximum(x, y);
-      case 18:
-        return minimum(x, y);
-      case 19:
-        return x * y;
-      case 20:
-        return x / y;
-      case 21:
-        return x + y;
-      case 22:
-        return x - y;
-      case 23:
-        return pow(x, 2);
-      case 24:
-        return softmax(x, -1);
-      case 25:
-        return log_softmax(x, 0);
-      case 26:
-        return layer_norm(x, {4});
-      case 27:
-        return rms_norm(x, {4});
-      case 28:
-        return x - amax(x, {-1}, true);
-      case 29:
-        return x + logsumexp(x, {0}, true);
-      case 30:
-        return cumsum(x, 1);
-      case 31:
-        return matmul(matmul(x, transpose(y, 0, 1)), x);
-      case 32:
-        return masked_fill(x, nn::future(3, 4), -1e9);
-      case 33:
+  // Ops of (3, 4), (3, 4) -> (3, 4).
+  using Op = Tensor (*)(const Tensor&, const Tensor&);
+  static constexpr Op ops[] = {
+      [](const Tensor& x, const Tensor&) { return relu(x); },
+      [](const Tensor& x, const Tensor&) { return abs(x); },
+      [](const Tensor& x, const Tensor&) { return gelu(x); },
+      [](const Tensor& x, const Tensor&) { return tanh(x); },
+      [](const Tensor& x, const Tensor&) { return sigmoid(x); },
+      [](const Tensor& x, const Tensor&) { return exp(x); },
+      [](const Tensor& x, const Tensor&) { return log(x); },
+      [](const Tensor& x, const Tensor&) { return sqrt(x); },
+      [](const Tensor& x, const Tensor&) { return rsqrt(x); },
+      [](const Tensor& x, const Tensor&) { return sin(x); },
+      [](const Tensor& x, const Tensor&) { return silu(x); },
+      [](const Tensor& x, const Tensor&) { return softplus(x); },
+      [](const Tensor& x, const Tensor&) { return mish(x); },
+      [](const Tensor& x, const Tensor&) { return elu(x); },
+      [](const Tensor& x, const Tensor&) { return leaky_relu(x); },
+      [](const Tensor& x, const Tensor&) { return hardtanh(x); },
+      [](const Tensor& x, const Tensor&) { return clamp(x, -0.5, 0.5); },
+      [](const Tensor& x, const Tensor& y) { return maximum(x, y); },
+      [](const Tensor& x, const Tensor& y) { return minimum(x, y); },
+      [](const Tensor& x, const Tensor& y) { return x * y; },
+      [](const Tensor& x, const Tensor& y) { return x / y; },
+      [](const Tensor& x, const Tensor& y) { return x + y; },
+      [](const Tensor& x, const Tensor& y) { return x - y; },
+      [](const Tensor& x, const Tensor&) { return pow(x, 2); },
+      [](const Tensor& x, const Tensor&) { return softmax(x, -1); },
+      [](const Tensor& x, const Tensor&) { return log_softmax(x, 0); },
+      [](const Tensor& x, const Tensor&) { return layer_norm(x, {4}); },
+      [](const Tensor& x, const Tensor&) { return rms_norm(x, {4}); },
+      [](const Tensor& x, const Tensor&) { return x - amax(x, {-1}, true); },
+      [](const Tensor& x, const Tensor&) { return x + logsumexp(x, {0}, true); },
+      [](const Tensor& x, const Tensor&) { return cumsum(x, 1); },
+      [](const Tensor& x, const Tensor& y) { return matmul(matmul(x, transpose(y, 0, 1)), x); },
+      [](const Tensor& x, const Tensor&) { return masked_fill(x, nn::future(3, 4), -1e9); },
+      [](const Tensor& x, const Tensor&) {
         return softmax(masked_fill(x, nn::future(3, 4), -inf), -1);
-      case 34:
-        return x / vector_norm(x, 2, {-1}, true);
-      case 35:
-        return x * var(x, {0}, 1, true);
-      case 36:
-        return topk(x, 4).values;
-      case 37:
-        return flip(x, {0}) * x;
-      case 38:
-        return x * mean(y, {1}, true);
-      default:
-        return tril(x) * 1e3;
-    }
-  }
+      },
+      [](const Tensor& x, const Tensor&) { return x / vector_norm(x, 2, {-1}, true); },
+      [](const Tensor& x, const Tensor&) { return x * var(x, {0}, 1, true); },
+      [](const Tensor& x, const Tensor&) { return topk(x, 4).values; },
+      [](const Tensor& x, const Tensor&) { return flip(x, {0}) * x; },
+      [](const Tensor& x, const Tensor& y) { return x * mean(y, {1}, true); },
+      [](const Tensor& x, const Tensor&) { return tril(x) * 1e3; },
+  };
   static Tensor run(const std::vector<int>& steps, const Inputs& in) {
     Inputs values = in;
     for (std::size_t i = 0; i < steps.size(); i += 2) {
       const std::size_t n = values.size();
-      values.push_back(step(steps[i], values[n - 1 - static_cast<std::size_t>(steps[i + 1]) % 2],
-                            values[static_cast<std::size_t>(steps[i + 1]) % n]));
+      values.push_back(ops[steps[i]](values[n - 1 - static_cast<std::size_t>(steps[i + 1]) % 2],
+                                     values[static_cast<std::size_t>(steps[i + 1]) % n]));
     }
     return values.back();
   }
