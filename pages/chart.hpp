@@ -1,5 +1,5 @@
 #pragma once
-// Charts: lines and heat maps, as SVG (pages/svg.hpp), as plain text, and on a page.
+// Charts: lines and heat maps, as SVG (pages/svg.hpp) and on a page.
 //
 //     save_svg("map.svg", heat_map(weights, {.title = "head 0"}));
 
@@ -60,13 +60,6 @@ struct LineChartOptions {
 /// the top shows where, and the legend how many.  ValueError if there is no finite point, xs and ys
 /// of a series are not equally many, or a value has no logarithm.
 std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options = {});
-/// The same for a terminal, in so many characters without the labels of the axes: a line is the
-/// letter of its series, and where several meet, that of the last.  `width`, `height` and `x_label`
-/// of the options do not count.
-std::string line_chart_text(const std::vector<Series>& series, const LineChartOptions& options = {},
-                            std::size_t columns = 60, std::size_t rows = 12);
-/// The letter of a series there: a to z, A to Z, and # for all others.
-char letter(std::size_t series);
 /// The same as HTML, which says the values where the pointer is; without scripts it is a picture.
 /// A page may have several, `<div class="charts">` around them; it goes through with_charts().
 std::string chart_figure(const std::vector<Series>& series, const LineChartOptions& options = {});

@@ -79,27 +79,3 @@ TEST_CASE("series: thinned keeps first, last and extremes of each column", "[ser
   CHECK(thin.xs[static_cast<std::size_t>(std::ranges::find(thin.ys, 99) - thin.ys.begin())] ==
         765'432);
 }
-
-TEST_CASE("series: a chart of characters", "[series]") {
-  CHECK(pages::line_chart_text({{"", {0, 10}, {0, 4}}, {"", {0, 10}, {4, 4}}},
-                            {.title = "T", .y_low = 0, .y_high = 4}, 11, 5) ==
-        "T\n"
-        "4 +bbbbbbbbbbb\n"
-        "  |       aa\n"
-        "2 +    aaa\n"
-        "  |  aa\n"
-        "0 +aa\n"
-        "  ++---------+\n"
-        "   0        10\n");
-  // A gap is not drawn over; what is beyond the chart neither.
-  const std::string gap =
-      pages::line_chart_text({{"", {0, 1, 2, 3, 4}, {1, 1, nan_y, 1, 9}}}, {.y_high = 2}, 5, 3);
-  CHECK_THAT(gap, ContainsSubstring("aa aa") || ContainsSubstring("aa a\n"));
-  CHECK(pages::letter(0) == 'a');
-  CHECK(pages::letter(26) == 'A');
-  CHECK(pages::letter(51) == 'Z');
-  CHECK(pages::letter(52) == '#');
-  CHECK_THROWS_WITH(pages::line_chart_text({}), "line_chart: there is no finite point");
-  CHECK_THROWS_WITH(pages::line_chart_text({{"", {0}, {0}}}, {}, 1, 5),
-                    "line_chart_text: 1 columns and 5 rows; 2 to 1000 can be drawn");
-}
