@@ -39,6 +39,11 @@ Tolerance Tolerance::scaled(double largest, double values, double arguments) con
   if (largest < 10 * atol && atol <= Tolerance().atol)
     result.atol = std::min(atol, std::max({rtol * largest, 1e-8 * ratio, 1e-14}));
   result.atol = std::max(result.atol, 64 * unit * ratio);
+  return result;
+}
+
+Tolerance Tolerance::beside(double largest) const {
+  Tolerance result = *this;
   if (std::isfinite(largest))
     result.atol = std::max(result.atol, 1e-11 * largest);
   return result;

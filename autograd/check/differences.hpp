@@ -30,9 +30,11 @@ struct Tolerance {
   double rtol = 1e-3;
 
   /// The same for derivatives of which `largest` is the largest.  Where all of them are below atol,
-  /// they are held to rtol of it, if it is not rounding beside values / arguments.  What is below
-  /// 1e-11 of it, or a few last digits of values / arguments, is rounding.
+  /// they are held to rtol of it, if it is not rounding beside values / arguments.  A few last
+  /// digits of these are rounding.
   Tolerance scaled(double largest, double values, double arguments) const;
+  /// The same for what may be the rounding of a derivative so large: 1e-11 of it.
+  Tolerance beside(double largest) const;
 };
 
 /// Where a function is wanted: at x + t on its line.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_analytic.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/isolated_op.hpp>
 #include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
@@ -108,13 +109,17 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
   const std::vector<double> half = any_infinite ? f.at_half(shapes) : std::vector<double>();
   const std::size_t n = leaf.x.numel();
   std::vector<std::size_t> offsets;
+  std::vector<double> row_atol;  // beside the derivatives of the same output
   for (std::size_t i = 0, offset = 0; i < shapes.size(); offset += numel(shapes[i++])) {
     offsets.push_back(offset);
     JudgedPair& pair = pairs[i][k];
-    pair.tolerance =
+    const double largest = scale_of({pair.analytic.data(), pair.analytic.size()});
+    const auto tolerance =
         Tolerance{.eps = options.eps, .atol = options.atol, .rtol = options.rtol}.scaled(
-            scale_of({pair.analytic.data(), pair.analytic.size()}),
-            f.scale(i, std::span(here).subspan(offset, numel(shapes[i]))), typical);
+            largest, f.scale(i, std::span(here).subspan(offset, numel(shapes[i]))), typical);
+    pair.tolerance = tolerance.beside(largest);
+    for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j)
+      row_atol.push_back(tolerance.beside(scale_of({pair.analytic.data() + j * n, n})).atol);
     pair.verdicts.resize(pair.analytic.size());
   }
   for (std::size_t a = 0; a < n; ++a) {
@@ -132,10 +137,12 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
     std::vector<Judgement> column(here.size());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       JudgedPair& pair = pairs[i][k];
-      differences.set_tolerance(pair.tolerance);
       for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
         const double analytic = pair.analytic.data()[j * n + a];
         const std::size_t at = offsets[i] + j;
+        Tolerance tolerance = pair.tolerance;
+        tolerance.atol = row_atol[at];
+        differences.set_tolerance(tolerance);
         const std::pair<std::size_t, double> one{at, 1.0};
         Judgement& found = column[at] = differences.first({&one, 1}, analytic);
         if (std::isinf(here[at]) && analytic != 0 &&
@@ -147,9 +154,8 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
           if (wrong < most_judged)
             found = differences.judge({&one, 1}, analytic);
           else if (std::isfinite(found.numeric))
-            found.verdict = std::abs(analytic - found.numeric) <= pair.tolerance.atol
-                                ? Verdict::right
-                                : Verdict::wrong;
+            found.verdict = std::abs(analytic - found.numeric) <= row_atol[at] ? Verdict::right
+                                                                               : Verdict::wrong;
           wrong += found.verdict == Verdict::wrong ? 1 : 0;
         }
       }
@@ -210,10 +216,47 @@ Compared compared(GradcheckReport& report, const CheckedFunction& f,
   return found;
 }
 
-// "op 3, sqrt" of the first op at an infinite or NaN place, "" if there is none; nothing if an op
-// is wrong.
-std::optional<std::string> infinite_op(const CheckedFunction& f, const GradcheckOptions& options) {
-  std::string found;
+// Whether an op's outputs bend at its inputs: along some direction the change of slope does not
+// fall with the step, as that of relu at 0, of the maximum of equal numbers.
+bool at_kink(const IsolatedOp& op, Generator& generator) {
+  std::vector<std::vector<double>> moves(op.sources());
+  const std::vector<double> here = op.forward(moves);
+  for (std::size_t k = 0; k < op.sources(); ++k) {
+    const std::vector<double> x = elements(op.source(k));
+    const std::vector<double> w = elements(random_signed(op.source(k).shape(), generator));
+    const double typical = typical_size(x);
+    std::vector<std::vector<double>> bends;
+    for (const double h : {1e-3, 1e-5}) {
+      const auto moved = [&](double by) {
+        moves[k].resize(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i)
+          moves[k][i] = std::abs(x[i]) < 1e8
+                            ? by * w[i] * std::max(std::abs(x[i]), typical > 0 ? typical : 1)
+                            : 0;
+        return op.forward(moves);
+      };
+      std::vector<double> bend = moved(h);
+      const std::vector<double> down = moved(-h);
+      for (std::size_t j = 0; j < bend.size(); ++j)
+        bend[j] = std::abs((bend[j] - here[j]) + (down[j] - here[j]));
+      bends.push_back(std::move(bend));
+    }
+    moves[k].clear();
+    for (std::size_t j = 0; j < here.size(); ++j)
+      if (bends[1][j] > std::max(1e-3 * bends[0][j], 1e-12 * std::abs(here[j])))
+        return true;
+  }
+  return false;
+}
+
+// What may excuse a gradient that is not the function's, if no op is wrong.
+struct Places {
+  std::string infinite;  // "op 3, sqrt", the first at an infinite or NaN place
+  bool kink = false;     // an op is at one
+};
+std::optional<Places> special_places(const CheckedFunction& f, const GradcheckOptions& options) {
+  Places found;
+  Generator generator(options.seed);
   const Trace trace;
   f.with_graph();
   const ModeGuard unobserved({true, nullptr});
@@ -223,8 +266,10 @@ std::optional<std::string> infinite_op(const CheckedFunction& f, const Gradcheck
         check_op(event, ++number, {.eps = options.eps, .atol = options.atol, .rtol = options.rtol});
     if (op.verdict == OpCheck::Verdict::wrong)
       return {};
-    if (op.infinite && found.empty())
-      found = fmt::format("op {}, {}", number, op.op);
+    if (op.infinite && found.infinite.empty())
+      found.infinite = fmt::format("op {}, {}", number, op.op);
+    found.kink =
+        found.kink || (event.output.requires_grad() && at_kink(IsolatedOp(event), generator));
   }
   return found;
 }
@@ -233,8 +278,8 @@ std::optional<std::string> infinite_op(const CheckedFunction& f, const Gradcheck
 // nearby, as the sum of sides that ops take at their kinks.
 void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
             Compared& here, const GradcheckOptions& options) {
-  const auto infinite = infinite_op(f, options);
-  if (!infinite)
+  const auto places = special_places(f, options);
+  if (!places)
     return;
   const auto all = [&](const auto& visit) {
     for (std::size_t i = 0; i < here.shapes.size(); ++i)
@@ -250,13 +295,13 @@ void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector
   all([&](const Place& at, JudgedPair& pair, std::size_t element) {
     const bool nan = !std::isfinite(pair.analytic.data()[element]);
     finite = finite || !nan;
-    if (nan && !infinite->empty())
+    if (nan && !places->infinite.empty())
       leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::not_finite,
                 fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here, which is "
                             "right",
-                            *infinite));
+                            places->infinite));
   });
-  if (!finite)
+  if (!finite || !places->kink)
     return;
   GradcheckReport scratch;
   const auto away = moved_away(f.leaves(), 1e-3, options.seed + 1);
@@ -274,7 +319,12 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vect
   const auto is_wrong = [](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; };
   if (found.any(is_wrong) && !found.not_linear)
     excuse(report, f, inputs, found, options);
-  const std::string cast = found.any(&JudgedPair::refined) ? float32_op(f) : "";
+  const auto doubtful = [](const JudgedPair& pair) {
+    return pair.refined && std::ranges::any_of(pair.verdicts, [](Verdict verdict) {
+             return verdict != Verdict::right;
+           });
+  };
+  const std::string cast = found.any(doubtful) ? float32_op(f) : "";
   add_pairs(report, f, std::move(found.pairs), found.shapes);
   if (found.not_linear) {
     report.reason = found.not_linear->reason;

@@ -183,7 +183,8 @@ class OpChecker {
 
   detail::Tolerance tolerance(const std::vector<double>& analytic, double arguments) const {
     return detail::Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
-        .scaled(detail::scale_of(analytic), scale_, arguments);
+        .scaled(detail::scale_of(analytic), scale_, arguments)
+        .beside(detail::scale_of(analytic));
   }
 
   // The verdict on the gradient of a source along these elements.

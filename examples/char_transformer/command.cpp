@@ -69,7 +69,7 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   }
   const std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
-    throw UsageError(what.substr(0, what.find(':')) + " needs one value");
+    throw UsageError(what.substr(0, what.find(':')) + " needs one value, once");
   throw UsageError(chosen.empty() ? "a command is needed" : what);
 }
 

@@ -23,6 +23,7 @@
 #include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors.hpp>
 
+#include "notes.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -65,12 +66,13 @@ bool is_at(const std::string& path, int descriptor) {
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-std::string next_numbered(const std::string& parent) {
+/// The number after the largest that names something there.
+unsigned next_number(const std::string& parent) {
   unsigned next = 0;
   for (const std::string& name : names_in(parent))
     if (name.size() < 9 && name.find_first_not_of("0123456789") == name.npos)
       next = std::max(next, static_cast<unsigned>(std::stoul(name)) + 1);
-  return fmt::format("{}/{:03}", parent, next);
+  return next;
 }
 
 }  // namespace
@@ -142,7 +144,7 @@ Rows::~Rows() { ::close(descriptor_); }
 
 void Rows::read(std::uint64_t end) {
   std::ifstream file(path_, std::ios::binary);
-  std::uint64_t at = 0, least = 0;
+  std::uint64_t at = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     at += line.size() + 1;
     xgrad::io::Json row;
@@ -153,11 +155,11 @@ void Rows::read(std::uint64_t end) {
     const auto* const step = row.find<std::uint64_t>("step");
     if (dropped > 0) {
       ++dropped;
-    } else if (step != nullptr && (*step >= end || *step < least)) {
+    } else if (step != nullptr && (*step >= end || *step < next)) {
       cut = *step == end ? line : "";
       dropped = 1;
     } else if (step != nullptr && (row.number("loss") || row.find("text") != nullptr)) {
-      least = *step + 1;
+      next = *step + 1;
       size_ = at;
     }
   }
@@ -207,7 +209,12 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
 /// FileError if the folder holds more than it may.
 void RunDir::check() const {
   std::error_code none;
-  const bool configured = fs::exists(fs::path(path_) / "config.json", none);
+  const std::string config = (fs::path(path_) / "config.json").string();
+  const bool configured = fs::exists(config, none);
+  if (!path_.empty() && configured && !read_config_beside(config).number("block_size"))
+    throw FileError(fmt::format(
+        "{}: is no run's configuration, and a run would write over it: name another folder",
+        config));
   for (const std::string& name : names_in(path_)) {
     const fs::path path = fs::path(path_) / name;
     if (!is_file_of_run(name))
@@ -251,8 +258,9 @@ void RunDir::make_folder(const std::string& path) {
 }
 
 void RunDir::lock() {
-  while (path_.empty()) {  // another run may take the same number in the same moment
-    const std::string path = next_numbered("runs");
+  // Another run may take the same number in the same moment.
+  for (unsigned number = path_.empty() ? next_number("runs") : 0; path_.empty(); ++number) {
+    const std::string path = fmt::format("runs/{:03}", number);
     make_folder(path);
     if (made_.size() > 0 && made_.back() == path)
       path_ = path;
@@ -345,6 +353,8 @@ std::string RunDir::open(const std::string& config, const std::string& environme
     throw;
   }
   std::vector<std::string> lost;
+  if (metrics_->next < rows)
+    lost.push_back(fmt::format("metrics.jsonl lacks the rows from step {} on", metrics_->next));
   if (const std::size_t later = metrics_->dropped - (metrics_->dropped > 0 && rows < steps))
     lost.push_back(fmt::format("{} of later steps went from metrics.jsonl",
                                format_count(later, "row", "rows")));

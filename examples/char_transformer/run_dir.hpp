@@ -47,6 +47,7 @@ class Rows {
   void sync() const;
 
   std::size_t dropped = 0;  ///< rows that were there and went
+  std::uint64_t next = 0;   ///< the step after that of the last row that was there and stays
   std::string cut;          ///< the first of them, if of step `end`
 
  private:

@@ -276,8 +276,14 @@ std::string file_checksum(const std::string& path) {
 
 std::string resume_command(const TrainOptions& options, const std::string& folder) {
   const auto quoted = [](const std::string& word) {
-    return word.find_first_of(" '\"\\$&;()<>*?|`#~!\n\t") == word.npos ? word
-                                                                       : fmt::format("'{}'", word);
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+    if (word.find_first_not_of(plain) == word.npos)
+      return word;
+    std::string text = "'";
+    for (const char c : word)
+      text += c == '\'' ? "'\\''" : std::string(1, c);
+    return text + "'";
   };
   // What would be taken for a flag, or for the word.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";

@@ -119,6 +119,24 @@ TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint
   CHECK(run_well(folder, tiny_train({"--out", "other"})).err.find("Note:") == std::string::npos);
 }
 
+TEST_CASE("char_transformer: a configuration of another program, and rows that are missing",
+          "[resume]") {
+  const TinyFolder folder;
+  fs::create_directory(folder / "other");
+  write_bytes(folder / "other/config.json", R"({"name": "mine"})");
+  write_bytes(folder / "other/samples.jsonl", "{\"step\": 0}\n");
+  for (const Arguments& more : {Arguments{"--out", "other"}, {"--out", "other", "--resume"}})
+    check_refused(folder, tiny_train(more), 1,
+                  {"other/config.json: is no run's configuration, and a run would write over it"});
+  CHECK(read_bytes(folder / "other/config.json") == R"({"name": "mine"})");
+  CHECK(read_bytes(folder / "other/samples.jsonl") == "{\"step\": 0}\n");
+
+  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  write_bytes(folder / "run/metrics.jsonl", "");
+  const Result result = run_well(folder, {"train", "--resume", "run", "--max-iters", "20"});
+  check_contains(result.err, {"metrics.jsonl lacks the rows from step 0 on"});
+}
+
 TEST_CASE("char_transformer: checkpoints of steps that are made again go", "[resume]") {
   const TinyFolder folder;
   const auto steps = [&](const std::string& run) {

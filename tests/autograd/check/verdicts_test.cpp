@@ -458,3 +458,27 @@ TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sampl
   REQUIRE(found.first_wrong.has_value());
   CHECK(found.ops[*found.first_wrong].index == std::vector<std::size_t>{1, 3});
 }
+
+TEST_CASE("verdicts: mistakes beside large gradients and at places without a kink", "[verdicts]") {
+  const auto wrong = [](const Function& f, const Tensor& x) {
+    return gradcheck(f, {x.clone().requires_grad_()});
+  };
+  const Function exponential = [](const Inputs& in) {
+    return record(
+        "planted", std::span(in), [](std::span<const Tensor> v) { return exp(v[0]); },
+        [x = Saved(in[0])](Context& ctx) {
+          const Tensor at = x.tensor();
+          ctx.add(0, ctx.gradient() * where(at < 0.0, 3.0, ones_like(at)) * exp(at));
+        });
+  };
+  CHECK_FALSE(wrong(exponential, tensor({30, -1}, DType::float64)).ok);
+  // (e^x - 1) / x, with 0 put in the place of its derivative at 0.
+  const Function guarded = [](const Inputs& in) {
+    const Mask zero = in[0] == 0.0;
+    const Tensor safe = where(zero, 1.0, in[0]);
+    return where(zero, 1.0, expm1(safe) / safe);
+  };
+  CHECK_FALSE(wrong(guarded, tensor({0, 0.5, -1}, DType::float64)).ok);
+  const Function cut = [](const Inputs& in) { return where(in[0] == 0.0, in[0].detach(), in[0]); };
+  CHECK_FALSE(wrong(cut, tensor({0, 0.5}, DType::float64)).ok);
+}
