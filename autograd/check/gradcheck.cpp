@@ -319,12 +319,7 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vect
   const auto is_wrong = [](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; };
   if (found.any(is_wrong) && !found.not_linear)
     excuse(report, f, inputs, found, options);
-  const auto doubtful = [](const JudgedPair& pair) {
-    return pair.refined && std::ranges::any_of(pair.verdicts, [](Verdict verdict) {
-             return verdict != Verdict::right;
-           });
-  };
-  const std::string cast = found.any(doubtful) ? float32_op(f) : "";
+  const std::string cast = found.any(&JudgedPair::refined) ? float32_op(f) : "";
   add_pairs(report, f, std::move(found.pairs), found.shapes);
   if (found.not_linear) {
     report.reason = found.not_linear->reason;

@@ -209,12 +209,7 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
 /// FileError if the folder holds more than it may.
 void RunDir::check() const {
   std::error_code none;
-  const std::string config = (fs::path(path_) / "config.json").string();
-  const bool configured = fs::exists(config, none);
-  if (!path_.empty() && configured && !read_config_beside(config).number("block_size"))
-    throw FileError(fmt::format(
-        "{}: is no run's configuration, and a run would write over it: name another folder",
-        config));
+  const bool configured = fs::exists(fs::path(path_) / "config.json", none);
   for (const std::string& name : names_in(path_)) {
     const fs::path path = fs::path(path_) / name;
     if (!is_file_of_run(name))
@@ -279,6 +274,12 @@ void RunDir::lock() {
                      path_, std::strerror(error)));
   }
   check();  // since it was looked at, another process may have begun and ended
+  const std::string config = path_ + "/config.json";
+  if (std::error_code none;
+      fs::exists(config, none) && !read_config_beside(config).number("block_size"))
+    throw FileError(fmt::format(
+        "{}: is no run's configuration, and a run would write over it: name another folder",
+        config));
 }
 
 void RunDir::unlock() { ::close(std::exchange(handle_, -1)); }

@@ -98,7 +98,7 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   CHECK_FALSE(std::filesystem::exists(folder / "deep"));
   // ... or the last of its files.
   std::filesystem::create_directories(folder / "half/samples.jsonl");
-  write_bytes(folder / "half/config.json", "{}");  // of a run that was killed
+  write_bytes(folder / "half/config.json", R"({"block_size": 8})");  // of a run that was killed
   check_refused(folder, tiny_train({"--out", "half", "--resume"}), 1,
                 {"half/samples.jsonl: cannot be written"});
   std::filesystem::remove(folder / "half/samples.jsonl");
