@@ -79,6 +79,26 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
+/// The file of --config, and where in it a byte is; lines and columns of characters count from 1.
+std::string place(std::size_t byte) {
+  const std::string_view before = std::string_view(config_read.text).substr(0, byte);
+  const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; };
+  return fmt::format("{}: line {}, column {}", config_read.path,
+                     1 + std::ranges::count(before, '\n'), 1 + std::ranges::count_if(line, begins));
+}
+
+/// The same of a key: a text before a colon.  The file alone for one that is written with escapes.
+std::string place(const std::string& key) {
+  const std::string& text = config_read.text;
+  for (std::size_t at = 0; (at = text.find('"' + key + '"', at)) != text.npos; ++at) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + key.size() + 2);
+    if (next != text.npos && text[next] == ':' && (at == 0 || text[at - 1] != '\\'))
+      return place(at);
+  }
+  return config_read.path;
+}
+
 /// The flags that the command line does not have get their values from the file of --config, in
 /// which '_' may stand for '-'.
 void apply_config(CLI::App& app) {
@@ -88,9 +108,7 @@ void apply_config(CLI::App& app) {
     config_read.text = runs::read_small_file(path);
     json = xgrad::io::parse_json(config_read.text, 0, 16);
   } catch (const xgrad::io::NotJson& error) {
-    const std::string before = config_read.text.substr(0, error.byte);
-    throw UsageError(fmt::format("{}: line {}: is not JSON", path,
-                                 1 + std::count(before.begin(), before.end(), '\n')));
+    throw UsageError(place(error.byte) + ": is not JSON");
   } catch (const xgrad::FileError& error) {
     throw UsageError(error.what());
   } catch (const xgrad::ValueError& error) {
@@ -105,12 +123,13 @@ void apply_config(CLI::App& app) {
     std::ranges::replace(flag, '_', '-');
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
-      throw UsageError(fmt::format("{}: has '{}' twice, with '-' and with '_'", path, key));
+      throw UsageError(fmt::format("{}: has '{}' twice, with '-' and with '_'", place(key), key));
     if (flag == "--vocab-size" || flag == "--changes")  // in a run's config.json, and no flags
       continue;
     if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
-      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", path, xgrad::printable_name(key),
-                                   app.get_name(), suggestion(flag, app)));
+      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", place(key),
+                                   xgrad::printable_name(key), app.get_name(),
+                                   suggestion(flag, app)));
     if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
       continue;
     const auto* const text = value.as<std::string>();
@@ -120,7 +139,7 @@ void apply_config(CLI::App& app) {
                              : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
       option->run_callback();
     } catch (const CLI::ParseError& error) {
-      throw UsageError(fmt::format("{}: {}", path, xgrad::printable(error.what())));
+      throw UsageError(fmt::format("{}: {}", place(key), xgrad::printable(error.what())));
     }
   }
 }

@@ -134,12 +134,21 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   refused(R"({"n_layer": 2, "n-layer": 2})", {"has 'n-layer' twice"});
   refused(R"({"n_layer": 2, "n_layer": 2})", {"has the key 'n_layer' twice"});
   refused("[1]", {"is not a JSON object"});
-  refused("n_layer = 2", {"c.json: line 1: is not JSON"});
-  refused("", {"c.json: line 1: is not JSON"});
+  refused("n_layer = 2", {"c.json: line 1, column 2: is not JSON"});
+  refused("", {"c.json: line 1, column 1: is not JSON"});
+  // Columns count characters.
+  refused("{\n  \"n_layer\": 2,\n  \"data\": \"\xC3\xA9\" 3\n}",
+          {"c.json: line 3, column 15: is not JSON"});
+  refused("{\n  \"data\": \"\\\"n-layer\\\": \",\n\t\"n-layer\" : 0}",
+          {"c.json: line 3, column 2: --n-layer: '0' is not"});
+  refused("{\"bias\": true, \"n_layers\": 2}",
+          {"c.json: line 1, column 16: 'n_layers' is no flag"});
+  refused("{\"n_layer\": 2,\n\"n-layer\": 2}", {"c.json: line 2, column 1: has 'n-layer' twice"});
+  refused("{\"n_l\\u0061yer\": 0}", {"c.json: --n-layer: '0' is not"});
   refused("{\n  \"n_layer\": 2,\n  \"data\": \"\xC3\xA9\" 3\n}", {"c.json: line 3: is not JSON"});
   refused(std::string("{\0\"\0}\0", 6), {"holds a zero byte"});
-  refused("{\"data\": \"caf\xE9\"}", {"c.json: line 1: is not JSON"});
-  refused(std::string(2 << 20, ' '), {"line 1: is not JSON"});
+  refused("{\"data\": \"caf\xE9\"}", {"c.json: line 1, column 14: is not JSON"});
+  refused(std::string(2 << 20, ' '), {"line 1, column 1048577: is not JSON"});
   write_bytes(folder / "c.json", "\xEF\xBB\xBF{\r\n \"n_layer\": 3}\r\n");
   CHECK(printed_json(folder, {"train", "--config", "c.json"}).at("n_layer") == 3);
   // What contradicts a flag is refused with the file that it is from.
