@@ -181,6 +181,8 @@ std::string key_of(std::string_view flag) {
 }
 
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
+  if (path == standard_input)
+    throw UsageError("--out: - is no file that can be replaced in one piece: name one");
   inputs.push_back(config_read.path);
   xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
   check_no_file_of_run(path);

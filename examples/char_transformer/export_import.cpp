@@ -91,7 +91,7 @@ std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_
 void export_model(const ExchangeOptions& options) {
   const std::string path = find_checkpoint(options.in);
   check_output(options.out, options.overwrite, {path});
-  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+  const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   const Notes notes = read_notes(checkpoint);
   check_finite(checkpoint.model, checkpoint.path);
   const xgrad::io::TensorFile file{

@@ -176,7 +176,7 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
 
 TrainedModel load_trained_model(const std::string& given) {
   const std::string path = find_checkpoint(given);
-  const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+  const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   Notes notes = read_notes(checkpoint);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {

@@ -127,6 +127,23 @@ std::string find_checkpoint(const std::string& path) {
   throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
 }
 
+xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
+  try {
+    return xgrad::io::load_checkpoint(path);
+  } catch (const FileError& error) {
+    const fs::path folder = fs::path(path).parent_path();
+    std::vector<std::string> others;
+    for (const std::string& name : names_in(folder.empty() ? "." : folder.string()))
+      if (const std::uint64_t step = step_of((folder / name).string());
+          step > 0 && is_checkpoint_name(name) && name != fs::path(path).filename())
+        others.push_back(fmt::format("{} (after {} steps)", name, step));
+    if (others.empty())
+      throw;
+    std::ranges::sort(others);
+    throw FileError(fmt::format("{}\nBeside it are {}.", error.what(), fmt::join(others, ", ")));
+  }
+}
+
 Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
   // A link would lead out of the folder, and a pipe would have no end.
   descriptor_ = ::open(path_.c_str(),

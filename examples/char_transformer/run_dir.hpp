@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include <xgrad/io/checkpoint.hpp>
 
 namespace char_transformer {
 
@@ -27,6 +28,8 @@ std::uint64_t step_of(const std::string& checkpoint);
 std::optional<std::string> checkpoint_in(const std::string& folder);
 /// The same for a path that may be a checkpoint itself.  FileError for a folder without one.
 std::string find_checkpoint(const std::string& path);
+/// xgrad::io::load_checkpoint(), whose FileError also names the other checkpoints of the folder.
+xgrad::io::Checkpoint read_checkpoint(const std::string& path);
 
 /// A file of JSON objects with a "step", one a line, to which a run adds.
 class Rows {

@@ -33,7 +33,7 @@ std::string latest_unfinished() {
   std::sort(found.rbegin(), found.rend());
   for (const auto& [time, path] : found) {
     try {
-      const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
+      const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
       const Notes notes = read_notes(checkpoint);
       check_finite(checkpoint.model, path);
       if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
@@ -70,7 +70,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   if (!resumes && given.init_from.empty())
     return start;
   const std::string path = resumes ? checkpoint : find_checkpoint(given.init_from);
-  start.from = xgrad::io::load_checkpoint(path);
+  start.from = read_checkpoint(path);
   start.notes = read_notes(*start.from);
   const xgrad::io::Json& config = start.notes.config;
   read_model_config(*start.from, start.notes);  // do the tensors fit?

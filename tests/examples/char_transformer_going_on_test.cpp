@@ -183,3 +183,22 @@ TEST_CASE("char_transformer: of two texts the one that is another is blamed", "[
   CHECK_THAT(run(folder, {"eval", "--checkpoint", "run"}).err,
              ContainsSubstring("val: another text than the model was validated on"));
 }
+
+TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resume]") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--keep", "9"}));
+  const std::string whole = read_bytes(folder / "run/checkpoint.safetensors");
+  write_bytes(folder / "run/checkpoint.safetensors", whole.substr(0, whole.size() - 9));
+  for (const Arguments& command :
+       {Arguments{"train", "--resume", "run", "--max-iters", "50"}, {"train", "--init-from", "run"},
+        {"sample", "--checkpoint", "run"}, {"export", "--checkpoint", "run"}})
+    check_refused(folder, command, 1,
+                  {"run/checkpoint.safetensors", "Beside it are best.safetensors (after ",
+                   "checkpoint-00000010.safetensors (after 10 steps)"});
+  // Each is one to go on from.
+  run_well(folder, {"train", "--resume", "run/checkpoint-00000010.safetensors", "--dry-run"});
+  // Alone, it says no more than what is wrong.
+  fs::create_directory(folder / "alone");
+  fs::copy(folder / "run/checkpoint.safetensors", folder / "alone/checkpoint.safetensors");
+  CHECK(run(folder, {"sample", "--checkpoint", "alone"}).err.find("Beside") == std::string::npos);
+}

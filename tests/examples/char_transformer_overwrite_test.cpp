@@ -131,6 +131,11 @@ TEST_CASE("char_transformer: what is printed to is not written over", "[files]")
                 {"export", "--checkpoint", folder.checkpoint, "--out", "link", "--overwrite"}, 1,
                 {"link: cannot be written: this program's output goes there"});
   CHECK(fs::is_symlink(folder / "link"));
+  for (const Arguments& command : {Arguments{"export"}, {"explain"}, {"graph"}})
+    check_refused(
+        folder,
+        overridden(command, {"--checkpoint", folder.checkpoint, "--out", "-", "--overwrite"}), 2,
+        {"--out: - is no file"});
 }
 
 TEST_CASE("char_transformer: a run writes into its own folder only", "[files]") {
