@@ -64,6 +64,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size,
 /// A text, as ids, split in two.
 struct Source {
   std::string name;             ///< for people: the file, or what the embedded corpus is
+  std::string training_name;    ///< "the training split of NAME", or NAME with --val-data
   std::string validation_name;  ///< "the validation split of NAME", or the file of --val-data
   xgrad::text::Characters characters;
   xgrad::text::Ids all;  ///< of the text that `name` is

@@ -52,8 +52,10 @@ Source open_source(const std::string& path, const std::string& validation,
     }
     source.name = name;
     source.ids = text::split(source.all);
+    source.training_name = fmt::format("the training split of {}", name);
     source.validation_name = fmt::format("the validation split of {}", name);
     if (!validation.empty()) {
+      source.training_name = name;
       name = source.validation_name = validation;
       source.ids = {source.all, text::read_text(validation, source.characters).ids};
     } else if (!nll.empty()) {

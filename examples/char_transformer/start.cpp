@@ -183,7 +183,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     start.source = open_source(options.data, options.val_data, options.preset,
                                start.from ? std::optional(known) : std::nullopt);
   }
-  check_block(start.source.ids.train, start.source.name, recipe.block_size);
+  check_block(start.source.ids.train, start.source.training_name, recipe.block_size);
   check_block(start.source.ids.validation, start.source.validation_name, recipe.block_size);
 
   if (start.from)

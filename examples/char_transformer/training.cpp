@@ -191,9 +191,9 @@ void evaluate(const EvalOptions& options) {
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";
   const xgrad::text::Ids& ids = train ? source.ids.train : val ? source.ids.validation : source.all;
-  const std::string name = val                              ? source.validation_name
-                           : ids.size() < source.all.size() ? "the training split of " + source.name
-                                                            : source.name;
+  const std::string& name = val     ? source.validation_name
+                            : train ? source.training_name
+                                    : source.name;
   check_block(ids, name, block_size);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.

@@ -69,7 +69,7 @@ TEST_CASE("char_transformer: texts that cannot be trained on") {
   refused("none", {"none: no such file"});
   refused(".", {"is a directory"});
   refused("empty", {"empty: the file is empty"});
-  refused("short", {"short: 54 characters: too few for --block-size 64"});
+  refused("short", {"the training split of short: 54 characters: too few for --block-size 64"});
   refused("almost", {"the validation split of almost: 60 characters: too few for --block-size 64"});
   refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9",
                      "it seems to be LATIN1, of which 'iconv -f LATIN1 -t UTF-8 OLD > NEW'"});

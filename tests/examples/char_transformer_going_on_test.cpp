@@ -189,9 +189,10 @@ TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resu
   run_well(folder, tiny_train({"--out", "run", "--keep", "9"}));
   const std::string whole = read_bytes(folder / "run/checkpoint.safetensors");
   write_bytes(folder / "run/checkpoint.safetensors", whole.substr(0, whole.size() - 9));
-  for (const Arguments& command :
-       {Arguments{"train", "--resume", "run", "--max-iters", "50"}, {"train", "--init-from", "run"},
-        {"sample", "--checkpoint", "run"}, {"export", "--checkpoint", "run"}})
+  for (const Arguments& command : {Arguments{"train", "--resume", "run", "--max-iters", "50"},
+                                   {"train", "--init-from", "run"},
+                                   {"sample", "--checkpoint", "run"},
+                                   {"export", "--checkpoint", "run"}})
     check_refused(folder, command, 1,
                   {"run/checkpoint.safetensors", "Beside it are best.safetensors (after ",
                    "checkpoint-00000010.safetensors (after 10 steps)"});

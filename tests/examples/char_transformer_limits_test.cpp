@@ -1,5 +1,7 @@
 // Sizes of one, and 20,000 steps.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -65,5 +67,5 @@ TEST_CASE("char_transformer: texts of one character and of two") {
   write_bytes(folder / "two", "ab");
   for (const char* const text : {"one", "two"})
     check_refused(folder, {"train", "--data", text, "--block-size", "1"}, 1,
-                  {std::string(text) + ": ", "too few for --block-size 1"});
+                  {fmt::format("the training split of {}: ", text), "too few for --block-size 1"});
 }
