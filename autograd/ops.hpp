@@ -135,8 +135,6 @@ Mask operator>=(const Tensor& a, double b);
 Mask operator&(const Mask& a, const Mask& b);
 Mask operator|(const Mask& a, const Mask& b);
 Mask operator~(const Mask& a);
-bool any(const Mask& mask);
-bool all(const Mask& mask);
 Mask isfinite(const Tensor& x);
 /// |a - b| <= atol + rtol * |b| everywhere; false for different shapes.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
@@ -278,7 +276,6 @@ Tensor flip(const Tensor& x, const Dims& dims);
 Tensor tril(const Tensor& x,
             std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
-Mask tril(const Mask& x, std::int64_t diagonal = 0);
 
 // ---- indexing, scans and softmax, members (ops/index.cpp, scatter.cpp, softmax.cpp) ----
 
@@ -437,4 +434,5 @@ std::ostream& operator<<(std::ostream& out, const Mask& x);
 
 }  // namespace xgrad
 
+#include <xgrad/autograd/ops/indices.hpp>
 #include <xgrad/autograd/ops/operators.hpp>

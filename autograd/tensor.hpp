@@ -97,6 +97,16 @@ template <class E, class T>
 concept XtensorOfIntegers = XtensorExpression<E> && std::integral<value_type_of<E>> &&
     both_bool_or_neither<value_type_of<E>, T>;
 
+template <class T>
+class DiscreteTensor;
+/// Token ids and positions (int64).
+using Indices = DiscreteTensor<std::int64_t>;
+/// Truth values: what comparisons return, and what where(), masked_fill() and attention take.
+using Mask = DiscreteTensor<bool>;
+/// A Mask, but not braces: x[{0, 2}] is x[Slice{0, 2}].
+template <class M>
+concept MaskIndex = std::same_as<M, Mask>;
+
 /// An immutable array of things that are never differentiated.  Copying one copies a handle.
 template <class T>
 class DiscreteTensor {
@@ -122,14 +132,21 @@ class DiscreteTensor {
   const T* data() const&& = delete;
   T item() const;  ///< the only element; ShapeError if there are more or none
 
+  // ---- as members of Tensor: made from the declarations in ops/indices.hpp when CMake runs ----
+#include <xgrad/discrete_members_declared.inc>
+  DiscreteTensor t() const;
+  DiscreteTensor operator[](std::int64_t index) const;
+  DiscreteTensor operator[](const Slice& slice) const;
+  DiscreteTensor operator[](const MaskIndex auto& mask) const;
+
+  /// The elements from the one at `offset` on, as many as `shape` has.  Shares the memory.
+  DiscreteTensor window(std::size_t offset, const Shape& shape) const {
+    return Array<T>(std::shared_ptr<T>(array_, const_cast<T*>(data()) + offset), shape);
+  }
+
  private:
   std::shared_ptr<const Array<T>> array_;
 };
-
-/// Token ids and positions (int64).
-using Indices = DiscreteTensor<std::int64_t>;
-/// Truth values: what comparisons return, and what where(), masked_fill() and attention take.
-using Mask = DiscreteTensor<bool>;
 
 /// A multidimensional array of float32 or float64 that remembers how it was computed.
 ///
@@ -257,6 +274,8 @@ class alignas(2 * sizeof(void*)) Tensor {
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
+  /// Where the mask, of the sizes of the first dimensions, is true: (n, the other sizes).
+  Tensor operator[](const MaskIndex auto& mask) const;
 
   const std::shared_ptr<Impl>& handle() const { return impl_; }
   const Impl& impl() const {

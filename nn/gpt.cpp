@@ -106,10 +106,7 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
                     to_string(idx.shape()), to_string(targets.shape()));
   const Tensor logits = (*this)(idx);  // (B, T, V)
   const Scope scope("head");
-  auto flat = empty_array<std::int64_t>(Shape{targets.numel()});
-  std::copy_n(targets.data(), targets.numel(), flat.data());
-  return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}),
-                       Indices(std::move(flat)));
+  return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}), targets.flatten());
 }
 
 // ---- sampling ----
@@ -121,15 +118,6 @@ std::int64_t next_token(std::span<const float> probabilities, Generator& generat
   if (options.temperature == 0)
     return std::ranges::max_element(probabilities) - probabilities.begin();
   return static_cast<std::int64_t>(multinomial(probabilities, generator));
-}
-
-// The last `length` columns of rows of tokens.
-Indices last_columns(const std::vector<std::vector<std::int64_t>>& rows, std::size_t length) {
-  auto window = empty_array<std::int64_t>(Shape{rows.size(), length});
-  for (std::size_t b = 0; b < rows.size(); ++b)
-    std::copy_n(rows[b].end() - static_cast<std::ptrdiff_t>(length), length,
-                window.data() + b * length);
-  return window;
 }
 
 }  // namespace
@@ -145,10 +133,8 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
   const NoGrad no_grad;
 
   const std::size_t B = idx.size(0);
-  std::vector<std::vector<std::int64_t>> rows(B);
-  for (std::size_t b = 0; b < B; ++b)
-    rows[b].assign(idx.data() + b * idx.size(1), idx.data() + (b + 1) * idx.size(1));
   std::vector<std::int64_t> tokens(B);
+  Indices all = idx;
   std::size_t length = idx.size(1);
   const std::size_t left = config.block_size - std::min(config.block_size, length);
   const std::size_t capacity = config.block_size - left + std::min(left, max_new_tokens);
@@ -157,24 +143,21 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
     if (length > config.block_size)  // the window moves, and with it the position of every token
       caches.clear();
     const std::size_t held = caches.empty() ? length - config.block_size : caches.front().length();
-    const Indices window = last_columns(rows, length - held);
+    const Indices window = all.narrow(1, static_cast<std::int64_t>(held), length - held);
     const Tensor logits = model.last_logits(window, caches).to(DType::float32);  // (B, V)
     if (options.on_logits)
       options.on_logits(logits);
     const Tensor p = next_token_probabilities(logits, options);
-    for (std::size_t b = 0; b < B; ++b) {
-      const float* const row = p.data<float>() + b * config.vocab_size;
-      tokens[b] = next_token({row, config.vocab_size}, generator, options);
-      rows[b].push_back(tokens[b]);
-    }
+    for (std::size_t b = 0; b < B; ++b)
+      tokens[b] = next_token({p.data<float>() + b * config.vocab_size, config.vocab_size},
+                             generator, options);
+    all = cat({all, Indices(copy_of(tokens.data(), Shape{B, 1}))}, 1);
     if (options.on_token)
       options.on_token(tokens);
-    if (options.stop && options.stop()) {
-      ++length;
+    if (options.stop && options.stop())
       break;
-    }
   }
-  return last_columns(rows, length);
+  return all;
 }
 
 }  // namespace xgrad::nn

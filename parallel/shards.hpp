@@ -37,20 +37,12 @@ double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most_shard
 
 namespace detail {
 
-inline Tensor rows_of(const Tensor& x, std::size_t begin, std::size_t end) {
-  return narrow(x, 0, static_cast<std::int64_t>(begin), end - begin);
-}
-template <class T>
-DiscreteTensor<T> rows_of(const DiscreteTensor<T>& x, std::size_t begin, std::size_t end) {
-  Shape shape = x.shape();
-  const std::size_t width = x.numel() / shape.front();
-  shape.front() = end - begin;
-  return copy_of(x.data() + begin * width, shape);
-}
 std::size_t common_rows(std::initializer_list<const Shape*> shapes);
 template <class Loss, class... Batch>
 auto of_rows(const Loss& loss, const Batch&... batch) {
-  return [&](std::size_t begin, std::size_t end) { return loss(rows_of(batch, begin, end)...); };
+  return [&](std::size_t begin, std::size_t end) {
+    return loss(batch.narrow(0, static_cast<std::int64_t>(begin), end - begin)...);
+  };
 }
 
 }  // namespace detail

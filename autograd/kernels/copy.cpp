@@ -1,6 +1,7 @@
 #include <xgrad/autograd/kernels/copy.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <xgrad/autograd/kernels/odometer.hpp>
@@ -196,6 +197,8 @@ void copy(Walk walk, const T* from, T* to) {
 }
 template void copy(Walk, const float*, float*);
 template void copy(Walk, const double*, double*);
+template void copy(Walk, const std::int64_t*, std::int64_t*);
+template void copy(Walk, const unsigned char*, unsigned char*);
 
 template <class T>
 void add(Walk walk, const T* from, T* to) {

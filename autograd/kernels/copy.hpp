@@ -2,6 +2,7 @@
 // Copying between strided places: what permute, slice, cat and expand are made of.
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace xgrad::kernels {
@@ -16,9 +17,14 @@ struct Walk {
   std::ptrdiff_t from = 0, to = 0;  ///< where the first elements are
 };
 
-/// to = from.  Strides may be negative, and those of `from` zero; no two elements of `to` coincide.
+/// to = from, also of int64.  Strides may be negative, and those of `from` zero; no two elements of
+/// `to` coincide.
 template <class T>
 void copy(Walk walk, const T* from, T* to);
+inline void copy(Walk walk, const bool* from, bool* to) {  ///< the same, as bytes
+  copy(std::move(walk), reinterpret_cast<const unsigned char*>(from),
+       reinterpret_cast<unsigned char*>(to));
+}
 /// to += from.
 template <class T>
 void add(Walk walk, const T* from, T* to);

@@ -201,5 +201,8 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
 XGRAD_INSTANTIATE(float)
 XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE
+template void index_select(Axis, const std::int64_t*, const std::int64_t*, std::size_t,
+                           std::int64_t*);
+template void index_select(Axis, const bool*, const std::int64_t*, std::size_t, bool*);
 
 }  // namespace xgrad::kernels

@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/ops/broadcast.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 
 namespace xgrad {
@@ -15,29 +15,7 @@ namespace xgrad {
 
 namespace {
 
-// out = f(a, b) with broadcasting, for elements of any type.
-template <class T, class F>
-Mask broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_shape, const T* b,
-               const F& f) {
-  auto out = empty_array<bool>(broadcast_shapes(a_shape, b_shape, op));
-  if (out.size() == 0)
-    return out;
-  const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
-  kernels::Odometer<2> row(rows.outer);
-  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
-    const T* const x = a + row[0];
-    const T* const y = b + row[1];
-    bool* const to = out.data() + r * rows.length;
-    // a loop for each way to walk, so that each is vectorised
-    if (rows.step[0] == rows.step[1])
-      std::transform(x, x + rows.length, y, to, f);
-    else if (rows.step[0] == 0)
-      std::transform(y, y + rows.length, to, [&f, c = *x](T v) { return f(c, v); });
-    else
-      std::transform(x, x + rows.length, to, [&f, c = *y](T v) { return f(v, c); });
-  }
-  return out;
-}
+using detail::broadcast;
 
 template <class F>
 Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
@@ -57,11 +35,15 @@ Mask compare(const char* op, const Tensor& x, double number, const F& f) {
 
 }  // namespace
 
-#define XGRAD_COMPARISON(op, F)                        \
-  Mask operator op(const Tensor& a, const Tensor& b) { \
-    return compare("operator" #op, a, b, F<>());       \
-  }                                                    \
-  Mask operator op(const Tensor& a, double b) { return compare("operator" #op, a, b, F<>()); }
+#define XGRAD_COMPARISON(op, F)                                                                \
+  Mask operator op(const Tensor& a, const Tensor& b) {                                         \
+    return compare("operator" #op, a, b, F<>());                                               \
+  }                                                                                            \
+  Mask operator op(const Tensor& a, double b) { return compare("operator" #op, a, b, F<>()); } \
+  Mask operator op(const IndexOperand& a, const IndexOperand& b) {                             \
+    return broadcast("operator" #op, a.value.shape(), a.value.data(), b.value.shape(),         \
+                     b.value.data(), F<>());                                                   \
+  }
 XGRAD_COMPARISON(==, std::equal_to)
 XGRAD_COMPARISON(!=, std::not_equal_to)
 XGRAD_COMPARISON(<, std::less)
@@ -84,17 +66,10 @@ Mask operator~(const Mask& a) {
   return out;
 }
 
-bool any(const Mask& mask) {
-  return std::any_of(mask.data(), mask.data() + mask.numel(), std::identity());
-}
-bool all(const Mask& mask) {
-  return std::all_of(mask.data(), mask.data() + mask.numel(), std::identity());
-}
-
 // ---- values ----
 
 Mask isfinite(const Tensor& x) {
-  return compare("isfinite", x, 0, [](auto v, auto) { return std::isfinite(v); });
+  return compare("isfinite", x, 0, [](auto v, auto) -> bool { return std::isfinite(v); });
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {

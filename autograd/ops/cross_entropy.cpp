@@ -63,12 +63,12 @@ Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& w
   // (R, V) and (R); rows that are ignored have no gradient whatever is in them
   const Shape rows{target.numel()};
   Tensor logits = x.dim() == 2 ? x : reshape(x, {rows[0], x.size(-1)});
-  const Mask ignore = copy_of(wanted.ignore.data(), Shape{rows[0], 1});
+  const Mask ignore = wanted.ignore.reshape({rows[0], 1});
   if (wanted.any_ignored)
     logits = masked_fill(logits, ignore, 0);
   const Tensor log_p = log_softmax(logits, -1), weight = options.weight_as(x.dtype());
   NllLossOptions of_nll{weight, options.ignore_index, options.reduction};
-  const Indices ids = copy_of(target.data(), rows);
+  const Indices ids = target.flatten();
   if (options.label_smoothing == 0) {
     const Tensor y = nll_loss(log_p, ids, of_nll);
     return y.dim() == 0 ? y : reshape(y, target.shape());

@@ -66,7 +66,7 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
         const Tensor g = kept(ctx.gradient(), reduced);
         ctx.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
-  return {std::move(values), copy_of(at.data(), reduced.after(keepdim))};
+  return {std::move(values), reshape(at, reduced.after(keepdim))};
 }
 
 }  // namespace

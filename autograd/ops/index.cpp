@@ -16,33 +16,13 @@ using detail::changed_copy;
 using detail::check_fits;
 using detail::check_range;
 using detail::check_same_dtype;
-
-// ---- checks ----
-
-namespace {
-
-// What index_select makes of x, and index_add takes as src.
-Shape selected_shape(const char* op, const Tensor& x, std::size_t d, const Indices& index) {
-  if (index.dim() > 1)
-    fail<ShapeError>("{}: the index has shape {} but must be 1-dimensional", op,
-                     to_string(index.shape()));
-  if (x.dim() == 0) {
-    check<ShapeError>(index.numel() == 1, "{}: {} indices for a 0-d tensor, which takes one", op,
-                      index.numel());
-    return x.shape();
-  }
-  Shape shape = x.shape();
-  shape[d] = index.numel();
-  return shape;
-}
-
-}  // namespace
+using detail::selected_shape;
 
 // ---- rows ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_select");
-  const Shape shape = selected_shape("index_select", x, d, index);
+  const Shape shape = selected_shape("index_select", x.shape(), d, index);
   const Axis axis = kernels::axis_of(x.shape(), d);
   check_range("index_select", index, axis.n);
   return record(
@@ -61,7 +41,7 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_add");
   check_same_dtype("index_add", x, "src", src);
-  const Shape expected = selected_shape("index_add", x, d, index);
+  const Shape expected = selected_shape("index_add", x.shape(), d, index);
   if (src.shape() != expected)
     fail<ShapeError>("index_add: src has shape {} but x {} with {} along dimension {} takes {}",
                      to_string(src.shape()), to_string(x.shape()),
@@ -106,9 +86,8 @@ Tensor embedding(const Indices& indices, const Tensor& weight) {
         ops_or_kernel(
             ctx,
             [&] {
-              const Indices flat = copy_of(indices.data(), Shape{indices.numel()});
               const Tensor by_row = reshape(g, {indices.numel(), width});
-              ctx.add(0, index_add(zeros({rows, width}, g.dtype()), 0, flat, by_row));
+              ctx.add(0, index_add(zeros({rows, width}, g.dtype()), 0, indices.flatten(), by_row));
             },
             [&]<class T>() {
               const GradientBuffer<T> buffer = ctx.buffer<T>(0);

@@ -28,6 +28,19 @@ void check_same_dtype(const char* op, const Tensor& x, const char* name, const T
 
 Shape at_least_1d(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
 
+Shape selected_shape(const char* op, const Shape& x, std::size_t dim, const Indices& index) {
+  if (index.dim() > 1)
+    fail<ShapeError>("{}: the index has shape {} but must be 1-dimensional", op,
+                     to_string(index.shape()));
+  Shape shape = x;
+  if (x.empty())
+    check<ShapeError>(index.numel() == 1, "{}: {} indices for a 0-d tensor, which takes one", op,
+                      index.numel());
+  else
+    shape[dim] = static_cast<std::size_t>(index.numel());
+  return shape;
+}
+
 void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
                 std::optional<std::size_t> dim) {
   if (index.numel() == 0)

@@ -17,6 +17,9 @@ void check_same_dtype(const char* op, const Tensor& x, const char* name, const T
 /// A 0-d shape counts as one of a single element, as in PyTorch.
 Shape at_least_1d(const Shape& shape);
 
+/// What index_select makes of an x of this shape, and index_add takes as src.
+Shape selected_shape(const char* op, const Shape& x, std::size_t dim, const Indices& index);
+
 /// The index of gather and scatter: of the tensor's rank, and no larger off dim.  One without
 /// elements fits anything.
 void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,

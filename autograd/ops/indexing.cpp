@@ -8,10 +8,11 @@
 namespace xgrad {
 namespace {
 
-// Walks through the dimensions of x, from the first, and applies each entry to the next one.
+// Walks through the dimensions of an x of this shape, from the first, and applies each entry to the
+// next one.
 struct Indexer {
-  const Tensor& x;
-  detail::Selection selection{x.shape()};
+  const Shape& x;
+  detail::Selection selection{x};
   std::size_t hidden;    // dimensions that the Ellipsis stands for
   std::size_t at = 0;    // the next dimension of the selection
   std::size_t of_x = 0;  // the same, counted in x
@@ -20,7 +21,7 @@ struct Indexer {
     const auto n = static_cast<std::int64_t>(selection.shape[at]);
     if (i < -n || i >= n)
       fail<ValueError>("index: {} is out of range for dimension {} of x {}, which has size {}", i,
-                       of_x, to_string(x.shape()), n);
+                       of_x, to_string(x), n);
     selection.slice(at, static_cast<std::size_t>(i < 0 ? i + n : i), 1);
     selection.drop(at);
     ++of_x;
@@ -41,21 +42,25 @@ struct Indexer {
 
 }  // namespace
 
-Tensor index(const Tensor& x, const std::vector<Index>& indices) {
+detail::Selection detail::indexed(const Shape& x, const std::vector<Index>& indices) {
   const auto count = [&]<class T>() {
     return static_cast<std::size_t>(std::ranges::count_if(
         indices, [](const Index& i) { return std::holds_alternative<T>(i.value); }));
   };
   const std::size_t used = count.operator()<std::int64_t>() + count.operator()<Slice>();
   check<ValueError>(count.operator()<Ellipsis>() <= 1, "index: there is more than one Ellipsis");
-  if (std::cmp_greater(used, x.dim()))
+  if (used > x.size())
     fail<ValueError>("index: {} for x {}, which has {}",
-                     counted(used, "integer or slice", "integers and slices"), to_string(x.shape()),
-                     counted(x.dim(), "dimension", "dimensions"));
-  Indexer indexer{.x = x, .hidden = x.dim() - used};
+                     counted(used, "integer or slice", "integers and slices"), to_string(x),
+                     counted(x.size(), "dimension", "dimensions"));
+  Indexer indexer{.x = x, .hidden = x.size() - used};
   for (const Index& i : indices)
     std::visit(indexer, i.value);
-  return detail::pick("index", x, std::move(indexer.selection));
+  return indexer.selection;
+}
+
+Tensor index(const Tensor& x, const std::vector<Index>& indices) {
+  return detail::pick("index", x, detail::indexed(x.shape(), indices));
 }
 
 }  // namespace xgrad

@@ -35,11 +35,9 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
         const Tensor& g = ctx.gradient();
         const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
         const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
-        Shape line = at.shape();  // with the dimension of the classes
-        line.insert(line.begin() + static_cast<std::ptrdiff_t>(dim), 1);
-        const auto d = static_cast<std::int64_t>(dim);
-        ctx.add(0, -scatter_add(zeros(shape, g.dtype()), d, copy_of(wanted.ids.data(), line),
-                                reshape(at, line)));
+        const auto d = static_cast<std::int64_t>(dim);  // that of the classes
+        ctx.add(0,
+                -scatter_add(zeros(shape, g.dtype()), d, wanted.ids.unsqueeze(d), at.unsqueeze(d)));
       });
 }
 

@@ -32,21 +32,27 @@ inline Tensor operator+(double a, const Tensor& b) { return add(detail::number(a
 inline Tensor operator-(double a, const Tensor& b) { return sub(detail::number(a, b), b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(detail::number(a, b), b); }
 inline Tensor operator/(double a, const Tensor& b) { return div(detail::number(a, b), b); }
-template <class B>
-Tensor& operator+=(Tensor& a, const B& b) {
+template <class A>
+concept Assignable = std::same_as<A, Tensor> || std::same_as<A, Indices>;
+template <Assignable A, class B>
+A& operator+=(A& a, const B& b) {
   return a = a + b;
 }
-template <class B>
-Tensor& operator-=(Tensor& a, const B& b) {
+template <Assignable A, class B>
+A& operator-=(A& a, const B& b) {
   return a = a - b;
 }
-template <class B>
-Tensor& operator*=(Tensor& a, const B& b) {
+template <Assignable A, class B>
+A& operator*=(A& a, const B& b) {
   return a = a * b;
 }
-template <class B>
-Tensor& operator/=(Tensor& a, const B& b) {
+template <Assignable A, class B>
+A& operator/=(A& a, const B& b) {
   return a = a / b;
+}
+template <class B>
+Indices& operator%=(Indices& a, const B& b) {
+  return a = a % b;
 }
 
 // ---- parts by name ----

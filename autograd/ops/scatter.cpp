@@ -5,7 +5,6 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/index_common.hpp>
 
@@ -111,32 +110,19 @@ namespace {
 // The number of the row that each element of the indices, broadcast to `shape`, names in an array
 // of `sizes`.
 Indices rows_of(const std::vector<Indices>& indices, const Shape& shape, const Shape& sizes) {
-  auto rows = empty_array<std::int64_t>({numel(shape)});
-  if (rows.size() == 0)
-    return rows;
-  std::fill_n(rows.data(), rows.size(), std::int64_t{0});
+  if (numel(shape) == 0)
+    return arange_indices(0, 0);
+  Indices rows = IndexOperand(0).value;
   for (std::size_t k = 0; k < indices.size(); ++k) {
     const Indices& index = indices[k];
-    const auto n = static_cast<std::int64_t>(sizes[k]);
-    const std::vector<std::size_t> strides = row_major_strides(index.shape());
-    const std::size_t missing = shape.size() - index.dim();
-    std::vector<kernels::Dimension<1>> walk;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      const bool moves = d >= missing && index.shape()[d - missing] != 1;
-      walk.push_back({static_cast<std::size_t>(shape[d]),
-                      {moves ? static_cast<std::ptrdiff_t>(strides[d - missing]) : 0}});
-    }
-    kernels::Odometer<1> at(walk);
-    for (std::size_t i = 0; i < rows.size(); ++i, at.advance()) {
-      const std::int64_t wanted = index.data()[at[0]];
-      if (wanted < -n || wanted >= n)
-        fail<ValueError>(
-            "index_put: {} in the indices of dimension {} is out of range: that of x has size {}",
-            wanted, k, n);
-      rows.data()[i] = rows.data()[i] * n + (wanted < 0 ? wanted + n : wanted);
-    }
+    const std::int64_t n = sizes[k];
+    if (const Mask outside = (index < -n) | (index >= n); outside.any())
+      fail<ValueError>(
+          "index_put: {} in the indices of dimension {} is out of range: that of x has size {}",
+          index[outside][0].item(), k, n);
+    rows = rows * n + where(index < 0, index + n, index);
   }
-  return rows;
+  return rows.flatten();
 }
 
 }  // namespace
@@ -171,10 +157,7 @@ Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Ten
   const Tensor from = reshape(all, {places, width}), to = reshape(x, {n, width});
   if (accumulate)
     return reshape(index_add(to, 0, rows, from), sizes);
-  auto row_of_each = empty_array<std::int64_t>({places, width});
-  for (std::size_t r = 0; r < places; ++r)
-    std::fill_n(row_of_each.data() + r * width, width, rows.data()[r]);
-  return reshape(scatter(to, 0, Indices(std::move(row_of_each)), from), sizes);
+  return reshape(scatter(to, 0, rows.unsqueeze(1).expand({places, width}), from), sizes);
 }
 
 }  // namespace xgrad

@@ -4,7 +4,6 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
-#include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
 
@@ -104,13 +103,29 @@ void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
 
 }  // namespace
 
+template <class T>
+Array<T> picked(const Selection& s, const T* from) {
+  auto y = empty_array<T>(s.shape);
+  kernels::copy(to_picked(s), from, y.data());
+  return y;
+}
+
+template <class T>
+DiscreteTensor<T> pick(const DiscreteTensor<T>& x, const Selection& s) {
+  if (is_window(s))
+    return x.window(numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset), s.shape);
+  return picked(s, x.data());
+}
+template Array<float> picked(const Selection&, const float*);
+template Array<double> picked(const Selection&, const double*);
+template Indices pick(const Indices&, const Selection&);
+template Mask pick(const Mask&, const Selection&);
+
 Tensor pick(const char* op, const Tensor& x, Selection s) {
   const auto forward = [s]<class T>(std::span<const Tensor> in) {
     if (is_window(s))
       return window(in[0], s);
-    auto y = empty_array<T>(s.shape);
-    kernels::copy(to_picked(s), in[0].data<T>(), y.data());
-    return Tensor(std::move(y));
+    return Tensor(picked(s, in[0].data<T>()));
   };
   return record(op, {x}, forward, [s, shape = x.shape()](Context& ctx) {
     const Tensor& g = ctx.gradient();

@@ -1,11 +1,11 @@
 #pragma once
-// What reshape, permute, slice, split and their like are made of: elements of a Tensor picked in
-// some order, none of them twice.
+// What reshape, permute, slice, split and their like are made of: elements of a Tensor, Indices or
+// a Mask picked in some order; none of a Tensor twice.
 
 #include <optional>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
 
@@ -31,6 +31,32 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
                                                 std::optional<std::int64_t> start,
                                                 std::optional<std::int64_t> end, std::int64_t step);
 
+// What each op selects of an x of this shape.  Errors name the op.
+Selection reshaped(const char* op, const Shape& x, const Dims& sizes);
+Selection flattened(const Shape& x, std::int64_t start_dim, std::int64_t end_dim);
+Selection squeezed(const Shape& x);
+Selection squeezed(const Shape& x, const Dims& dims);
+Selection unsqueezed(const Shape& x, std::int64_t dim);
+Selection expanded(const Shape& x, const Dims& sizes);  ///< strides 0: some elements several times
+Selection permuted(const Shape& x, const Dims& dims);
+Selection transposed(const Shape& x, std::int64_t dim0, std::int64_t dim1);
+Selection sliced(const char* op, const Shape& x, std::int64_t dim,
+                 std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                 std::int64_t step);
+Selection narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length);
+Selection selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index);
+Selection indexed(const Shape& x, const std::vector<Index>& indices);
+
+/// True at (i, j) of the last two dimensions where j - i is at most `diagonal` for the op tril, or
+/// at least that for triu.  ShapeError naming op.
+Mask triangle(const char* op, const Shape& x, std::int64_t diagonal);
+
+/// The selected elements of an array, copied.
+template <class T>
+Array<T> picked(const Selection& selection, const T* from);
+/// Those of Indices or a Mask: a window where they lie side by side.
+template <class T>
+DiscreteTensor<T> pick(const DiscreteTensor<T>& x, const Selection& selection);
 /// The selected elements of x.  Differentiable: each gradient goes where its element came from.
 Tensor pick(const char* op, const Tensor& x, Selection selection);
 /// Zeros of this shape, with g in the selected places: the derivative of pick(), and pick() is its.

@@ -17,65 +17,70 @@ using detail::Selection;
 
 // ---- parts ----
 
-static void check_has_dimensions(const char* op, const Tensor& x) {
-  check<ShapeError>(x.dim() > 0, "{}: x is 0-d and has no dimension to work on", op);
+static void check_has_dimensions(const char* op, const Shape& x) {
+  check<ShapeError>(!x.empty(), "{}: x is 0-d and has no dimension to work on", op);
 }
 
-static Selection slice_of(const char* op, const Tensor& x, std::int64_t dim,
-                          std::optional<std::int64_t> start, std::optional<std::int64_t> end,
-                          std::int64_t step) {
+Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
+                         std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                         std::int64_t step) {
   check_has_dimensions(op, x);
-  const std::size_t d = normalize_dim(dim, x.dim(), op);
-  const auto [first, length] = detail::slice_range(op, x.shape()[d], start, end, step);
-  Selection s(x.shape());
+  const std::size_t d = normalize_dim(dim, x.size(), op);
+  const auto [first, length] = slice_range(op, static_cast<std::size_t>(x[d]), start, end, step);
+  Selection s(x);
   s.slice(d, first, length, length > 1 ? step : 1);
   return s;
 }
 
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
              std::optional<std::int64_t> end, std::int64_t step) {
-  return pick("slice", x, slice_of("slice", x, dim, start, end, step));
+  return pick("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 
 Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim,
                      std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                      std::int64_t step) {
-  return detail::put("slice_scatter", x, src, slice_of("slice_scatter", x, dim, start, end, step));
+  return detail::put("slice_scatter", x, src,
+                     detail::sliced("slice_scatter", x.shape(), dim, start, end, step));
 }
 
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
+Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length) {
   check_has_dimensions("narrow", x);
-  const std::size_t d = normalize_dim(dim, x.dim(), "narrow");
-  const auto n = static_cast<std::int64_t>(x.shape()[d]);
-  const std::int64_t first = start < 0 ? start + n : start;
+  const std::size_t d = normalize_dim(dim, x.size(), "narrow");
+  const std::int64_t n = x[d], first = start < 0 ? start + n : start;
   check<ValueError>(length >= 0, "narrow: length {} is negative", length.value);
   if (first < 0 || first > n || length > n - first)
     fail<ValueError>("narrow: start {} and length {} leave dimension {} of x {}, which has size {}",
-                     start, length.value, d, to_string(x.shape()), n);
-  Selection s(x.shape());
+                     start, length.value, d, to_string(x), n);
+  Selection s(x);
   s.slice(d, static_cast<std::size_t>(first), static_cast<std::size_t>(length.value));
-  return pick("narrow", x, std::move(s));
+  return s;
 }
 
-static Selection select_of(const char* op, const Tensor& x, std::int64_t dim, std::int64_t index) {
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
+  return pick("narrow", x, detail::narrowed(x.shape(), dim, start, length));
+}
+
+Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index) {
   check_has_dimensions(op, x);
-  const std::size_t d = normalize_dim(dim, x.dim(), op);
-  const auto n = static_cast<std::int64_t>(x.shape()[d]);
+  const std::size_t d = normalize_dim(dim, x.size(), op);
+  const std::int64_t n = x[d];
   if (index < -n || index >= n)
     fail<ValueError>("{}: index {} is out of range for dimension {} of x {}, which has size {}", op,
-                     index, d, to_string(x.shape()), n);
-  Selection s(x.shape());
+                     index, d, to_string(x), n);
+  Selection s(x);
   s.slice(d, static_cast<std::size_t>(index < 0 ? index + n : index), 1);
   s.drop(d);
   return s;
 }
 
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
-  return pick("select", x, select_of("select", x, dim, index));
+  return pick("select", x, detail::selected("select", x.shape(), dim, index));
 }
 
 Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index) {
-  return detail::put("select_scatter", x, src, select_of("select_scatter", x, dim, index));
+  return detail::put("select_scatter", x, src,
+                     detail::selected("select_scatter", x.shape(), dim, index));
 }
 
 namespace {
@@ -105,7 +110,7 @@ std::vector<std::size_t> even_sizes(std::size_t n, std::size_t size) {
 }  // namespace
 
 std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim) {
-  check_has_dimensions("split", x);
+  check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
   const std::size_t n = x.shape()[d];
   if (split_size == 0 && n > 0)
@@ -115,7 +120,7 @@ std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t 
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
                           std::int64_t dim) {
-  check_has_dimensions("split", x);
+  check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
   std::size_t rest = x.shape()[d];
   const bool fits = std::ranges::all_of(
@@ -127,7 +132,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim) {
-  check_has_dimensions("chunk", x);
+  check_has_dimensions("chunk", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "chunk");
   check<ValueError>(chunks > 0, "chunk: chunks is 0");
   const std::size_t n = x.shape()[d];
@@ -148,27 +153,34 @@ void detail::check_parts(const char* op, const Tensor& x, std::int64_t dim, std:
 
 namespace {
 
-// The inputs side by side along dimension d, where input i has sizes[i].  A stack's inputs lack
-// that dimension.
 template <class T>
-Array<T> join(std::span<const Tensor> xs, const Shape& shape, std::size_t d) {
+const T* elements_of(const Tensor& x) {
+  return x.data<T>();
+}
+template <class T>
+const T* elements_of(const DiscreteTensor<T>& x) {
+  return x.data();
+}
+
+// The inputs side by side along dimension d, where a stack's inputs lack that dimension.
+template <class T, class X>
+Array<T> join(std::span<const X> xs, const Shape& shape, std::size_t d) {
   std::size_t outer = 1, row = 1;
   for (std::size_t k = 0; k < shape.size(); ++k)
     (k < d ? outer : row) *= shape[k];
   auto y = empty_array<T>(shape);
   std::size_t start = 0;
-  for (const Tensor& x : xs) {
+  for (const X& x : xs) {
     const std::size_t part = outer == 0 ? 0 : x.numel() / outer;
     const auto stride = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
     kernels::copy({{{outer, stride(part), stride(row)}, {part, 1, 1}}, 0, stride(start)},
-                  x.data<T>(), y.data());
+                  elements_of<T>(x), y.data());
     start += part;
   }
   return y;
 }
 
 void check_can_join(const char* op, const std::vector<Tensor>& xs) {
-  check<ValueError>(!xs.empty(), "{}: no Tensors are given", op);
   for (std::size_t i = 0; i < xs.size(); ++i)
     check<ValueError>(xs[i].defined(), "{}: Tensor {} is undefined", op, i);
   for (std::size_t i = 1; i < xs.size(); ++i)
@@ -177,16 +189,30 @@ void check_can_join(const char* op, const std::vector<Tensor>& xs) {
                        to_string(xs[0].dtype()), i, to_string(xs[i].dtype()));
 }
 
-}  // namespace
+template <class X>
+std::vector<Shape> shapes_of(const std::vector<X>& xs) {
+  std::vector<Shape> shapes;
+  for (const X& x : xs)
+    shapes.push_back(x.shape());
+  return shapes;
+}
 
-Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
-  check_can_join("cat", xs);
-  // A Tensor of shape (0,) joins anything.
-  const auto counts = [](const Tensor& x) { return x.shape() != Shape{0}; };
+// Where each part of what is joined begins along dimension d.
+struct Joined {
+  Shape shape;
+  std::size_t d;
+  std::vector<std::size_t> starts = {};
+};
+
+// A Tensor of shape (0,) joins anything.
+bool counts(const Shape& x) { return x != Shape{0}; }
+
+Joined joined_by_cat(const std::vector<Shape>& xs, std::int64_t dim) {
+  check<ValueError>(!xs.empty(), "cat: no Tensors are given");
   const auto first = std::ranges::find_if(xs, counts);
-  Shape shape = first == xs.end() ? Shape{0} : first->shape();
+  Shape shape = first == xs.end() ? Shape{0} : *first;
   for (std::size_t i = 0; i < xs.size(); ++i)
-    check<ShapeError>(xs[i].dim() > 0, "cat: Tensor {} is 0-d; stack() joins such", i);
+    check<ShapeError>(!xs[i].empty(), "cat: Tensor {} is 0-d; stack() joins such", i);
   const std::size_t d = first == xs.end() ? 0 : normalize_dim(dim, shape.size(), "cat");
   std::vector<std::size_t> starts;
   std::size_t total = 0;
@@ -194,57 +220,84 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
     starts.push_back(total);
     if (!counts(xs[i]))
       continue;
-    Shape other = xs[i].shape();
+    Shape other = xs[i];
     if (other.size() != shape.size())
       fail<ShapeError>(
           "cat: Tensor {} has shape {} and Tensor {} has {}: {} and {} dimensions, not as many",
-          first - xs.begin(), to_string(first->shape()), i, to_string(other), shape.size(),
-          other.size());
+          first - xs.begin(), to_string(*first), i, to_string(other), shape.size(), other.size());
     other[d] = shape[d];
     if (other != shape)
       fail<ShapeError>(
           "cat: Tensor {} has shape {} and Tensor {} has {}: only sizes at dimension {} may differ",
-          first - xs.begin(), to_string(first->shape()), i, to_string(xs[i].shape()), d);
-    total += xs[i].shape()[d];
+          first - xs.begin(), to_string(*first), i, to_string(xs[i]), d);
+    total += static_cast<std::size_t>(xs[i][d]);
   }
   shape[d] = total;
-  std::vector<Shape> shapes;
-  for (const Tensor& x : xs)
-    shapes.push_back(x.shape());
+  return {shape, d, std::move(starts)};
+}
+
+Joined joined_by_stack(const std::vector<Shape>& xs, std::int64_t dim) {
+  check<ValueError>(!xs.empty(), "stack: no Tensors are given");
+  for (std::size_t i = 1; i < xs.size(); ++i)
+    if (xs[i] != xs[0])
+      fail<ShapeError>("stack: Tensor 0 has shape {} and Tensor {} has {}: all must be the same",
+                       to_string(xs[0]), i, to_string(xs[i]));
+  Selection whole(xs[0]);
+  const std::size_t d = normalize_dim(dim, xs[0].size() + 1, "stack");
+  whole.insert(d);
+  whole.shape[d] = xs.size();
+  return {whole.shape, d};
+}
+
+template <class T>
+DiscreteTensor<T> join_discrete(const std::vector<DiscreteTensor<T>>& xs, const Joined& to) {
+  return join<T>(std::span(xs), to.shape, to.d);
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
+  check_can_join("cat", xs);
+  const std::vector<Shape> shapes = shapes_of(xs);
+  const auto [shape, d, starts] = joined_by_cat(shapes, dim);
   return record(
-      "cat", xs, [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
-      [shapes, starts, d](Context& ctx) {
+      "cat", xs,
+      [shape = shape, d = d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
+      [shapes, starts = starts, d = d](Context& ctx) {
         for (std::size_t i = 0; i < shapes.size(); ++i)
           if (ctx.needs(i)) {
             Selection s(ctx.gradient().shape());
-            s.slice(d, starts[i],
-                    shapes[i] == Shape{0} ? 0 : static_cast<std::size_t>(shapes[i][d]));
-            ctx.add(i, shapes[i] == Shape{0} ? zeros({0}, ctx.gradient().dtype())
-                                             : pick("narrow", ctx.gradient(), std::move(s)));
+            s.slice(d, starts[i], counts(shapes[i]) ? static_cast<std::size_t>(shapes[i][d]) : 0);
+            ctx.add(i, counts(shapes[i]) ? pick("narrow", ctx.gradient(), std::move(s))
+                                         : zeros({0}, ctx.gradient().dtype()));
           }
       });
+}
+Indices cat(const std::vector<Indices>& xs, std::int64_t dim) {
+  return join_discrete(xs, joined_by_cat(shapes_of(xs), dim));
+}
+Mask cat(const std::vector<Mask>& xs, std::int64_t dim) {
+  return join_discrete(xs, joined_by_cat(shapes_of(xs), dim));
 }
 
 Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
   check_can_join("stack", xs);
-  for (std::size_t i = 1; i < xs.size(); ++i)
-    if (xs[i].shape() != xs[0].shape())
-      fail<ShapeError>("stack: Tensor 0 has shape {} and Tensor {} has {}: all must be the same",
-                       to_string(xs[0].shape()), i, to_string(xs[i].shape()));
-  const std::size_t d = normalize_dim(dim, xs[0].dim() + 1, "stack");
-  Selection whole(xs[0].shape());
-  whole.insert(d);
-  Shape shape = whole.shape;
-  shape[d] = xs.size();
+  const Joined to = joined_by_stack(shapes_of(xs), dim);
   return record(
       "stack", xs,
-      [shape, d]<class T>(std::span<const Tensor> in) { return join<T>(in, shape, d); },
-      [n = xs.size(), d](Context& ctx) {
+      [to]<class T>(std::span<const Tensor> in) { return join<T>(in, to.shape, to.d); },
+      [n = xs.size(), d = to.d](Context& ctx) {
         for (std::size_t i = 0; i < n; ++i)
           if (ctx.needs(i))
             ctx.add(i, select(ctx.gradient(), static_cast<std::int64_t>(d),
                               static_cast<std::int64_t>(i)));
       });
+}
+Indices stack(const std::vector<Indices>& xs, std::int64_t dim) {
+  return join_discrete(xs, joined_by_stack(shapes_of(xs), dim));
+}
+Mask stack(const std::vector<Mask>& xs, std::int64_t dim) {
+  return join_discrete(xs, joined_by_stack(shapes_of(xs), dim));
 }
 
 }  // namespace xgrad

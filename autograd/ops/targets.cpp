@@ -51,23 +51,17 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
 Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight,
                std::int64_t ignored) {
   const ModeGuard unseen({false, nullptr});
-  auto classes = copy_of(target.data(), target.shape());
-  auto skip = empty_array<bool>(target.shape());
-  std::ranges::transform(classes, skip.data(), [=](std::int64_t id) { return id == ignored; });
-  std::ranges::replace(classes, ignored, std::int64_t{0});
-  any_ignored = std::ranges::any_of(skip, std::identity());
-  const bool any = !std::ranges::all_of(skip, std::identity());
-  ids = std::move(classes);
-  ignore = std::move(skip);
-  const Indices flat = copy_of(ids.data(), Shape{ids.numel()});
+  ignore = target == ignored;
+  any_ignored = ignore.any();
+  ids = where(ignore, 0, target);
   const Tensor all = class_weight.defined()
-                         ? reshape(index_select(class_weight, 0, flat), ids.shape())
+                         ? reshape(index_select(class_weight, 0, ids.flatten()), ids.shape())
                          : ones(ids.shape(), x.dtype());
   const Tensor each = masked_fill(all, ignore, 0);
   weights = each;
   const Tensor wide = to(each, DType::float64);
   total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
-  gradient_factor = any ? 1 / total : 0;
+  gradient_factor = ignore.all() ? 0 : 1 / total;
 }
 
 template <class T>

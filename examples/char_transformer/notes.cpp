@@ -162,9 +162,8 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
 
 std::string not_finite(const xgrad::nn::StateDict& tensors) {
   for (const auto& [name, x] : tensors) {
-    const xgrad::Mask finite = xgrad::isfinite(x);
-    if (const auto bad = std::count(finite.data(), finite.data() + finite.numel(), false); bad > 0)
-      return fmt::format("{} of the {} values of {} are not finite", bad, finite.numel(), name);
+    if (const auto bad = (~isfinite(x)).sum().item(); bad > 0)
+      return fmt::format("{} of the {} values of {} are not finite", bad, x.numel(), name);
   }
   return "";
 }

@@ -1,5 +1,7 @@
 // Configuration files of char_transformer: --config and --print-config.
 
+#include <fmt/format.h>
+
 #include "examples/char_transformer_run.hpp"
 
 namespace {

@@ -162,6 +162,13 @@ void add_indexing(GoldenCalls& calls) {
             [](const In& in) { return index_put(in[0], in.ids, in[1]); });
   calls.add("index_put", {"added, some twice", "added, one value"},
             [](const In& in) { return index_put(in[0], in.ids, in[1], true); });
+  calls.add("masked_select", {"same shape", "both broadcast", "0-d", "nothing"},
+            [](const In& in) { return masked_select(in[0], in.masks[0]); });
+  calls.add("masked_select", {"x[mask]", "x[mask] of rows"},
+            [](const In& in) { return in[0][in.masks[0]]; });
+  calls.add("masked_scatter",
+            {"same shape", "more than are used", "mask broadcast", "x broadcast", "nothing"},
+            [](const In& in) { return masked_scatter(in[0], in.masks[0], in[1]); });
   calls.add("index_add", {"repeated", "no indices"},
             [](const In& in) { return index_add(in[0], 0, in.ids[0], in[1]); });
   calls.add("index_add", {"dim -1"},

@@ -44,6 +44,8 @@ Tensor mistake(const Tensor& x, Tensor w) {
   return record(
       "mine", {x}, [](std::span<const Tensor> in) { return in[0] * 2.0; },
       [factor = 2.0L](Context& ctx) { ctx.add(0, ctx.gradient() * static_cast<double>(factor)); });
+#elif CASE == 13  // integers have no fractions
+  return where(argmax(x * w, 0) == 0.5, 1, 0);
 #elif CASE == 11
   return x * w += x;
 #else

@@ -38,7 +38,7 @@ double in_one_process(const Loss& loss, const Batch&... batch) {
   return parallel::backward(
       std::min({static_cast<std::size_t>(batch.size(0))...}),
       [&](std::size_t begin, std::size_t end) {
-        return loss(parallel::detail::rows_of(batch, begin, end)...);
+        return loss(batch.narrow(0, static_cast<std::int64_t>(begin), end - begin)...);
       },
       8);
 }

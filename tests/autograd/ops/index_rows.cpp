@@ -198,8 +198,8 @@ Row embedding_row() {
 std::vector<Row> index_rows() {
   std::vector<Row> rows = {index_select_row(), index_add_row(), embedding_row(), gather_row(),
                            scatter_add_row(),  cumsum_row(),    topk_row()};
-  for (Row& row : scatter_rows())
-    rows.push_back(std::move(row));
+  for (const auto& more : {scatter_rows(), masked_rows()})
+    rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

@@ -56,6 +56,8 @@ inline Tensor scattered(const IndexCase& c, const Inputs& in, double keep) {
 
 /// scatter_rows.cpp; part of index_rows().
 std::vector<Row> scatter_rows();
+/// masked_rows.cpp; the same.
+std::vector<Row> masked_rows();
 
 // element_rows.cpp
 Row gather_row();

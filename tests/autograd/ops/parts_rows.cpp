@@ -282,7 +282,7 @@ Row cat_row() {
           {out_of_range([](const Tensor& x) {
              return cat({x, x}, 2);
            }),
-           bad("nothing", Bad::value, [] { cat({}); }, {"cat"}),
+           bad("nothing", Bad::value, [] { cat(std::vector<Tensor>()); }, {"cat"}),
            bad("0-d", Bad::shape,
                [] {
                  cat({zeros({}), zeros({})});
@@ -336,7 +336,7 @@ Row stack_row() {
           {out_of_range([](const Tensor& x) {
              return stack({x, x}, 3);
            }),
-           bad("nothing", Bad::value, [] { stack({}); }, {"stack"}),
+           bad("nothing", Bad::value, [] { stack(std::vector<Tensor>()); }, {"stack"}),
            bad("undefined", Bad::value,
                [] {
                  stack({Tensor(), zeros({2})});

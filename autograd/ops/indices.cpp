@@ -1,0 +1,260 @@
+// Ops of Indices and Masks, and by masks.  Only what is made of ops of Tensors is differentiable.
+
+#include <xgrad/autograd/ops/indices.hpp>
+
+#include <algorithm>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/index.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
+#include <xgrad/autograd/ops/index_common.hpp>
+#include <xgrad/autograd/ops/reduced.hpp>
+#include <xgrad/autograd/ops/selection.hpp>
+
+namespace xgrad {
+
+using detail::pick;
+
+// ---- parts and shapes ----
+
+template <class T>
+DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes) {
+  return pick(x, detail::reshaped("reshape", x.shape(), sizes));
+}
+template <class T>
+DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes) {
+  return pick(x, detail::reshaped("view", x.shape(), sizes));
+}
+template <class T>
+DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim,
+                          std::int64_t end_dim) {
+  return pick(x, detail::flattened(x.shape(), start_dim, end_dim));
+}
+template <class T>
+DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
+  return pick(x, detail::permuted(x.shape(), dims));
+}
+template <class T>
+DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1) {
+  return pick(x, detail::transposed(x.shape(), dim0, dim1));
+}
+template <class T>
+DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x) {
+  return pick(x, detail::squeezed(x.shape()));
+}
+template <class T>
+DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims) {
+  return pick(x, detail::squeezed(x.shape(), dims));
+}
+template <class T>
+DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim) {
+  return pick(x, detail::unsqueezed(x.shape(), dim));
+}
+template <class T>
+DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes) {
+  return pick(x, detail::expanded(x.shape(), sizes));
+}
+template <class T>
+DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
+                        std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                        std::int64_t step) {
+  return pick(x, detail::sliced("slice", x.shape(), dim, start, end, step));
+}
+template <class T>
+DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
+                         Dim length) {
+  return pick(x, detail::narrowed(x.shape(), dim, start, length));
+}
+template <class T>
+DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index) {
+  return pick(x, detail::selected("select", x.shape(), dim, index));
+}
+template <class T>
+DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices) {
+  return pick(x, detail::indexed(x.shape(), indices));
+}
+template Indices index(const Indices&, const std::vector<Index>&);
+template Mask index(const Mask&, const std::vector<Index>&);
+
+template <class T>
+DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, std::int64_t dim, const Indices& index) {
+  const std::size_t d = normalize_dim(dim, x.dim(), "index_select");
+  auto y = empty_array<T>(detail::selected_shape("index_select", x.shape(), d, index));
+  const kernels::Axis axis = kernels::axis_of(x.shape(), d);
+  detail::check_range("index_select", index, axis.n);
+  kernels::index_select(axis, x.data(), index.data(), index.numel(), y.data());
+  return y;
+}
+
+template <class T>
+static DiscreteTensor<T> kept_where(const Mask& mask, const DiscreteTensor<T>& x) {
+  if constexpr (std::is_same_v<T, bool>)
+    return x & mask;
+  else
+    return where(mask, x, 0);
+}
+template <class T>
+DiscreteTensor<T> tril(const DiscreteTensor<T>& x, std::int64_t diagonal) {
+  return kept_where(detail::triangle("tril", x.shape(), diagonal), x);
+}
+template <class T>
+DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal) {
+  return kept_where(detail::triangle("triu", x.shape(), diagonal), x);
+}
+
+// ---- sums, extremes and places ----
+
+namespace {
+
+// f(... f(f(start, x0), x1) ...) over dims.
+template <class R, class T, class F>
+DiscreteTensor<R> folded(const char* op, const DiscreteTensor<T>& x, const Dims& dims, bool keepdim,
+                         R start, const F& f) {
+  const Reduced over(x.shape(), dims, op);
+  auto y = empty_array<R>(over.after(keepdim));
+  std::ranges::fill(y, start);
+  if (x.numel() == 0)
+    return y;
+  const Shape kept = over.kept();
+  const kernels::Rows<1> rows(x.shape(), {&kept});
+  kernels::Odometer<1> row(rows.outer);
+  const T* from = x.data();
+  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
+    R* to = y.data() + row[0];
+    for (std::size_t i = 0; i < rows.length; ++i, ++from, to += rows.step[0])
+      *to = f(*to, *from);
+  }
+  return y;
+}
+
+template <class T>
+DiscreteTensor<T> extreme_of(const char* op, const DiscreteTensor<T>& x, bool largest) {
+  if (x.numel() == 0)
+    fail<ShapeError>("{}: x {} has no elements to choose from", op, to_string(x.shape()));
+  const auto f = [largest](T a, T b) { return largest ? std::max(a, b) : std::min(a, b); };
+  return folded(op, x, {}, false, *x.data(), f);
+}
+
+}  // namespace
+
+template <class T>
+Indices sum(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
+  return folded("sum", x, dims, keepdim, std::int64_t{0}, [](std::int64_t a, T b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  });
+}
+template <class T>
+DiscreteTensor<T> max(const DiscreteTensor<T>& x) {
+  return extreme_of("max", x, true);
+}
+template <class T>
+DiscreteTensor<T> min(const DiscreteTensor<T>& x) {
+  return extreme_of("min", x, false);
+}
+
+template <class T>
+bool any(const DiscreteTensor<T>& x) {
+  return std::any_of(x.data(), x.data() + x.numel(), [](T v) { return v != 0; });
+}
+template <class T>
+bool all(const DiscreteTensor<T>& x) {
+  return std::all_of(x.data(), x.data() + x.numel(), [](T v) { return v != 0; });
+}
+template <class T>
+Mask any(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
+  return folded("any", x, dims, keepdim, false, [](bool a, T v) { return a || v != 0; });
+}
+template <class T>
+Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
+  return folded("all", x, dims, keepdim, true, [](bool a, T v) { return a && v != 0; });
+}
+
+template <class T>
+Indices nonzero(const DiscreteTensor<T>& x) {
+  const Shape& shape = x.shape();
+  const auto strides = row_major_strides(shape);
+  const auto n = static_cast<std::size_t>(x.numel());
+  const auto count = static_cast<std::size_t>(n - std::count(x.data(), x.data() + n, T(0)));
+  auto places = empty_array<std::int64_t>(Shape{count, shape.size()});
+  std::int64_t* at = places.data();
+  for (std::size_t i = 0; i < n; ++i)
+    if (x.data()[i] != 0)
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        *at++ = static_cast<std::int64_t>(i / strides[d]) % shape[d];
+  return places;
+}
+
+// ---- to a Tensor and back ----
+
+template <class T>
+Tensor to(const DiscreteTensor<T>& x, DType dtype) {
+  return dispatch(dtype, [&]<class F>() {
+    auto y = empty_array<F>(x.shape());
+    std::transform(x.data(), x.data() + y.size(), y.data(), [](T v) { return static_cast<F>(v); });
+    return Tensor(std::move(y));
+  });
+}
+
+template <class T>
+Indices to_indices(const DiscreteTensor<T>& x) {
+  auto y = empty_array<std::int64_t>(x.shape());
+  std::copy_n(x.data(), y.size(), y.data());
+  return y;
+}
+
+// ---- by masks ----
+
+namespace {
+
+Indices places_of(const Mask& mask) { return nonzero(flatten(mask)).flatten(); }
+
+template <class X>
+X rows_by_mask(const X& x, const Mask& mask) {
+  const Shape &sizes = x.shape(), &first = mask.shape();
+  if (first.size() > sizes.size() || !std::equal(first.begin(), first.end(), sizes.begin()))
+    fail<ShapeError>("operator[]: the mask {} has not the first sizes of x {}", to_string(first),
+                     to_string(sizes));
+  Shape rows{mask.numel()};
+  for (std::size_t d = first.size(); d < sizes.size(); ++d)
+    rows.push_back(static_cast<std::size_t>(sizes[d]));
+  return index_select(reshape(x, rows), 0, places_of(mask));
+}
+
+template <class X>
+X expanded_to(const Shape& shape, const X& x) {
+  return x.shape() == shape ? x : expand(x, shape);
+}
+
+template <class X>
+X elements_by_mask(const X& x, const Mask& mask) {
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
+  return rows_by_mask(expanded_to(shape, x), expanded_to(shape, mask));
+}
+
+}  // namespace
+
+Tensor detail::rows_where(const Tensor& x, const Mask& mask) { return rows_by_mask(x, mask); }
+Indices detail::rows_where(const Indices& x, const Mask& mask) { return rows_by_mask(x, mask); }
+Mask detail::rows_where(const Mask& x, const Mask& mask) { return rows_by_mask(x, mask); }
+
+Tensor masked_select(const Tensor& x, const Mask& mask) { return elements_by_mask(x, mask); }
+template <class T>
+DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask) {
+  return elements_by_mask(x, mask);
+}
+
+Tensor masked_scatter(const Tensor& x, const Mask& mask, const Tensor& source) {
+  detail::check_same_dtype("masked_scatter", x, "source", source);
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_scatter");
+  const Indices at = places_of(expanded_to(shape, mask));
+  if (source.numel() < at.numel())
+    fail<ShapeError>("masked_scatter: source {} has {} for {} where the mask {} is true",
+                     to_string(source.shape()), counted(source.numel(), "element", "elements"),
+                     counted(at.numel(), "place", "places"), to_string(mask.shape()));
+  const Tensor next = narrow(reshape(source, {source.numel()}), 0, 0, at.numel());
+  const Tensor to = reshape(expanded_to(shape, x), {numel(shape)});
+  return reshape(scatter(to, 0, at, next), shape);
+}
+
+#include <xgrad/discrete_ops_instantiated.inc>
+
+}  // namespace xgrad

@@ -1,0 +1,164 @@
+#pragma once
+// Ops of Indices and Masks, and those that lead from a Tensor to them and back.  Part of the
+// catalogue: include ops.hpp.
+//
+// Names, arguments and errors are those of Tensor's ops.  What is missing here is a line of
+// xtensor: Indices(ids.array() ^ 1).
+
+#include <optional>
+#include <vector>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad {
+
+// ---- parts and shapes, members (ops/indices.cpp) ----
+
+/// Shares memory and copies nothing, as do view, flatten, squeeze, unsqueeze and parts of the first
+/// dimension.
+template <class T>
+DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes);
+template <class T>
+DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes);
+template <class T>
+DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim = 0,
+                          std::int64_t end_dim = -1);
+template <class T>
+DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims);
+template <class T>
+DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1);
+template <class T>
+DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x);
+template <class T>
+DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims);
+template <class T>
+DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim);
+template <class T>
+DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes);
+template <class T>
+DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
+                        std::optional<std::int64_t> start, std::optional<std::int64_t> end,
+                        std::int64_t step = 1);
+template <class T>
+DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
+                         Dim length);
+template <class T>
+DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index);
+template <class T>
+DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, std::int64_t dim, const Indices& index);
+template <class T>
+DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask);
+template <class T>
+DiscreteTensor<T> tril(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
+template <class T>
+DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
+
+// ---- sums, extremes and places, members ----
+
+/// Of a Mask how many are true; no dims: over all.  Wraps around beyond int64.
+template <class T>
+Indices sum(const DiscreteTensor<T>& x, const Dims& dims = {}, bool keepdim = false);
+template <class T>
+DiscreteTensor<T> max(const DiscreteTensor<T>& x);  ///< 0-d; ShapeError if there are none
+template <class T>
+DiscreteTensor<T> min(const DiscreteTensor<T>& x);
+template <class T>
+bool any(const DiscreteTensor<T>& x);
+template <class T>
+Mask any(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim = false);
+template <class T>
+bool all(const DiscreteTensor<T>& x);
+template <class T>
+Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim = false);
+/// Where x is not 0, in order: (n, dimensions of x).
+template <class T>
+Indices nonzero(const DiscreteTensor<T>& x);
+template <class T>
+Tensor to(const DiscreteTensor<T>& x, DType dtype);  ///< rounded; true is 1
+template <class T>
+Indices to_indices(const DiscreteTensor<T>& x);  ///< true is 1
+
+// ---- Tensors by masks, members ----
+
+/// The elements of x where the mask is true, in order: (n,).  x and mask broadcast.  x[mask], where
+/// the mask has the sizes of x's first dimensions, is (n, the others).  The gradient goes back to
+/// where its element was.
+Tensor masked_select(const Tensor& x, const Mask& mask);
+/// x where the mask is false, else the next element of source, of whatever shape; x and mask
+/// broadcast.  The gradient goes to x where the mask is false, and to the elements of source that
+/// were used.  ShapeError if they are too few.
+Tensor masked_scatter(const Tensor& x, const Mask& mask, const Tensor& source);
+/// The same numbers as Indices.  ValueError names the first that is no integer of an int64, and its
+/// place; PyTorch's long() makes some number of it.
+Indices to_indices(const Tensor& x);
+
+// ---- joining and choosing ----
+
+Indices cat(const std::vector<Indices>& xs, std::int64_t dim = 0);
+Mask cat(const std::vector<Mask>& xs, std::int64_t dim = 0);
+Indices stack(const std::vector<Indices>& xs, std::int64_t dim = 0);
+Mask stack(const std::vector<Mask>& xs, std::int64_t dim = 0);
+template <class T>
+DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices);
+/// Elementwise condition ? a : b, of two numbers.
+Tensor where(const Mask& condition, double a, double b, DType dtype = DType::float32);
+/// (...) -> (..., num_classes): 1 where the last index is the id, else 0 (F.one_hot).  Unless it is
+/// given, num_classes is the largest id plus 1.  ValueError names an id outside, and its place.
+Indices one_hot(const Indices& x, std::int64_t num_classes = -1);
+
+// ---- arithmetic of Indices and integers ----
+
+/// Indices, or an integer that counts as 0-d ones.
+class IndexOperand {
+ public:
+  IndexOperand(const Indices& x) : value(x) {}
+  template <Integer I>
+  IndexOperand(I i) : IndexOperand(Dim(i), 0) {}
+  Indices value;
+
+ private:
+  IndexOperand(Dim i, int) : value(copy_of(&i.value, Shape{})) {}
+};
+
+// Operands broadcast.  + - * wrap around beyond int64.  / and % are Python's // and %: the quotient
+// is rounded downward, the remainder has the divisor's sign; ValueError if a divisor is 0.
+Indices operator+(const IndexOperand& a, const IndexOperand& b);
+Indices operator-(const IndexOperand& a, const IndexOperand& b);
+Indices operator*(const IndexOperand& a, const IndexOperand& b);
+Indices operator/(const IndexOperand& a, const IndexOperand& b);
+Indices operator%(const IndexOperand& a, const IndexOperand& b);
+Indices operator-(const Indices& a);
+Mask operator==(const IndexOperand& a, const IndexOperand& b);
+Mask operator!=(const IndexOperand& a, const IndexOperand& b);
+Mask operator<(const IndexOperand& a, const IndexOperand& b);
+Mask operator<=(const IndexOperand& a, const IndexOperand& b);
+Mask operator>(const IndexOperand& a, const IndexOperand& b);
+Mask operator>=(const IndexOperand& a, const IndexOperand& b);
+/// condition ? a : b, as where() of Tensors.
+Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& b);
+
+// ---- definitions ----
+
+namespace detail {
+Tensor rows_where(const Tensor& x, const Mask& mask);
+Indices rows_where(const Indices& x, const Mask& mask);
+Mask rows_where(const Mask& x, const Mask& mask);
+}  // namespace detail
+
+inline Tensor Tensor::operator[](const MaskIndex auto& mask) const {
+  return detail::rows_where(*this, mask);
+}
+template <class T>
+DiscreteTensor<T> DiscreteTensor<T>::operator[](const MaskIndex auto& mask) const {
+  return detail::rows_where(*this, mask);
+}
+template <class T>
+DiscreteTensor<T> DiscreteTensor<T>::operator[](std::int64_t index) const {
+  return select(0, index);
+}
+template <class T>
+DiscreteTensor<T> DiscreteTensor<T>::operator[](const Slice& part) const {
+  return slice(0, part.start, part.end, part.step);
+}
+#include <xgrad/discrete_members_defined.inc>
+
+}  // namespace xgrad
