@@ -208,7 +208,20 @@ namespace {
 Indices places_of(const Mask& mask) { return nonzero(flatten(mask)).flatten(); }
 
 template <class X>
-X rows_by_mask(const X& x, const Mask& mask) {
+X expanded_to(const Shape& shape, const X& x) {
+  return x.shape() == shape ? x : expand(x, shape);
+}
+
+template <class X>
+X elements_by_mask(const X& x, const Mask& mask) {
+  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
+  return detail::rows_where(expanded_to(shape, x), expanded_to(shape, mask));
+}
+
+}  // namespace
+
+template <class X>
+X detail::rows_where(const X& x, const Mask& mask) {
   const Shape &sizes = x.shape(), &first = mask.shape();
   if (first.size() > sizes.size() || !std::equal(first.begin(), first.end(), sizes.begin()))
     fail<ShapeError>("operator[]: the mask {} has not the first sizes of x {}", to_string(first),
@@ -218,23 +231,9 @@ X rows_by_mask(const X& x, const Mask& mask) {
     rows.push_back(static_cast<std::size_t>(sizes[d]));
   return index_select(reshape(x, rows), 0, places_of(mask));
 }
-
-template <class X>
-X expanded_to(const Shape& shape, const X& x) {
-  return x.shape() == shape ? x : expand(x, shape);
-}
-
-template <class X>
-X elements_by_mask(const X& x, const Mask& mask) {
-  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
-  return rows_by_mask(expanded_to(shape, x), expanded_to(shape, mask));
-}
-
-}  // namespace
-
-Tensor detail::rows_where(const Tensor& x, const Mask& mask) { return rows_by_mask(x, mask); }
-Indices detail::rows_where(const Indices& x, const Mask& mask) { return rows_by_mask(x, mask); }
-Mask detail::rows_where(const Mask& x, const Mask& mask) { return rows_by_mask(x, mask); }
+template Tensor detail::rows_where(const Tensor&, const Mask&);
+template Indices detail::rows_where(const Indices&, const Mask&);
+template Mask detail::rows_where(const Mask&, const Mask&);
 
 Tensor masked_select(const Tensor& x, const Mask& mask) { return elements_by_mask(x, mask); }
 template <class T>

@@ -139,9 +139,8 @@ Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& 
 // ---- definitions ----
 
 namespace detail {
-Tensor rows_where(const Tensor& x, const Mask& mask);
-Indices rows_where(const Indices& x, const Mask& mask);
-Mask rows_where(const Mask& x, const Mask& mask);
+template <class X>
+X rows_where(const X& x, const Mask& mask);
 }  // namespace detail
 
 inline Tensor Tensor::operator[](const MaskIndex auto& mask) const {
