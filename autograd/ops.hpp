@@ -1,5 +1,7 @@
 #pragma once
 // The catalogue of ops.  Names and semantics are PyTorch's; where one differs, its comment says so.
+// Shapes, parts and indexing are in ops/shape.hpp; norms, dropout, losses and attention in
+// ops/network.hpp.
 //
 // Dimension letters, here and in every attention comment:
 //   B batch   T time (positions of a query)   S positions of keys and values   C channels (the
@@ -19,19 +21,21 @@
 // "To 2 ulp" is the largest error in units of the last place, float32 and float64, over the whole
 // range with subnormals, infinities and NaN, of arguments and of results.
 
-#include <array>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 #include <xgrad/autograd/ops/factories.hpp>
+#include <xgrad/autograd/ops/network.hpp>
+#include <xgrad/autograd/ops/shape.hpp>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {
 
-// ---- elementwise, members (ops/elementwise.cpp, clamp_where.cpp): operands broadcast ----
+// ---- elementwise, members (ops/elementwise.cpp, functions.cpp, clamp_where.cpp) ----
+// Operands broadcast.
 
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor add(const Tensor& a, double b);
@@ -48,6 +52,11 @@ enum class RoundingMode { trunc, floor };
 /// takes the remainder first, so floor of 1 / 0.1 is 9: 0.1 as stored goes into 1 only 9 times.
 Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode);
 Tensor neg(const Tensor& x);
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
+               double value = 1);  ///< x + value * a * b
+/// x + weight * (end - x), and exactly end where the weight is 1.
+Tensor lerp(const Tensor& x, const Tensor& end, const Tensor& weight);
+Tensor lerp(const Tensor& x, const Tensor& end, double weight);
 /// x^exponent.  At x = 0 the derivative is that of the formula, exponent * x^(exponent - 1):
 /// infinite for exponents below 1; for exponent 0 it is 0 everywhere.  In a Tensor exponent the
 /// derivative is y log(x): 0 where x is 0 and the exponent is not negative, NaN where x is
@@ -55,15 +64,30 @@ Tensor neg(const Tensor& x);
 Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
-Tensor exp(const Tensor& x);    ///< to 1.1 ulp
-Tensor expm1(const Tensor& x);  ///< exp(x) - 1 to 2.5 ulp
-Tensor log(const Tensor& x);    ///< natural, to 1 ulp; derivative infinite at 0
-Tensor log1p(const Tensor& x);  ///< log(1 + x) to 1 ulp; derivative infinite at -1
+Tensor square(const Tensor& x);
+Tensor reciprocal(const Tensor& x);  ///< 1 / x; derivative -infinity at 0
+Tensor exp(const Tensor& x);         ///< to 1.1 ulp
+Tensor expm1(const Tensor& x);       ///< exp(x) - 1 to 2.5 ulp
+Tensor log(const Tensor& x);         ///< natural, to 1 ulp; derivative infinite at 0
+Tensor log1p(const Tensor& x);       ///< log(1 + x) to 1 ulp; derivative infinite at -1
+Tensor log2(const Tensor& x);   ///< to 1.5 ulp, exact for powers of 2; derivative infinite at 0
+Tensor log10(const Tensor& x);  ///< to 2.5 ulp; derivative infinite at 0
+/// log(exp(a) + exp(b)), also where exp leaves the range; gradient NaN at equal infinities.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
 Tensor sqrt(const Tensor& x);   ///< to 0.5 ulp; derivative infinite at 0
 Tensor rsqrt(const Tensor& x);  ///< 1 / sqrt(x) to 1.5 ulp; derivative -infinity at 0
 Tensor abs(const Tensor& x);    ///< derivative 0 at 0
+Tensor sign(const Tensor& x);   ///< -1, 0 or 1, and 0 at NaN; the derivatives of these four are 0
+Tensor floor(const Tensor& x);  ///< rounded downward
+Tensor ceil(const Tensor& x);   ///< rounded upward
+Tensor round(const Tensor& x);  ///< to the nearest whole number; of two, to the even one
 Tensor sin(const Tensor& x);    ///< to 2.5 ulp
 Tensor cos(const Tensor& x);    ///< to 2.5 ulp
+Tensor tan(const Tensor& x);    ///< to 1.5 ulp
+Tensor atan(const Tensor& x);   ///< to 1.5 ulp
+Tensor sinh(const Tensor& x);   ///< to 2.5 ulp
+Tensor cosh(const Tensor& x);   ///< to 2.5 ulp
+Tensor asinh(const Tensor& x);  ///< log(x + sqrt(x^2 + 1)) to 2.5 ulp
 /// To 2 ulp.  The derivatives of tanh, sigmoid and all that is made of them are computed from x, so
 /// they keep their relative accuracy where the value is rounded to 1.
 Tensor tanh(const Tensor& x);
@@ -73,6 +97,8 @@ Tensor relu(const Tensor& x);     ///< derivative 0 at 0; at NaN the gradient pa
 /// NaN if either is.  At a tie half of the gradient goes to each, with a NaN all of it to both.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, double b);
+Tensor minimum(const Tensor& a, double b);
 /// x limited to [min, max]; either may be absent.  The gradient passes where min < x < max, as in
 /// PyTorch 2.14 and newer; before, it passed at the bounds, too.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
@@ -117,6 +143,8 @@ Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 /// x limited to [min, max] (F.hardtanh): clamp, but at NaN the gradient passes.  ValueError if
 /// min > max.
 Tensor hardtanh(const Tensor& x, double min = -1, double max = 1);
+/// x / 6 + 1/2 limited to [0, 1] (F.hardsigmoid); derivative 0 at -3 and 3.
+Tensor hardsigmoid(const Tensor& x);
 
 // ---- comparisons, members (ops/comparisons.cpp): not differentiable ----
 
@@ -136,6 +164,8 @@ Mask operator&(const Mask& a, const Mask& b);
 Mask operator|(const Mask& a, const Mask& b);
 Mask operator~(const Mask& a);
 Mask isfinite(const Tensor& x);
+Mask isinf(const Tensor& x);
+Mask isnan(const Tensor& x);
 /// |a - b| <= atol + rtol * |b| everywhere; false for different shapes.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 Indices argmax(const Tensor& x);  ///< of the flattened x; the first of equals
@@ -147,6 +177,8 @@ Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
+/// Of x converted to dtype first, as is everything that takes a dtype: x.sum({}, false, dtype).
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype);
 Tensor mean(const Tensor& x);  ///< a number also where the sum leaves the range
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  true and false are corrections,
@@ -163,6 +195,8 @@ Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool k
 /// that the product leaves the range.
 Tensor prod(const Tensor& x);
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
+Tensor prod(const Tensor& x, DType dtype);
+Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype);
 struct Extremum {
   Tensor values;
   Indices indices;
@@ -177,6 +211,8 @@ Tensor amax(const Tensor& x, const Dims& dims,
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// log(sum(exp(x))); gradient 0 where all of x are -inf, and in PyTorch NaN.
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
+Tensor norm(const Tensor& x, double p = 2);  ///< vector_norm, below
+Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 
 // ---- norms of vectors and matrices (ops/extremum.cpp, matrix_norm.cpp) ----
 
@@ -195,6 +231,15 @@ enum class MatrixNorm { fro, nuc };
 /// where none is 0.  ValueError unless dims are two.
 Tensor matrix_norm(const Tensor& x, MatrixNorm ord = MatrixNorm::fro, const Dims& dims = {-2, -1},
                    bool keepdim = false);
+/// x / max(vector_norm(x, p) along dim, eps) (F.normalize).
+Tensor normalize(const Tensor& x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
+/// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast; a norm
+/// counts as at least eps, and below it the gradient is that of a constant norm.
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1, double eps = 1e-8);
+/// The p-norm of the difference of each row of a (..., P, M) and each of b (..., R, M):
+/// (..., P, R).  Batch dimensions broadcast.  Gradient 0 where the distance is 0.  ValueError if p
+/// is negative.
+Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
@@ -221,63 +266,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- shape, members (ops/shape.cpp, repeat.cpp, slice_cat.cpp) ----
-
-/// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
-/// view, flatten, squeeze, unsqueeze and parts of the first dimension.
-Tensor reshape(const Tensor& x, const Dims& sizes);
-Tensor view(const Tensor& x, const Dims& sizes);  ///< the same as reshape
-Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
-Tensor permute(const Tensor& x, const Dims& dims);
-Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
-Tensor squeeze(const Tensor& x);
-Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
-Tensor unsqueeze(const Tensor& x, std::int64_t dim);
-Tensor expand(const Tensor& x, const Dims& sizes);  ///< -1 keeps a size
-/// x sizes[d] times along each dimension d (Tensor.repeat); sizes beyond x's are of new ones, in
-/// front.
-Tensor repeat(const Tensor& x, const Dims& sizes);
-/// Each element along dim `repeats` times in a row, or element i repeats[i] times: one for each, or
-/// one for all (torch.repeat_interleave).  Without a dim, of the flattened x.
-Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
-                         std::optional<std::int64_t> dim = {});
-Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
-                         std::optional<std::int64_t> dim = {});
-Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
-Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                          std::int64_t dim = 0);
-std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim = 0);
-/// As many parts as are named, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are
-/// more or fewer.
-template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
-template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                            std::int64_t dim = 0);
-template <std::size_t N>
-std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim = 0);
-/// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),
-/// step > 0.
-Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
-             std::optional<std::int64_t> end, std::int64_t step = 1);
-/// x[start : start + length] along dim; ValueError if there are fewer.
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
-Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
-/// A copy of x with src where select(x, dim, index) is, and where slice(x, ...) is
-/// (torch.select_scatter, torch.slice_scatter): what `x[index] = src` is in PyTorch.  src has the
-/// shape of that part.
-Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
-Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim = 0,
-                     std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
-                     std::int64_t step = 1);
-Tensor flip(const Tensor& x, const Dims& dims);
-Tensor tril(const Tensor& x,
-            std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
-Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
-
-// ---- indexing, scans and softmax, members (ops/index.cpp, scatter.cpp, softmax.cpp) ----
+// ---- indexing, scans and softmax, members (ops/index.cpp, scatter.cpp, scan.cpp, softmax.cpp)
+// ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
@@ -298,6 +288,18 @@ Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Ten
                  bool accumulate = false);
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor cumsum(const Tensor& x, std::int64_t dim);
+Tensor cumsum(const Tensor& x, std::int64_t dim, DType dtype);
+/// Running products.  Gradients are those of the formula also where factors are 0.
+Tensor cumprod(const Tensor& x, std::int64_t dim);
+/// Running maxima and where they are; of equals the last, and once there is a NaN, NaNs.
+Extremum cummax(const Tensor& x, std::int64_t dim);
+/// log(cumsum(exp(x))), also where exp leaves the range; gradient 0 as long as all are -inf
+/// (PyTorch's: NaN).
+Tensor logcumsumexp(const Tensor& x, std::int64_t dim);
+/// All of x in rising (or falling) order along dim, and where each was; equals keep their order,
+/// and NaN counts as largest.  The gradient goes to the indices returned.
+Extremum sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
+Indices argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 /// The k largest (or smallest) along dim, in falling (rising) order; the gradient goes to the
 /// indices returned, of equals the first.
 Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool largest = true);
@@ -309,111 +311,13 @@ Tensor softmax(const Tensor& x,
                std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
 Tensor log_softmax(const Tensor& x,
                    std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
-
-// ---- layer norms and dropout (ops/norm.cpp, dropout.cpp) ----
-
-/// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
-/// dimensions; weight and bias have that shape or are undefined.  Before weight and bias, results
-/// are right to 4 epsilons of the row's largest, whatever its mean and magnitude, as long as |x| is
-/// at most half of the largest number and 1 / sqrt(variance + eps) a normal one.  So is the
-/// gradient r (d - h mean(d h)), with d = g - mean(g) and h the results, to 4 epsilons of r (max
-/// |d| + max |h| sqrt(mean(d^2))).  Ba, Kiros and Hinton, 2016.
-Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
-                  const Tensor& bias = {}, double eps = 1e-5);
-/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  As
-/// accurate as layer_norm, with d = g.  Zhang and Sennrich, 2019.
-Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
-                std::optional<double> eps = std::nullopt);
-/// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
-/// Draws as PyTorch does.
-Tensor dropout(const Tensor& x, double p, bool training = true);
-Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
-
-// ---- losses (ops/loss.cpp) ----
-
-enum class Reduction { none, mean, sum };
-struct CrossEntropyOptions {
-  Tensor weight = {};  ///< (V,) or undefined: rescales each class
-  std::int64_t ignore_index = -100;
-  double label_smoothing = 0;  ///< (1 - e) * nll + e / V * sum(-log p)
-  Reduction reduction = Reduction::mean;
-};
-/// -log softmax(x)[target]: x (N, V) or (V) or (N, V, d1, ...), target (N) or () or (N, d1, ...).
-/// The mean is over targets that are not ignored, weighted by class.
-Tensor cross_entropy(const Tensor& x, const Indices& target,
-                     const CrossEntropyOptions& options = {});
-/// -sum(target * log softmax(x)), target probabilities of x's shape; the mean is over N.
-Tensor cross_entropy(const Tensor& x, const Tensor& target,
-                     const CrossEntropyOptions& options = {});
-struct NllLossOptions {
-  Tensor weight = {};
-  std::int64_t ignore_index = -100;
-  Reduction reduction = Reduction::mean;
-};
-Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
-/// (x - target)^2; equal shapes, where PyTorch would broadcast with a warning.
-Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-
-// ---- attention (ops/attention.cpp) ----
-
-struct AttentionOptions {
-  bool is_causal = false;  ///< position t sees keys 0 ... t
-  double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
-  std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
-  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
-  /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
-  std::size_t causal_offset = 0;
-};
-/// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
-/// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one
-/// is added to the scores; both broadcast to (..., T, S).  A row that is masked completely gives
-/// zeros.  A weight of 0 times NaN or infinity is NaN, as in a matrix product; keys that is_causal
-/// hides from every query count as absent.  Vaswani et al., 2017.
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const AttentionOptions& options = {});
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const Mask& mask, const AttentionOptions& options);
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const Tensor& mask, const AttentionOptions& options);
-/// (A template, so that {.is_causal = true} alone is options and no mask.)
-template <class M>
-concept AttentionMask = std::is_same_v<M, Mask> || std::is_same_v<M, Tensor>;
-template <AttentionMask M>
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const M& mask) {
-  return scaled_dot_product_attention(q, k, v, mask, AttentionOptions{});
-}
-/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
-/// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
-/// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the
-/// copies.
-Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
+Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype);
+Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype);
 
 // ---- operators ----
 // + - * / of Tensors and numbers, and += and its like: ops/operators.hpp, included below.
 
-// ---- indexing and printing ----
-
-/// Python's start:end:step.
-struct Slice {
-  std::optional<std::int64_t> start = {}, end = {};
-  std::int64_t step = 1;
-};
-struct Ellipsis {};
-struct NewAxis {};
-/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{}
-/// (Python's None).
-struct Index {
-  std::variant<std::int64_t, Slice, Ellipsis, NewAxis> value;
-  template <std::integral I>
-  Index(I i) : value(static_cast<std::int64_t>(i)) {}
-  Index(Slice slice) : value(slice) {}
-  Index(Ellipsis) : value(Ellipsis{}) {}
-  Index(NewAxis) : value(NewAxis{}) {}
-};
-/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  ValueError if an integer is out
-/// of range, there are more indices than dimensions, or more than one Ellipsis.
-Tensor index(const Tensor& x, const std::vector<Index>& indices);
+// ---- printing (print.cpp) ----
 
 /// How numbers are printed (torch.set_printoptions).
 struct PrintOptions {

@@ -269,7 +269,6 @@ class alignas(2 * sizeof(void*)) Tensor {
 
   // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
 #include <xgrad/members_declared.inc>
-  Tensor norm() const;  ///< vector_norm
   Tensor t() const;     ///< of a matrix its transpose; what has fewer dimensions stays as it is
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)

@@ -177,8 +177,11 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
         return a_first || (!b_first && p < q);
       };
       std::iota(order.begin(), order.end(), std::int64_t{0});
-      std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(),
-                        before);
+      if (k == n)
+        std::sort(order.begin(), order.end(), before);
+      else
+        std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k),
+                          order.end(), before);
       for (std::size_t j = 0; j < k; ++j) {
         values[(o * k + j) * inner + i] = line[position(order[j])];
         indices[(o * k + j) * inner + i] = order[j];

@@ -71,6 +71,12 @@ Mask operator~(const Mask& a) {
 Mask isfinite(const Tensor& x) {
   return compare("isfinite", x, 0, [](auto v, auto) -> bool { return std::isfinite(v); });
 }
+Mask isinf(const Tensor& x) {
+  return compare("isinf", x, 0, [](auto v, auto) { return std::isinf(v); });
+}
+Mask isnan(const Tensor& x) {
+  return compare("isnan", x, 0, [](auto v, auto) { return std::isnan(v); });
+}
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   detail::check_operands("allclose", std::array{a, b});

@@ -158,24 +158,21 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
   return y;
 }
 
-// -1, 0 or 1; a constant.
-Tensor sign(const Tensor& x) { return where(x > 0.0, 1.0, where(x < 0.0, -1.0, zeros_like(x))); }
-
 // The derivative is sign(x) (|x| / y)^(ord - 1), and 0 where x or y is 0.
 Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double ord,
                      const Dims& dims) {
   if (ord == 0)
     return zeros_like(x);
   if (std::isinf(ord))
-    return sign(x) * share_evenly(g, abs(x.detach()), y, dims, true);
+    return sign(x.detach()) * share_evenly(g, abs(x.detach()), y, dims, true);
   if (ord == 1)
-    return sign(x) * g;
+    return sign(x.detach()) * g;
   const Mask flat = y == 0.0;
   const Tensor safe = masked_fill(y, flat, 1);
   if (ord == 2)
     return x * masked_fill(g / safe, flat, 0);
   const Tensor ratio = masked_fill(abs(x) / safe, x == 0.0, 1);  // its powers stay in the range
-  return sign(x) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
+  return sign(x.detach()) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
 }
 
 }  // namespace
@@ -197,6 +194,31 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
         ctx.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
       },
       {.saves_output = true});
+}
+
+Tensor norm(const Tensor& x, double p) { return vector_norm(x, p); }
+Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
+  return vector_norm(x, p, dims, keepdim);
+}
+
+// ---- lengths and distances ----
+
+Tensor normalize(const Tensor& x, double p, std::int64_t dim, double eps) {
+  return x / clamp(vector_norm(x, p, dim, true), eps, {});
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
+  return sum(normalize(expand(a, shape), 2, dim, eps) * normalize(expand(b, shape), 2, dim, eps),
+             dim);
+}
+
+Tensor cdist(const Tensor& a, const Tensor& b, double p) {
+  if (a.dim() < 2 || b.dim() < 2 || a.size(-1) != b.size(-1))
+    fail<ShapeError>("cdist: a {} and b {} must be (..., P, M) and (..., R, M)",
+                     to_string(a.shape()), to_string(b.shape()));
+  check<ValueError>(p >= 0, "cdist: p {} is negative", p);
+  return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
 }
 
 }  // namespace xgrad

@@ -62,6 +62,8 @@ Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... en
 /// `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(double start, double end, std::size_t steps, DType dtype = DType::float32);
 Tensor zeros_like(const Tensor& x);
+inline Tensor empty(const Dims& sizes, DType dtype = DType::float32) { return zeros(sizes, dtype); }
+inline Tensor empty_like(const Tensor& x) { return zeros_like(x); }
 Tensor ones_like(const Tensor& x);
 Tensor full_like(const Tensor& x, double value);
 Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor

@@ -1,4 +1,4 @@
-// Elements by index, running sums, and the largest k.
+// Elements by index, and in order.
 
 #include <algorithm>
 #include <xgrad/autograd/engine.hpp>
@@ -120,23 +120,7 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
       });
 }
 
-// ---- scans and selection ----
-
-// The derivative of a running sum from the front is one from the back.
-static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {
-  return record(
-      "cumsum", {x},
-      [axis, reverse]<class T>(std::span<const Tensor> in) {
-        auto y = empty_array<T>(in[0].shape());
-        kernels::cumsum(axis, in[0].data<T>(), reverse, y.data());
-        return y;
-      },
-      [axis, reverse](Context& ctx) { ctx.add(0, cumsum(ctx.gradient(), axis, !reverse)); });
-}
-
-Tensor cumsum(const Tensor& x, std::int64_t dim) {
-  return cumsum(x, kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "cumsum")), false);
-}
+// ---- order ----
 
 Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
   const std::size_t d = normalize_dim(dim, x.dim(), "topk");
@@ -168,6 +152,15 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
         ctx.add(0, scatter_add(zeros(before, g.dtype()), dim, indices, g));
       });
   return {std::move(values), indices};
+}
+
+Extremum sort(const Tensor& x, std::int64_t dim, bool descending) {
+  const std::size_t d = normalize_dim(dim, x.dim(), "sort");
+  return topk(x, kernels::axis_of(x.shape(), d).n, dim, descending);
+}
+
+Indices argsort(const Tensor& x, std::int64_t dim, bool descending) {
+  return sort(x.detach(), dim, descending).indices;
 }
 
 }  // namespace xgrad

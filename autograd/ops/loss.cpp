@@ -3,6 +3,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/axis.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
+#include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
 
 namespace xgrad {
@@ -41,16 +42,20 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
       });
 }
 
-// y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
-Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
   if (x.shape() != target.shape())
     fail<ShapeError>(
-        "mse_loss: x {} and target {} must have the same shape; where broadcasting is meant, say "
-        "so with expand()",
-        to_string(x.shape()), to_string(target.shape()));
+        "{}: x {} and target {} must have the same shape; where broadcasting is meant, say so with "
+        "expand()",
+        op, to_string(x.shape()), to_string(target.shape()));
   if (x.dtype() != target.dtype())
-    fail<DTypeError>("mse_loss: x is {} but target is {}; convert one with to()",
+    fail<DTypeError>("{}: x is {} but target is {}; convert one with to()", op,
                      to_string(x.dtype()), to_string(target.dtype()));
+}
+
+// y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_alike("mse_loss", x, target);
   return record(
       "mse_loss", {x, target},
       [reduction]<class T>(std::span<const Tensor> in) {
@@ -70,6 +75,84 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
         if (ctx.needs(1))
           ctx.add(1, -dx);
       });
+}
+
+// ---- compositions ----
+
+static Tensor over_all(const Tensor& losses, Reduction reduction) {
+  return reduction == Reduction::mean  ? mean(losses)
+         : reduction == Reduction::sum ? sum(losses)
+                                       : losses;
+}
+
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_alike("l1_loss", x, target);
+  return over_all(abs(x - target), reduction);
+}
+
+// d limited to +-delta is d within and +-delta beyond, which makes both pieces one.
+static Tensor huber(const Tensor& d, double delta) {
+  const Tensor limited = clamp(d, -delta, delta);
+  return limited * (d - 0.5 * limited);
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
+  check_alike("huber_loss", x, target);
+  check<ValueError>(delta > 0, "huber_loss: delta is {} but must be positive", delta);
+  return over_all(huber(x - target, delta), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
+  check_alike("smooth_l1_loss", x, target);
+  check<ValueError>(beta >= 0, "smooth_l1_loss: beta is {} but must not be negative", beta);
+  return beta == 0 ? l1_loss(x, target, reduction)
+                   : over_all(huber(x - target, beta) / beta, reduction);
+}
+
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
+  check_alike("kl_div", x, target);
+  return over_all(log_target ? exp(target) * (target - x)
+                             : target * (log(masked_fill(target, target == 0.0, 1)) - x),
+                  reduction);
+}
+
+// ---- binary cross-entropy ----
+
+static Tensor weighted(const Tensor& losses, const BinaryCrossEntropyOptions& options) {
+  const Tensor& w = options.weight;
+  return over_all(w.defined() ? losses * expand(w, losses.shape()) : losses, options.reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
+                            const BinaryCrossEntropyOptions& options) {
+  using enum Uses;
+  check_alike("binary_cross_entropy", x, target);
+  check<ValueError>(!options.pos_weight.defined(),
+                    "binary_cross_entropy: pos_weight is for binary_cross_entropy_with_logits");
+  check<ValueError>(all((x >= 0.0) & (x <= 1.0)),
+                    "binary_cross_entropy: x has an element that is not in [0, 1]; of logits it is "
+                    "binary_cross_entropy_with_logits");
+  return weighted(
+      elementwise(
+          "binary_cross_entropy", x, target,
+          [](const auto& p, const auto& t) {
+            const auto least = c(p, -100);
+            return (t - c(t, 1)) * maximum(log1p(-p), least) - t * maximum(log(p), least);
+          },
+          partial<A, B>([](const auto& g, const auto& p, const auto& t) {
+            return g * ((p - t) / maximum((c(p, 1) - p) * p, c(p, double{1e-12F})));
+          }),
+          partial<A>([](const auto& g, const auto& p) { return g * (log1p(-p) - log(p)); })),
+      options);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                        const BinaryCrossEntropyOptions& options) {
+  check_alike("binary_cross_entropy_with_logits", x, target);
+  Tensor log_p = logsigmoid(x);
+  if (options.pos_weight.defined())
+    log_p = log_p * (1.0 + (expand(options.pos_weight, x.shape()) - 1.0) * target);
+  return weighted((1.0 - target) * x - log_p, options);
 }
 
 }  // namespace xgrad

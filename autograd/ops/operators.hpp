@@ -24,6 +24,11 @@ inline Tensor add(const Tensor& a, double b) { return add(a, detail::number(b, a
 inline Tensor sub(const Tensor& a, double b) { return sub(a, detail::number(b, a)); }
 inline Tensor mul(const Tensor& a, double b) { return mul(a, detail::number(b, a)); }
 inline Tensor div(const Tensor& a, double b) { return div(a, detail::number(b, a)); }
+inline Tensor maximum(const Tensor& a, double b) { return maximum(a, detail::number(b, a)); }
+inline Tensor minimum(const Tensor& a, double b) { return minimum(a, detail::number(b, a)); }
+inline Tensor lerp(const Tensor& x, const Tensor& end, double weight) {
+  return lerp(x, end, detail::number(weight, x));
+}
 inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, double b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }

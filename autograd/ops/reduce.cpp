@@ -35,6 +35,9 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "sum");
   return sum_over("sum", x, reduced, reduced.after(keepdim));
 }
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype) {
+  return sum(to(x, dtype), dims, keepdim);
+}
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape)
@@ -249,5 +252,9 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
 Tensor prod(const Tensor& x) { return prod_over(x.dim() == 1 ? x : reshape(x, {-1}), 0, false); }
 
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim) { return prod_over(x, dim, keepdim); }
+Tensor prod(const Tensor& x, DType dtype) { return prod(to(x, dtype)); }
+Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype) {
+  return prod(to(x, dtype), dim, keepdim);
+}
 
 }  // namespace xgrad

@@ -70,4 +70,23 @@ Tensor repeat_interleave(const Tensor& x, const Indices& repeats, std::optional<
   return index_select(x, static_cast<std::int64_t>(d), Indices(std::move(index)));
 }
 
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing) {
+  const bool exchanged = indexing == Meshgrid::xy && axes.size() > 1;
+  Shape grid;
+  for (const Tensor& axis : axes) {
+    if (axis.dim() > 1)
+      fail<ShapeError>("meshgrid: axis {} has shape {} but must be 0-d or 1-d", grid.size(),
+                       to_string(axis.shape()));
+    grid.push_back(axis.numel());
+  }
+  std::vector<Tensor> out;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    Shape line(axes.size(), 1);
+    line[k] = grid[k];
+    const Tensor y = expand(reshape(axes[k], line), grid);
+    out.push_back(exchanged ? transpose(y, 0, 1) : y);
+  }
+  return out;
+}
+
 }  // namespace xgrad

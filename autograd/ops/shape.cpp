@@ -150,6 +150,10 @@ Tensor expand(const Tensor& x, const Dims& sizes) {
                 {.broadcasts = true});
 }
 
+Tensor broadcast_to(const Tensor& x, const Dims& sizes) { return expand(x, sizes); }
+Tensor expand_as(const Tensor& x, const Tensor& other) { return expand(x, other.shape()); }
+Tensor contiguous(const Tensor& x) { return x; }
+
 // ---- another order ----
 
 Selection detail::permuted(const Shape& x, const Dims& dims) {
@@ -186,6 +190,29 @@ Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
   return pick("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }
 
+Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+  return transpose(x, axis0, axis1);
+}
+
+Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination) {
+  if (source.size() != destination.size())
+    fail<ValueError>("movedim: source {} and destination {} must be as many dimensions",
+                     list(source), list(destination));
+  const Listed moved = listed_dims(source, x.dim(), "movedim"),
+               taken = listed_dims(destination, x.dim(), "movedim");
+  std::vector<std::int64_t> order(moved.size());
+  for (std::size_t i = 0; i < source.size(); ++i)
+    order[normalize_dim(destination[i], x.dim(), "movedim")] = source[i];
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < order.size(); ++d)
+    if (!taken[d]) {
+      while (moved[next])
+        ++next;
+      order[d] = static_cast<std::int64_t>(next++);
+    }
+  return x.dim() == 0 ? x : permute(x, order);
+}
+
 Tensor flip(const Tensor& x, const Dims& dims) {
   Selection s(x.shape());
   const Listed listed = listed_dims(dims, x.dim(), "flip");
@@ -195,7 +222,22 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   return pick("flip", x, std::move(s));
 }
 
-// ---- triangles ----
+// ---- diagonals and triangles ----
+
+Tensor diag(const Tensor& x, std::int64_t diagonal) {
+  if (x.dim() != 1 && x.dim() != 2)
+    fail<ShapeError>("diag: x {} is neither a vector nor a matrix", to_string(x.shape()));
+  const std::int64_t right = std::max<std::int64_t>(diagonal, 0),
+                     down = std::max<std::int64_t>(-diagonal, 0);
+  const Dim size = x.numel() + right + down;  // of the matrix that a vector makes
+  const Shape matrix = x.dim() == 1 ? to_shape({size, size}, "diag") : x.shape();
+  const std::int64_t n = std::min(matrix[0] - down, matrix[1] - right);
+  Selection s(matrix);
+  s.shape = {std::max<std::int64_t>(n, 0)};
+  s.offset = n <= 0 ? 0 : down * matrix[1] + right;
+  s.strides = {matrix[1] + 1};
+  return x.dim() == 1 ? detail::place(x, matrix, s) : pick("diag", x, s);
+}
 
 Mask detail::triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
   if (shape.size() < 2)

@@ -38,5 +38,11 @@ Tensor softmax(const Tensor& x, std::int64_t dim) {
 Tensor log_softmax(const Tensor& x, std::int64_t dim) {
   return softmax_along<true>("log_softmax", x, dim);
 }
+Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return softmax(to(x, dtype), dim);
+}
+Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return log_softmax(to(x, dtype), dim);
+}
 
 }  // namespace xgrad

@@ -8,7 +8,6 @@ namespace xgrad {
 
 #include <xgrad/members_defined.inc>
 
-Tensor Tensor::norm() const { return vector_norm(*this); }
 Tensor Tensor::t() const {
   if (dim() > 2)
     fail<ShapeError>("t: x {} has more than two dimensions; transpose() and permute() take any",

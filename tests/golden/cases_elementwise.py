@@ -35,6 +35,15 @@ def away_from_zero(*shape):
     return draw
 
 
+def hardsigmoid(x):
+    """By its formula: PyTorch's slope is the float32 nearest to 1/6."""
+    return clamp(x / 6 + 0.5, 0, 1)
+
+
+def uniform_angle(*shape):
+    return uniform(-1.25, 1.25, *shape)
+
+
 def add_binary(cases):
     ops = {
         "add": (torch.add, randn, randn),
@@ -44,6 +53,7 @@ def add_binary(cases):
         "pow": (torch.pow, positive, randn),
         "maximum": (torch.maximum, randn, randn),
         "minimum": (torch.minimum, randn, randn),
+        "logaddexp": (torch.logaddexp, randn, randn),
     }
     for op, (f, left, right) in ops.items():
         for sample, (a, b) in BINARY_SHAPES.items():
@@ -69,7 +79,20 @@ def add_binary(cases):
             cases.add(f"div/{mode}, {sample}", f, uniform(-9, 9, *a), away_from_zero(*b))
         some = values([7, -7, 7, -7, 6, -0.5, 0, 1]), values([2, 2, -2, -2, -2, 3, 5, -4])
         cases.add(f"div/{mode}, signs", f, *some)
+    for weight in (0.25, 0.75, 1, -0.5):
+        f = lambda x, y: torch.lerp(x, y, weight)
+        cases.add(f"lerp/weight {weight}", f, randn(3, 4), randn(4))
+    cases.add("lerp/a Tensor", torch.lerp, randn(2, 3), randn(3), uniform(-1, 2, 2, 3))
+    # PyTorch 1.13 does not sum the second gradients of broadcast operands as it should.
+    f = lambda x, a, b: x + a * b
+    cases.add("addcmul/broadcast", f, randn(3, 1), randn(4), randn(2, 1, 4))
+    f = lambda x, a, b: torch.addcmul(x, a, b, value=-1.5)
+    cases.add("addcmul/value", f, randn(2, 3), randn(2, 3), randn(2, 3))
+    some = values([800, -800, 0]), values([799, -801, -800])
+    cases.add("logaddexp/large numbers", torch.logaddexp, *some, second=False)
     for op in ("maximum", "minimum"):
+        f = lambda x: getattr(torch, op)(x, torch.tensor(0.5).double())
+        cases.add(f"{op}/a number", f, values([1, 2, -3, 0, 0.5]))
         some = values([1, 2, -3, 0]), values([1, 5, -3, 0])
         cases.add(f"{op}/ties", getattr(torch, op), *some)
 
@@ -99,6 +122,20 @@ def add_unary(cases):
         "elu": (F.elu, away_from_zero),
         "leaky_relu": (F.leaky_relu, away_from_zero),
         "hardtanh": (F.hardtanh, randn),
+        "square": (torch.square, randn),
+        "reciprocal": (torch.reciprocal, away_from_zero),
+        "log2": (torch.log2, positive),
+        "log10": (torch.log10, positive),
+        "tan": (torch.tan, uniform_angle),
+        "atan": (torch.atan, randn),
+        "sinh": (torch.sinh, randn),
+        "cosh": (torch.cosh, randn),
+        "asinh": (torch.asinh, randn),
+        "sign": (torch.sign, away_from_zero),
+        "floor": (torch.floor, randn),
+        "ceil": (torch.ceil, randn),
+        "round": (torch.round, randn),
+        "hardsigmoid": (hardsigmoid, randn),
     }
     for op, (f, inputs) in ops.items():
         for sample, shape in UNARY_SHAPES.items():
@@ -115,6 +152,10 @@ def add_unary(cases):
         cases.add(f"{op}/at 0", ops[op][0], values([-1, 0, 2, 0.5]))
     # PyTorch's second derivative at 0 is 0, not that of the piece it has chosen.
     cases.add("elu/at 0", F.elu, values([-1, 0, 2, 0.5]), second=False)
+    steps = values([-2.5, -2, -1.5, -0.5, 0, 0.25, 0.5, 1, 1.5, 2.5, 3])
+    for op in ("sign", "floor", "ceil", "round"):
+        cases.add(f"{op}/at the steps", getattr(torch, op), steps)
+    cases.add("hardsigmoid/at the bounds", hardsigmoid, values([-3, 0, 3, 5, -4]))
     cases.add("hardtanh/at the bounds", F.hardtanh, values([-1, 0, 2, 1, -3]))
     cases.add("softplus/beta", lambda x: F.softplus(x, 2.5), randn(2, 3))
     cases.add("softplus/threshold", lambda x: F.softplus(x, 0.5, 1), values([-3, 1, 1.5, 2.5, 6]))
@@ -240,7 +281,12 @@ def add_comparisons(cases):
         cases.add(f"{op}/number", lambda x: getattr(operator, op)(x, 2), a)
     inf = float("inf")
     cases.add("isfinite/1-d", torch.isfinite, values([1, inf, -inf, float("nan"), 0]))
+    for op in ("isinf", "isnan"):
+        cases.add(f"{op}/1-d", getattr(torch, op), values([1, inf, -inf, float("nan"), 0]))
     ties = values([[1, 5, 5], [-2, -7, -7], [5, 0, -7]])
+    for descending in (False, True):
+        f = lambda x: torch.sort(x, dim=1, descending=descending, stable=True)[1]
+        cases.add(f"argsort/ties, descending {descending}", f, ties)
     for op in ("argmax", "argmin"):
         f = getattr(torch, op)
         cases.add(f"{op}/all", f, distinct(3, 4))

@@ -21,6 +21,7 @@ def add_softmax(cases):
             ("nothing", (3, 0), 1),
         ):
             cases.add(f"{op}/{sample}", lambda x: f(x, dim), randn(*shape))
+        cases.add(f"{op}/dtype", lambda x: f(x, 1, dtype=torch.float64), randn(2, 3))
         cases.add(
             f"{op}/large numbers", lambda x: f(x, 1), values([[900, 901, 899], [-700, -702, -701]])
         )
@@ -175,6 +176,46 @@ def add_other_losses(cases):
     cases.add("mse_loss/zero-size", summed, randn(0, 2), randn(0, 2))
 
 
+def binary_cross_entropy(x, t, w=1, reduction="mean"):
+    """By its formula: PyTorch adds 1e-12 in second gradients."""
+    y = -w * (t * torch.log(x) + (1 - t) * torch.log1p(-x))
+    return y if reduction == "none" else getattr(y, reduction)()
+
+
+def add_pointwise_losses(cases):
+    p, logits, target = uniform(0.125, 0.875, 3, 4), randn(3, 4), uniform(0.125, 0.875, 3, 4)
+    weight, pos_weight = Fixed(uniform(0.25, 2, 4)), Fixed(uniform(0.25, 2, 4))
+    with_logits = F.binary_cross_entropy_with_logits
+    for reduction in REDUCTIONS:
+        r = {"reduction": reduction}
+        plain = lambda f, **options: lambda x, t: f(x, t, **options, **r)
+        weighted = lambda f: lambda x, t, w: f(x, t, w.expand(3, 4), **r)
+        for op in ("l1_loss", "huber_loss", "smooth_l1_loss"):
+            cases.add(f"{op}/{reduction}", plain(getattr(F, op)), randn(3, 4), randn(3, 4))
+        cases.add(f"huber_loss/delta, {reduction}", plain(F.huber_loss, delta=0.5), randn(3, 4), randn(3, 4))
+        cases.add(f"smooth_l1_loss/beta, {reduction}", plain(F.smooth_l1_loss, beta=0.5), randn(3, 4), randn(3, 4))
+        cases.add(f"kl_div/{reduction}", plain(F.kl_div), randn(3, 4), target)
+        cases.add(f"kl_div/log_target, {reduction}", plain(F.kl_div, log_target=True), randn(3, 4), randn(3, 4))
+        op = "binary_cross_entropy"
+        cases.add(f"{op}/itself, {reduction}", plain(F.binary_cross_entropy), p, target, second=False)
+        cases.add(f"{op}/{reduction}", plain(binary_cross_entropy), p, target)
+        cases.add(f"{op}/weight, {reduction}", weighted(binary_cross_entropy), p, target, weight)
+        op = "binary_cross_entropy_with_logits"
+        cases.add(f"{op}/{reduction}", plain(with_logits), logits, target)
+        cases.add(f"{op}/weight, {reduction}", weighted(with_logits), logits, target, weight)
+        f = lambda x, t, w, u: with_logits(x, t, w, pos_weight=u, **r)
+        cases.add(f"{op}/pos_weight, {reduction}", f, logits, target, weight, pos_weight)
+    some = values([1, 2, -3, 0.5]), values([1, 0, -2, 0])
+    for op in ("l1_loss", "huber_loss", "smooth_l1_loss"):
+        f = lambda x, t: getattr(F, op)(x, t, reduction="none")
+        cases.add(f"{op}/at the kinks", f, *some, second=False)
+    cases.add("smooth_l1_loss/beta 0", lambda x, t: F.smooth_l1_loss(x, t, beta=0), randn(3, 4), randn(3, 4))
+    certain = lambda x: F.binary_cross_entropy(x, torch.tensor([0.0, 1, 0, 1]).double(), reduction="none")
+    cases.add("binary_cross_entropy/certain", certain, values([0, 0, 1, 1]), second=False)
+    large = values([80, -80, 60, -90]), values([1, 0, 0.5, 0.25])
+    cases.add("binary_cross_entropy_with_logits/large", with_logits, *large)
+
+
 def attention(q, k, v, allowed=None, added=None, scale=None, dropout_p=0.0):
     """By its formula: PyTorch 1.13 has no public one.  A row that is masked completely gives
     zeros."""
@@ -257,4 +298,5 @@ def add(cases):
     add_dropout(cases)
     add_cross_entropy(cases)
     add_other_losses(cases)
+    add_pointwise_losses(cases)
     add_attention(cases)

@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from cases import distinct, randn, uniform, values
 
@@ -45,6 +46,9 @@ def add_sums(cases):
             if shape == ():  # PyTorch spells "all" as no dims here
                 dims = (0,) if op in ("logsumexp",) else ()
             cases.add(f"{op}/{sample}", lambda x: f(x, dims, keep), inputs(*shape))
+    cases.add("sum/dtype", lambda x: x.sum(1, dtype=torch.float64), randn(2, 3))
+    cases.add("prod/dtype", lambda x: x.prod(1, dtype=torch.float64), randn(2, 3))
+    cases.add("cumsum/dtype", lambda x: x.cumsum(1, dtype=torch.float64), randn(2, 3))
     cases.add("sum/nothing", torch.sum, randn(0, 3))
     cases.add("sum/nothing, dim 0", lambda x: x.sum(0), randn(0, 3))
     for op in ("var", "std"):
@@ -147,6 +151,30 @@ def add_norms(cases):
         cases.add(f"vector_norm/ties, ord {order}", lambda x: norm(x, order, 1), ties)
 
 
+def add_distances(cases):
+    for p in (2, 3):
+        cases.add(f"norm/p {p}", lambda x: x.norm(p), randn(2, 3))
+        cases.add(f"norm/p {p}, dim 1", lambda x: x.norm(p, 1, True), randn(2, 3))
+        cases.add(f"normalize/p {p}", lambda x: F.normalize(x, p), randn(2, 3, 2))
+    cases.add("normalize/dim -1, eps", lambda x: F.normalize(x, dim=-1, eps=2), distinct(2, 3))
+    cases.add("normalize/zeros", F.normalize, values([[0, 0], [3, 4]]), second=False)
+    cases.add("cosine_similarity/rows", F.cosine_similarity, randn(3, 4), randn(3, 4))
+    cases.add("cosine_similarity/dim 0", lambda x, y: F.cosine_similarity(x, y, 0), randn(4), randn(4))
+    cases.add(
+        "cosine_similarity/broadcast", lambda x, y: F.cosine_similarity(x, y, -1), randn(2, 3, 4), randn(4)
+    )
+    # PyTorch has no second gradients of cdist.
+    norm = torch.linalg.vector_norm
+    for p in (2, 1, 3):
+        f = lambda x, y: norm(x[..., :, None, :] - y[..., None, :, :], p, -1)
+        cases.add(f"cdist/p {p}", f, randn(3, 4), randn(2, 4))
+        cases.add(f"cdist/p {p}, itself", lambda x, y: torch.cdist(x, y, p), randn(3, 4), randn(2, 4), second=False)
+    f = lambda x, y: torch.cdist(x, y)
+    cases.add("cdist/batches", f, randn(2, 3, 4), randn(2, 2, 4), second=False)
+    same = values([[1, 2], [0, 1]])
+    cases.add("cdist/no distance", f, same, same, second=False)
+
+
 def add_matrix_norms(cases):
     norm = torch.linalg.matrix_norm
     for order in ("nuc", "fro"):
@@ -173,6 +201,28 @@ def add_along(cases):
     cases.add("cumsum/0-d", lambda x: x.cumsum(0), randn())
     cases.add("cumsum/size 1", lambda x: x.cumsum(1), randn(3, 1))
     cases.add("cumsum/zero-size", lambda x: x.cumsum(1), randn(3, 0))
+    # Where factors are 0, PyTorch's second gradients of cumprod are other ones: by its definition.
+    products = lambda x: torch.stack([x[:, : i + 1].prod(1) for i in range(x.shape[1])], 1)
+    cases.add("cumprod/dim 0", lambda x: x.cumprod(0), randn(3, 4))
+    cases.add("cumprod/dim -1", lambda x: x.cumprod(-1), randn(2, 3, 4))
+    cases.add("cumprod/zeros", products, values([[2, 0, 3, 0.5], [0, 2, 0, 4], [1, 2, 3, 4]]))
+    cases.add("cumprod/zero-size", lambda x: x.cumprod(1), randn(3, 0))
+    sums = lambda x: torch.log(torch.cumsum(torch.exp(x), 1))
+    cases.add("logcumsumexp/dim 1", sums, randn(3, 5))
+    cases.add("logcumsumexp/dim -2", lambda x: x.logcumsumexp(-2), randn(2, 3, 4), second=False)
+    some = values([[-700, 700, 701, 0], [500, 480, 470, 501]])
+    cases.add("logcumsumexp/large numbers", lambda x: x.logcumsumexp(1), some, second=False)
+    cases.add("cummax/dim 0", lambda x: x.cummax(0), distinct(4, 3))
+    cases.add("cummax/dim -1", lambda x: x.cummax(-1), distinct(2, 3, 4))
+    ties = values([[1, 5, 5, 2], [-2, -7, -2, -2]])
+    cases.add("cummax/ties", lambda x: x.cummax(1), ties)
+    for descending in (False, True):
+        f = lambda x, dim=-1: torch.sort(x, dim=dim, descending=descending, stable=True)
+        cases.add(f"sort/descending {descending}", f, distinct(3, 5))
+        cases.add(f"sort/dim 0, descending {descending}", lambda x: f(x, 0), distinct(3, 5))
+        cases.add(f"sort/ties, descending {descending}", f, ties)
+        nans = values([1, float("nan"), 3, float("inf"), float("nan")])
+        cases.add(f"sort/NaN, descending {descending}", f, nans, finite=False)
     cases.add("topk/last", lambda x: x.topk(2), distinct(3, 5))
     cases.add("topk/smallest", lambda x: x.topk(2, largest=False), distinct(3, 5))
     cases.add("topk/dim 0", lambda x: x.topk(3, 0), distinct(5, 2))
@@ -188,5 +238,6 @@ def add(cases):
     add_products(cases)
     add_extrema(cases)
     add_norms(cases)
+    add_distances(cases)
     add_matrix_norms(cases)
     add_along(cases)

@@ -68,6 +68,42 @@ def add_shapes(cases):
     cases.add("tril/mask, diagonal 1", lambda m: torch.tril(m.long(), 1).bool(), some)
 
 
+def add_arrangements(cases):
+    cases.add("swapaxes/3-d", lambda x: x.swapaxes(0, -1), randn(2, 3, 4))
+    cases.add("movedim/one", lambda x: x.movedim(0, -1), randn(2, 3, 4))
+    cases.add("movedim/two", lambda x: x.movedim((0, -1), (1, 0)), randn(2, 3, 4))
+    cases.add("broadcast_to/new dimension", lambda x: x.broadcast_to(2, 3, 4), randn(3, 1))
+    cases.add("expand_as/a row", lambda x: x.expand_as(torch.zeros(2, 3, 4)), randn(4))
+    cases.add("contiguous/itself", lambda x: x.clone(), randn(2, 3))
+    cases.add("unbind/dim 0", lambda x: x.unbind(), randn(3, 2))
+    cases.add("unbind/dim -1", lambda x: x.unbind(-1), randn(2, 3))
+    cases.add("roll/dim 1", lambda x: x.roll(2, 1), randn(2, 5))
+    cases.add("roll/two", lambda x: x.roll((-1, 4), (0, 1)), randn(4, 3))
+    cases.add("roll/flattened", lambda x: x.roll(-1), randn(2, 3))
+    cases.add("roll/zero-size", lambda x: x.roll(1, 0), randn(0, 3))
+    for sample, shape, diagonal in (
+        ("of a matrix", (3, 3), 0),
+        ("of a matrix, 1", (2, 4), 1),
+        ("of a matrix, -2", (4, 3), -2),
+        ("a matrix", (3,), 0),
+        ("a matrix, 2", (2,), 2),
+        ("a matrix, -1", (3,), -1),
+    ):
+        cases.add(f"diag/{sample}", lambda x: x.diag(diagonal), randn(*shape))
+    for sample, shape, sizes in (
+        ("last", (2, 3), (1, 2)),
+        ("both", (2, 3), (1, 0, 2, 1)),
+        ("cut", (3, 4), (-1, 2, 0, -2)),
+        ("zero-size", (0, 3), (1, 1, 1, 0)),
+    ):
+        cases.add(f"pad/{sample}", lambda x: F.pad(x, sizes), randn(*shape))
+        cases.add(f"pad/{sample}, value", lambda x: F.pad(x, sizes, value=-1.5), randn(*shape))
+    for indexing in ("ij", "xy"):
+        f = lambda *xs: torch.meshgrid(*xs, indexing=indexing)
+        cases.add(f"meshgrid/{indexing}", f, randn(2), randn(3))
+        cases.add(f"meshgrid/{indexing}, three", f, randn(2), randn(3), randn())
+
+
 def add_parts(cases):
     cat = lambda dim: lambda *xs: torch.cat(xs, dim)
     stack = lambda dim: lambda *xs: torch.stack(xs, dim)
@@ -269,6 +305,7 @@ def add_matrix_products(cases):
 
 def add(cases):
     add_shapes(cases)
+    add_arrangements(cases)
     add_parts(cases)
     add_indexing(cases)
     add_matrix_products(cases)

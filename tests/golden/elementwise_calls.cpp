@@ -34,6 +34,17 @@ void add_binary(GoldenCalls& calls) {
               [](const In& in) { return div(in[0], in[1], RoundingMode::floor); });
   }
   add_op("pow", pow);
+  add_op("logaddexp", logaddexp);
+  calls.add("logaddexp", {"large numbers"}, [](const In& in) { return logaddexp(in[0], in[1]); });
+  for (const auto& [text, weight] : std::vector<std::pair<std::string, double>>{
+           {"0.25", 0.25}, {"0.75", 0.75}, {"1", 1}, {"-0.5", -0.5}})
+    calls.add("lerp", {"weight " + text},
+              [w = weight](const In& in) { return lerp(in[0], in[1], w); });
+  calls.add("lerp", {"a Tensor"}, [](const In& in) { return lerp(in[0], in[1], in[2]); });
+  calls.add("addcmul", {"broadcast"}, [](const In& in) { return addcmul(in[0], in[1], in[2]); });
+  calls.add("addcmul", {"value"}, [](const In& in) { return addcmul(in[0], in[1], in[2], -1.5); });
+  calls.add("maximum", {"a number"}, [](const In& in) { return maximum(in[0], 0.5); });
+  calls.add("minimum", {"a number"}, [](const In& in) { return minimum(in[0], 0.5); });
   add_op("maximum", maximum);
   add_op("minimum", minimum);
 
@@ -81,6 +92,26 @@ void add_unary(GoldenCalls& calls) {
   add_wide("silu", silu);
   add_function("expm1", expm1);
   add_function("log1p", log1p);
+  for (const auto& [op, f] :
+       std::vector<std::pair<std::string, Unary*>>{{"square", square},
+                                                   {"reciprocal", reciprocal},
+                                                   {"log2", log2},
+                                                   {"log10", log10},
+                                                   {"tan", tan},
+                                                   {"atan", atan},
+                                                   {"sinh", sinh},
+                                                   {"cosh", cosh},
+                                                   {"asinh", asinh},
+                                                   {"sign", sign},
+                                                   {"floor", floor},
+                                                   {"ceil", ceil},
+                                                   {"round", round},
+                                                   {"hardsigmoid", hardsigmoid}})
+    add_function(op, f);
+  for (const auto& [op, f] : std::vector<std::pair<std::string, Unary*>>{
+           {"sign", sign}, {"floor", floor}, {"ceil", ceil}, {"round", round}})
+    calls.add(op, {"at the steps"}, [f = f](const In& in) { return f(in[0]); });
+  calls.add("hardsigmoid", {"at the bounds"}, [](const In& in) { return hardsigmoid(in[0]); });
   add_wide("mish", mish);
   add_wide("logsigmoid", logsigmoid);
   add_op("softplus", [](const In& in) { return softplus(in[0]); });
@@ -173,6 +204,11 @@ void add_comparisons(GoldenCalls& calls) {
   calls.add("gt", {"number"}, [](const In& in) { return in[0] > 2.0; });
   calls.add("ge", {"number"}, [](const In& in) { return in[0] >= 2.0; });
   calls.add("isfinite", {"1-d"}, [](const In& in) { return isfinite(in[0]); });
+  calls.add("isinf", {"1-d"}, [](const In& in) { return isinf(in[0]); });
+  calls.add("isnan", {"1-d"}, [](const In& in) { return isnan(in[0]); });
+  calls.add("argsort", {"ties, descending False"}, [](const In& in) { return argsort(in[0], 1); });
+  calls.add("argsort", {"ties, descending True"},
+            [](const In& in) { return argsort(in[0], 1, true); });
   calls.add("argmax", {"all", "0-d", "ties"}, [](const In& in) { return argmax(in[0]); });
   calls.add("argmin", {"all", "0-d", "ties"}, [](const In& in) { return argmin(in[0]); });
   calls.add("argmax", {"dim 0"}, [](const In& in) { return argmax(in[0], 0); });

@@ -17,6 +17,9 @@ void add_softmax(GoldenCalls& calls) {
     calls.add(op, {"middle", "size 1", "no rows", "nothing", "large numbers", "minus infinities"},
               [f](const In& in) { return f(in[0], 1); });
   };
+  calls.add("softmax", {"dtype"}, [](const In& in) { return softmax(in[0], 1, DType::float64); });
+  calls.add("log_softmax", {"dtype"},
+            [](const In& in) { return log_softmax(in[0], 1, DType::float64); });
   add_op("softmax", softmax);
   add_op("log_softmax", log_softmax);
 }
@@ -152,6 +155,52 @@ void add_other_losses(GoldenCalls& calls) {
             [](const In& in) { return mse_loss(in[0], in[1], Reduction::sum); });
 }
 
+void add_pointwise_losses(GoldenCalls& calls) {
+  using Loss = Tensor(const Tensor&, const Tensor&, Reduction, double);
+  const auto add = [&](const std::string& op, const std::string& sample, Loss* f, Reduction r,
+                       double width) {
+    calls.add(op, {sample}, [=](const In& in) { return f(in[0], in[1], r, width); });
+  };
+  for (const auto& [text, named] : reductions) {
+    const Reduction r = named;
+    calls.add("l1_loss", {text}, [r](const In& in) { return l1_loss(in[0], in[1], r); });
+    add("huber_loss", text, huber_loss, r, 1);
+    add("huber_loss", "delta, " + text, huber_loss, r, 0.5);
+    add("smooth_l1_loss", text, smooth_l1_loss, r, 1);
+    add("smooth_l1_loss", "beta, " + text, smooth_l1_loss, r, 0.5);
+    calls.add("kl_div", {text}, [r](const In& in) { return kl_div(in[0], in[1], r); });
+    calls.add("kl_div", {"log_target, " + text},
+              [r](const In& in) { return kl_div(in[0], in[1], r, true); });
+    using Entropy = Tensor(const Tensor&, const Tensor&, const BinaryCrossEntropyOptions&);
+    for (const auto& [op, f] : std::vector<std::pair<std::string, Entropy*>>{
+             {"binary_cross_entropy", binary_cross_entropy},
+             {"binary_cross_entropy_with_logits", binary_cross_entropy_with_logits}}) {
+      calls.add(op, {text}, [f = f, r](const In& in) { return f(in[0], in[1], {.reduction = r}); });
+      calls.add(op, {"weight, " + text}, [f = f, r](const In& in) {
+        return f(in[0], in[1], {.weight = in.fixed[0], .reduction = r});
+      });
+    }
+    calls.add("binary_cross_entropy", {"itself, " + text}, [r](const In& in) {
+      return binary_cross_entropy(in[0], in[1], {.reduction = r});
+    });
+    calls.add("binary_cross_entropy_with_logits", {"pos_weight, " + text}, [r](const In& in) {
+      return binary_cross_entropy_with_logits(
+          in[0], in[1], {.weight = in.fixed[0], .reduction = r, .pos_weight = in.fixed[1]});
+    });
+  }
+  calls.add("l1_loss", {"at the kinks"},
+            [](const In& in) { return l1_loss(in[0], in[1], Reduction::none); });
+  add("huber_loss", "at the kinks", huber_loss, Reduction::none, 1);
+  add("smooth_l1_loss", "at the kinks", smooth_l1_loss, Reduction::none, 1);
+  add("smooth_l1_loss", "beta 0", smooth_l1_loss, Reduction::mean, 0);
+  calls.add("binary_cross_entropy", {"certain"}, [](const In& in) {
+    const Tensor target = tensor({0, 1, 0, 1}, in[0].dtype());
+    return binary_cross_entropy(in[0], target, {.reduction = Reduction::none});
+  });
+  calls.add("binary_cross_entropy_with_logits", {"large"},
+            [](const In& in) { return binary_cross_entropy_with_logits(in[0], in[1]); });
+}
+
 void add_attention(GoldenCalls& calls) {
   const auto attend = [](const AttentionOptions& options) {
     return [=](const In& in) { return scaled_dot_product_attention(in[0], in[1], in[2], options); };
@@ -194,6 +243,7 @@ void add_network_calls(GoldenCalls& calls) {
   add_dropout(calls);
   add_cross_entropy(calls);
   add_other_losses(calls);
+  add_pointwise_losses(calls);
   add_attention(calls);
 }
 

@@ -61,6 +61,9 @@ void add_sums(GoldenCalls& calls) {
     over("correction 3, dims 0 and -1, keepdim", {0, -1}, 3, true);
   }
   calls.add("var", {"biased, size 1"}, [](const In& in) { return var(in[0], 1, false); });
+  calls.add("sum", {"dtype"}, [](const In& in) { return sum(in[0], 1, false, DType::float64); });
+  calls.add("prod", {"dtype"}, [](const In& in) { return prod(in[0], 1, false, DType::float64); });
+  calls.add("cumsum", {"dtype"}, [](const In& in) { return cumsum(in[0], 1, DType::float64); });
   calls.add("sum", {"nothing"}, [](const In& in) { return sum(in[0]); });
   calls.add("sum", {"nothing, dim 0"}, [](const In& in) { return sum(in[0], 0); });
   calls.add("logsumexp", {"minus infinities and large numbers"},
@@ -141,6 +144,29 @@ void add_norms(GoldenCalls& calls) {
   along_1("ties, ord -inf", -inf);
 }
 
+void add_distances(GoldenCalls& calls) {
+  for (const auto& [text, p] : {std::pair{"p 2", 2.0}, {"p 3", 3.0}, {"p 1", 1.0}}) {
+    calls.add("cdist", {text, std::string(text) + ", itself"},
+              [p = p](const In& in) { return cdist(in[0], in[1], p); });
+    if (p == 1)
+      continue;
+    calls.add("norm", {text}, [p = p](const In& in) { return norm(in[0], p); });
+    calls.add("norm", {std::string(text) + ", dim 1"},
+              [p = p](const In& in) { return norm(in[0], p, 1, true); });
+    calls.add("normalize", {text}, [p = p](const In& in) { return normalize(in[0], p); });
+  }
+  calls.add("cdist", {"batches", "no distance"}, [](const In& in) { return cdist(in[0], in[1]); });
+  calls.add("normalize", {"dim -1, eps"}, [](const In& in) { return normalize(in[0], 2, -1, 2); });
+  calls.add("normalize", {"zeros"}, [](const In& in) { return normalize(in[0]); });
+  const auto similarity = [&](const std::string& sample, std::int64_t dim) {
+    calls.add("cosine_similarity", {sample},
+              [dim](const In& in) { return cosine_similarity(in[0], in[1], dim); });
+  };
+  similarity("rows", 1);
+  similarity("dim 0", 0);
+  similarity("broadcast", -1);
+}
+
 void add_matrix_norms(GoldenCalls& calls) {
   for (const auto& [text, ord] :
        {std::pair{"nuc, ", MatrixNorm::nuc}, std::pair{"fro, ", MatrixNorm::fro}}) {
@@ -161,6 +187,21 @@ void add_along(GoldenCalls& calls) {
   calls.add("cumsum", {"dim -1"}, [](const In& in) { return cumsum(in[0], -1); });
   calls.add("cumsum", {"middle", "size 1", "zero-size"},
             [](const In& in) { return cumsum(in[0], 1); });
+  calls.add("cumprod", {"dim 0"}, [](const In& in) { return cumprod(in[0], 0); });
+  calls.add("cumprod", {"dim -1", "zeros", "zero-size"},
+            [](const In& in) { return cumprod(in[0], -1); });
+  calls.add("logcumsumexp", {"dim 1", "large numbers"},
+            [](const In& in) { return logcumsumexp(in[0], 1); });
+  calls.add("logcumsumexp", {"dim -2"}, [](const In& in) { return logcumsumexp(in[0], -2); });
+  calls.add("cummax", {"dim 0"}, [](const In& in) { return cummax(in[0], 0); });
+  calls.add("cummax", {"dim -1", "ties"}, [](const In& in) { return cummax(in[0], -1); });
+  for (const bool falling : {false, true}) {
+    const std::string order = falling ? "descending True" : "descending False";
+    calls.add("sort", {order, "ties, " + order, "NaN, " + order},
+              [falling](const In& in) { return sort(in[0], -1, falling); });
+    calls.add("sort", {"dim 0, " + order},
+              [falling](const In& in) { return sort(in[0], 0, falling); });
+  }
   calls.add("topk", {"last"}, [](const In& in) { return topk(in[0], 2); });
   calls.add("topk", {"smallest"}, [](const In& in) { return topk(in[0], 2, -1, false); });
   calls.add("topk", {"dim 0"}, [](const In& in) { return topk(in[0], 3, 0); });
@@ -177,6 +218,7 @@ void add_reduce_calls(GoldenCalls& calls) {
   add_products(calls);
   add_extrema(calls);
   add_norms(calls);
+  add_distances(calls);
   add_matrix_norms(calls);
   add_along(calls);
 }

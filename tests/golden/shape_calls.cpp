@@ -71,6 +71,43 @@ void add_shapes(GoldenCalls& calls) {
   calls.add("tril", {"mask, diagonal 1"}, [](const In& in) { return tril(in.masks[0], 1); });
 }
 
+void add_arrangements(GoldenCalls& calls) {
+  calls.add("swapaxes", {"3-d"}, [](const In& in) { return swapaxes(in[0], 0, -1); });
+  calls.add("movedim", {"one"}, [](const In& in) { return movedim(in[0], 0, -1); });
+  calls.add("movedim", {"two"}, [](const In& in) { return movedim(in[0], {0, -1}, {1, 0}); });
+  calls.add("broadcast_to", {"new dimension"}, [](const In& in) {
+    return broadcast_to(in[0], {2, 3, 4});
+  });
+  calls.add("expand_as", {"a row"}, [](const In& in) {
+    return expand_as(in[0], zeros({2, 3, 4}));
+  });
+  calls.add("contiguous", {"itself"}, [](const In& in) { return contiguous(in[0]); });
+  calls.add("unbind", {"dim 0"}, [](const In& in) { return unbind(in[0]); });
+  calls.add("unbind", {"dim -1"}, [](const In& in) { return unbind(in[0], -1); });
+  calls.add("roll", {"dim 1"}, [](const In& in) { return roll(in[0], 2, 1); });
+  calls.add("roll", {"two"}, [](const In& in) { return roll(in[0], {-1, 4}, {0, 1}); });
+  calls.add("roll", {"flattened"}, [](const In& in) { return roll(in[0], -1); });
+  calls.add("roll", {"zero-size"}, [](const In& in) { return roll(in[0], 1, 0); });
+  for (const std::string sample : {"of a matrix", "a matrix"})
+    calls.add("diag", {sample}, [](const In& in) { return diag(in[0]); });
+  calls.add("diag", {"of a matrix, 1"}, [](const In& in) { return diag(in[0], 1); });
+  calls.add("diag", {"of a matrix, -2"}, [](const In& in) { return diag(in[0], -2); });
+  calls.add("diag", {"a matrix, 2"}, [](const In& in) { return diag(in[0], 2); });
+  calls.add("diag", {"a matrix, -1"}, [](const In& in) { return diag(in[0], -1); });
+  for (const auto& [sample, sizes] :
+       std::vector<std::pair<std::string, Dims>>{{"last", {1, 2}},
+                                                 {"both", {1, 0, 2, 1}},
+                                                 {"cut", {-1, 2, 0, -2}},
+                                                 {"zero-size", {1, 1, 1, 0}}}) {
+    calls.add("pad", {sample}, [sizes = sizes](const In& in) { return pad(in[0], sizes); });
+    calls.add("pad", {sample + ", value"},
+              [sizes = sizes](const In& in) { return pad(in[0], sizes, -1.5); });
+  }
+  calls.add("meshgrid", {"ij", "ij, three"}, [](const In& in) { return meshgrid(in.tensors); });
+  calls.add("meshgrid", {"xy", "xy, three"},
+            [](const In& in) { return meshgrid(in.tensors, Meshgrid::xy); });
+}
+
 void add_parts(GoldenCalls& calls) {
   calls.add("cat", {"dim 0", "one", "zero-size"}, [](const In& in) { return cat(in.tensors); });
   calls.add("cat", {"dim -1, three"}, [](const In& in) { return cat(in.tensors, -1); });
@@ -215,6 +252,7 @@ void add_matrix_products(GoldenCalls& calls) {
 
 void add_shape_calls(GoldenCalls& calls) {
   add_shapes(calls);
+  add_arrangements(calls);
   add_parts(calls);
   add_indexing(calls);
   add_matrix_products(calls);

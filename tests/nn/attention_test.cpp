@@ -66,7 +66,7 @@ TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
 
 namespace {
 
-double norm(const Tensor& x) { return x.detach().to(DType::float64).norm().item(); }
+double length_of(const Tensor& x) { return x.detach().to(DType::float64).norm().item(); }
 
 // torch.manual_seed(11); nn.MultiheadAttention(8, 2, batch_first=True), biases redrawn N(0, 0.5).
 struct Heads {
@@ -101,9 +101,9 @@ void check_attention(Heads& h, const nn::Attended& result, const Expected& e) {
   nn::zero_grad(h.mha);
   const auto n = static_cast<double>(y.numel());
   sum(y * reshape(arange(n), y.shape()) / n).backward();
-  CHECK(norm(h.mha.in_proj_weight.grad()) == Approx(e.in_proj_grad).epsilon(1e-5));
-  CHECK(norm(h.mha.in_proj_bias.grad()) == Approx(e.bias_grad).epsilon(1e-5));
-  CHECK(norm(h.mha.out_proj.weight.grad()) == Approx(e.out_proj_grad).epsilon(1e-5));
+  CHECK(length_of(h.mha.in_proj_weight.grad()) == Approx(e.in_proj_grad).epsilon(1e-5));
+  CHECK(length_of(h.mha.in_proj_bias.grad()) == Approx(e.bias_grad).epsilon(1e-5));
+  CHECK(length_of(h.mha.out_proj.weight.grad()) == Approx(e.out_proj_grad).epsilon(1e-5));
 }
 
 }  // namespace

@@ -60,15 +60,23 @@ Call everywhere_masked(const Mask& m, const Formula& formula) {
 }  // namespace
 
 Row maximum_row() {
-  return extremum("maximum", maximum, [](double a, double b) {
+  Row row = extremum("maximum", maximum, [](double a, double b) {
     return std::isnan(a) || std::isnan(b) ? not_a_number : std::max(a, b);
   });
+  add_unary(
+      row, "a number, ", [](const Inputs& in) { return maximum(in[0], 0.5); },
+      [](const Numbers& at) { return std::max(at[0], 0.5); }, {-2, 2, {0.5}});
+  return row;
 }
 
 Row minimum_row() {
-  return extremum("minimum", minimum, [](double a, double b) {
+  Row row = extremum("minimum", minimum, [](double a, double b) {
     return std::isnan(a) || std::isnan(b) ? not_a_number : std::min(a, b);
   });
+  add_unary(
+      row, "a number, ", [](const Inputs& in) { return minimum(in[0], 0.5); },
+      [](const Numbers& at) { return std::min(at[0], 0.5); }, {-2, 2, {0.5}});
+  return row;
 }
 
 Row clamp_row() {

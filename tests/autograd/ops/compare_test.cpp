@@ -103,9 +103,13 @@ TEST_CASE("any and all", "[compare]") {
   CHECK(all(zeros({0}) == 1.0));
 }
 
-TEST_CASE("isfinite", "[compare]") {
-  for (const DType dtype : {DType::float32, DType::float64})
-    CHECK(bits(isfinite(tensor({1, inf, -inf, not_a_number, 0}, dtype))) == Bits{1, 0, 0, 0, 1});
+TEST_CASE("isfinite, isinf and isnan", "[compare]") {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Tensor x = tensor({1, inf, -inf, not_a_number, 0}, dtype);
+    CHECK(bits(isfinite(x)) == Bits{1, 0, 0, 0, 1});
+    CHECK(bits(x.isinf()) == Bits{0, 1, 1, 0, 0});
+    CHECK(bits(x.isnan()) == Bits{0, 0, 0, 1, 0});
+  }
 }
 
 TEST_CASE("allclose", "[compare]") {

@@ -1,6 +1,9 @@
 // Rows of the test table: elements by index, running sums, and the largest k.
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "autograd/ops/index_samples.hpp"
 
@@ -162,46 +165,104 @@ Row scatter_add_row() {
 
 // ---- scans and selection
 
-Row cumsum_row() {
-  Row row{"cumsum", {}, {}};
-  std::vector<Along> all = ways;
-  all.push_back({"nothing to add", {3, 0}, 1, 1});
-  for (const Along& w : all)
+namespace {
+
+using Scan = Tensor (*)(const Tensor&, std::int64_t);
+
+// Each element of the output is made of those of x up to it.
+Row scan_row(const std::string& op, Scan f,
+             const std::function<double(const std::vector<double>&)>& fold,
+             const std::vector<Tensor>& special = {}) {
+  Row row{op, {}, {}};
+  const auto add = [&](const Along& w, const Tensor& x, bool differentiable = true) {
     row.samples.push_back({w.name,
-                           {sample_randn(w.sizes, 1)},
-                           [w](const Inputs& in) { return cumsum(in[0], w.dim); },
-                           [w](const Inputs& in) {
+                           {x},
+                           [=](const Inputs& in) { return f(in[0], w.dim); },
+                           [=](const Inputs& in) {
                              const Shape& shape = in[0].shape();
                              return sample_from(shape, [&](std::size_t flat) {
                                At at = position(flat, shape);
                                const std::size_t last = at[w.d];
-                               double s = 0;
+                               std::vector<double> line;
                                for (at[w.d] = 0; at[w.d] <= last; ++at[w.d])
-                                 s += read(in[0], at);
-                               return s;
+                                 line.push_back(read(in[0], at));
+                               return fold(line);
                              });
-                           }});
+                           },
+                           differentiable});
+  };
+  for (const Along& w : ways)
+    add(w, sample_randn(w.sizes, 1));
+  add({"nothing to add", {}, 1, 1}, zeros({3, 0}, DType::float64));
+  for (const Tensor& x : special)
+    add({"special values " + to_string(x), {}, 0, 0}, x, all(isfinite(x)));
   row.samples.push_back({"0-d",
                          {sample_randn({}, 1)},
-                         [](const Inputs& in) { return cumsum(in[0], -1); },
+                         [f](const Inputs& in) { return f(in[0], -1); },
                          [](const Inputs& in) { return in[0]; }});
   row.bad = {{"dimension out of range",
-              [] {
-                cumsum(zeros({4, 3}), 2);
+              [f] {
+                f(zeros({4, 3}), 2);
               },
               Bad::value,
-              {"cumsum", "dimension 2", "out of range"}},
-             {"undefined", [] { cumsum(Tensor(), 0); }, Bad::value, {"undefined"}}};
+              {op, "dimension 2", "out of range"}},
+             {"undefined", [f] { f(Tensor(), 0); }, Bad::value, {"undefined"}}};
   return row;
 }
 
-Row topk_row() {
-  Row row{"topk", {}, {}};
+}  // namespace
+
+Row cumsum_row() {
+  return scan_row("cumsum", cumsum, [](const std::vector<double>& line) {
+    return std::accumulate(line.begin(), line.end(), 0.0);
+  });
+}
+
+Row cumprod_row() {
+  return scan_row("cumprod", cumprod,
+                  [](const std::vector<double>& line) {
+                    return std::accumulate(line.begin(), line.end(), 1.0, std::multiplies<>());
+                  },
+                  {tensor({2, 0, 3, 0.5}, DType::float64), tensor({0, 2, 0, 0, 3}, DType::float64),
+                   tensor({inf, 2, 0, 1, not_a_number, 3}, DType::float64)});
+}
+
+Row cummax_row() {
+  const Scan values = [](const Tensor& x, std::int64_t dim) { return cummax(x, dim).values; };
+  return scan_row("cummax", values,
+                  [](const std::vector<double>& line) {
+                    return std::accumulate(line.begin(), line.end(), -inf, [](double a, double b) {
+                      return std::isnan(a) || b <= a ? a : b;
+                    });
+                  },
+                  {tensor({-inf, 1, not_a_number, 2}, DType::float64)});
+}
+
+Row logcumsumexp_row() {
+  return scan_row("logcumsumexp", logcumsumexp,
+                  [](const std::vector<double>& line) {
+                    const double most = *std::max_element(line.begin(), line.end());
+                    double s = 0;
+                    for (const double v : line)
+                      s += std::isinf(most) ? std::exp(v) : std::exp(v - most);
+                    return std::isinf(most) ? std::log(s) : most + std::log(s);
+                  },
+                  {tensor({-800, 800, -900, 801, 0}, DType::float64),
+                   tensor({-inf, -inf, -900, 1, inf, 2, -inf}, DType::float64)});
+}
+
+namespace {
+
+Row order_row(const std::string& op) {
+  Row row{op, {}, {}};
   const auto add = [&row](const std::string& name, const Tensor& x, const Along& w, std::size_t k,
                           bool largest) {
     row.samples.push_back({name,
                            {x},
-                           [=](const Inputs& in) { return topk(in[0], k, w.dim, largest).values; },
+                           [=, sorts = row.op == "sort"](const Inputs& in) {
+                             return sorts ? sort(in[0], w.dim, largest).values
+                                          : topk(in[0], k, w.dim, largest).values;
+                           },
                            [=](const Inputs& in) {
                              const Shape shape = with_size(w.sizes, w.d, k);
                              return sample_from(shape, [&](std::size_t flat) {
@@ -219,10 +280,18 @@ Row topk_row() {
   for (const Along& w : ways)
     for (const bool largest : {true, false}) {
       const std::size_t n = to_shape(w.sizes, "topk")[w.d];
-      for (const std::size_t k : {std::size_t{0}, n / 2, n})
+      for (const std::size_t k :
+           op == "sort" ? std::vector{n} : std::vector{std::size_t{0}, n / 2, n})
         add(w.name + (largest ? ", largest " : ", smallest ") + std::to_string(k),
             sample_randn(w.sizes, 1), w, k, largest);
     }
+  return row;
+}
+
+}  // namespace
+
+Row topk_row() {
+  Row row = order_row("topk");
   row.samples.push_back({"0-d",
                          {sample_randn({}, 1)},
                          [](const Inputs& in) { return topk(in[0], 1).values; },
@@ -239,6 +308,17 @@ Row topk_row() {
               },
               Bad::value,
               {"topk", "out of range"}}};
+  return row;
+}
+
+Row sort_row() {
+  Row row = order_row("sort");
+  row.samples.push_back({"0-d",
+                         {sample_randn({}, 1)},
+                         [](const Inputs& in) { return sort(in[0]).values; },
+                         [](const Inputs& in) { return in[0]; }});
+  row.bad = {
+      {"dimension out of range", [] { sort(zeros(3), 1); }, Bad::value, {"sort", "out of range"}}};
   return row;
 }
 

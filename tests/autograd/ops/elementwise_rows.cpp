@@ -1,5 +1,5 @@
 // Rows of the test table: elementwise ops.  Those that choose or copy: choice_rows.cpp;
-// activations: activation_rows.cpp.
+// activations: activation_rows.cpp; other functions: function_rows.cpp.
 
 #include <cmath>
 #include <numbers>
@@ -193,8 +193,9 @@ std::vector<Row> elementwise_rows() {
       to_row(),
       clone_row(),
   };
-  for (Row& row : activation_rows())
-    rows.push_back(std::move(row));
+  for (auto* const more : {activation_rows, function_rows})
+    for (Row& row : more())
+      rows.push_back(std::move(row));
   return rows;
 }
 

@@ -82,6 +82,21 @@ TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
   check_gradient("where", around, [&](const Tensor& x) { return where(chosen, x, 7); }, {1, 0, 1});
   check_gradient("masked_fill", around,
                  [&](const Tensor& x) { return masked_fill(x, chosen, inf); }, {0, 1, 0});
+  for (Tensor (*const steps)(const Tensor&) : {sign, floor, ceil, round})
+    check_gradient("steps", {-2, -0.5, 0, 0.25, 1, not_a_number}, steps, {0, 0, 0, 0, 0, 0});
+  check_gradient("hardsigmoid", {-3, 0, 3}, hardsigmoid, {0, 1. / 6, 0});
+  check_gradient("reciprocal", {0, 2}, reciprocal, {-inf, -0.25});
+  check_gradient("logaddexp", {inf, 0, -inf},
+                 [](const Tensor& x) { return logaddexp(x, full(3, inf, x.dtype())); },
+                 {not_a_number, 0, 0});
+  check_gradient("maximum with a number", around, [](const Tensor& x) { return maximum(x, 0); },
+                 {0, 0.5, 1});
+  check_gradient("l1_loss", around,
+                 [](const Tensor& x) { return l1_loss(x, zeros_like(x), Reduction::sum); },
+                 {-1, 0, 1});
+  check_gradient("kl_div in a target of 0", {0, 1},
+                 [](const Tensor& t) { return kl_div(full_like(t, -2), t, Reduction::sum); },
+                 {2, 3});
   check_gradient("sqrt", {0, 4}, [](const Tensor& x) { return sqrt(x); }, {inf, 0.25});
   check_gradient("rsqrt", {0, 4}, [](const Tensor& x) { return rsqrt(x); }, {-inf, -0.0625});
   check_gradient("log", {0, 4}, [](const Tensor& x) { return log(x); }, {inf, 0.25});
@@ -151,5 +166,13 @@ TEST_CASE("gradients at kinks and poles: along dimensions", "[ops][kinks]") {
   check_gradient("nuclear norm, a singular value 0", {{0, 0}, {0, -3}}, nuclear, {{0, 0}, {0, -1}});
   check_gradient("logsumexp", {-inf, -inf}, [](const Tensor& x) { return logsumexp(x, {0}); },
                  {0, 0});
+  check_gradient("logcumsumexp", {-inf, -inf, 0},
+                 [](const Tensor& x) { return logcumsumexp(x, 0); }, {0, 0, 1});
+  check_gradient("cumprod", {2, 0, 3}, [](const Tensor& x) { return cumprod(x, 0); }, {1, 8, 0});
+  check_gradient("cummax", {1, 1, 0}, [](const Tensor& x) { return cummax(x, 0).values; },
+                 {1, 2, 0});
+  for (const double p : {1.0, 2.0, 3.0})
+    check_gradient("cdist", {{1, 2}}, [p](const Tensor& x) { return cdist(x, x.detach(), p); },
+                   {{0, 0}});
   check_gradient("softmax", {-inf, -inf}, [](const Tensor& x) { return softmax(x, 0); }, {0, 0});
 }

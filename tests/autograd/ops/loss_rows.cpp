@@ -341,6 +341,11 @@ Row mse_loss_row() {
 
 }  // namespace
 
-std::vector<Row> loss_rows() { return {cross_entropy_row(), nll_loss_row(), mse_loss_row()}; }
+std::vector<Row> loss_rows() {
+  std::vector<Row> rows = pointwise_loss_rows();
+  for (const Row& row : {cross_entropy_row(), nll_loss_row(), mse_loss_row()})
+    rows.push_back(row);
+  return rows;
+}
 
 }  // namespace xgrad::testing

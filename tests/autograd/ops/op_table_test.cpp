@@ -276,7 +276,7 @@ TEST_CASE("loss ops", "[ops]") { run(loss_rows); }
 TEST_CASE("attention ops", "[ops]") { run(attention_rows); }
 
 TEST_CASE("every op of the catalogue is in the table", "[ops]") {
-  const std::set<std::string> names = differentiable_ops(), all = declared_ops("elementwise", "");
+  const std::set<std::string> names = declared_ops();
   CHECK(names.size() >= 80);  // or ops.hpp looks different from what is expected here
   CHECK(names.contains("add"));
   CHECK(names.contains("causal_self_attention"));
@@ -287,7 +287,7 @@ TEST_CASE("every op of the catalogue is in the table", "[ops]") {
     for (const Row& row : table(rows)) {
       INFO(row.op);
       CHECK(!row.samples.empty());
-      CHECK(all.contains(row.op));
+      CHECK(names.contains(row.op));
       with_row.insert(row.op);
     }
   for (const std::string& name : names) {

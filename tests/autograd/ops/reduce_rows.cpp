@@ -180,19 +180,22 @@ Row sum_to_row() {
 }  // namespace
 
 std::vector<Row> reduce_rows() {
-  return {sum_row(),
-          mean_row(),
-          spread_row("var", var, [](double v) { return v; }),
-          spread_row("std", xgrad::std, [](double v) { return std::sqrt(v); }),
-          prod_row(),
-          sum_to_row(),
-          max_row(),
-          min_row(),
-          amax_row(),
-          amin_row(),
-          logsumexp_row(),
-          vector_norm_row(),
-          matrix_norm_row()};
+  std::vector<Row> rows = {sum_row(),
+                           mean_row(),
+                           spread_row("var", var, [](double v) { return v; }),
+                           spread_row("std", xgrad::std, [](double v) { return std::sqrt(v); }),
+                           prod_row(),
+                           sum_to_row(),
+                           max_row(),
+                           min_row(),
+                           amax_row(),
+                           amin_row(),
+                           logsumexp_row(),
+                           vector_norm_row(),
+                           matrix_norm_row()};
+  for (Row& row : distance_rows())
+    rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace xgrad::testing

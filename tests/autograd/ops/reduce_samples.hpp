@@ -46,4 +46,7 @@ Row logsumexp_row();
 Row vector_norm_row();
 Row matrix_norm_row();
 
+/// distance_rows.cpp; part of reduce_rows().
+std::vector<Row> distance_rows();
+
 }  // namespace xgrad::testing

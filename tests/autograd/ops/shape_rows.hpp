@@ -54,5 +54,7 @@ inline Bad out_of_range(const Op& op, const Dims& sizes = {2, 3}) {
 std::vector<Row> parts_rows();
 /// Those that use each element several times; part of shape_rows().
 std::vector<Row> repeat_rows();
+/// arrange_rows.cpp; part of shape_rows().
+std::vector<Row> arrange_rows();
 
 }  // namespace xgrad::testing

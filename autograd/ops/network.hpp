@@ -1,0 +1,120 @@
+#pragma once
+// Norms, dropout, losses and attention.  Part of the catalogue: include ops.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+class Generator;
+
+// ---- layer norms and dropout (ops/norm.cpp, dropout.cpp) ----
+
+/// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
+/// dimensions; weight and bias have that shape or are undefined.  Before weight and bias, results
+/// are right to 4 epsilons of the row's largest, whatever its mean and magnitude, as long as |x| is
+/// at most half of the largest number and 1 / sqrt(variance + eps) a normal one.  So is the
+/// gradient r (d - h mean(d h)), with d = g - mean(g) and h the results, to 4 epsilons of r (max
+/// |d| + max |h| sqrt(mean(d^2))).  Ba, Kiros and Hinton, 2016.
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  As
+/// accurate as layer_norm, with d = g.  Zhang and Sennrich, 2019.
+Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                std::optional<double> eps = std::nullopt);
+/// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
+/// Draws as PyTorch does.
+Tensor dropout(const Tensor& x, double p, bool training = true);
+Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
+
+// ---- losses (ops/loss.cpp) ----
+
+enum class Reduction { none, mean, sum };
+struct CrossEntropyOptions {
+  Tensor weight = {};  ///< (V,) or undefined: rescales each class
+  std::int64_t ignore_index = -100;
+  double label_smoothing = 0;  ///< (1 - e) * nll + e / V * sum(-log p)
+  Reduction reduction = Reduction::mean;
+};
+/// -log softmax(x)[target]: x (N, V) or (V) or (N, V, d1, ...), target (N) or () or (N, d1, ...).
+/// The mean is over targets that are not ignored, weighted by class.
+Tensor cross_entropy(const Tensor& x, const Indices& target,
+                     const CrossEntropyOptions& options = {});
+/// -sum(target * log softmax(x)), target probabilities of x's shape; the mean is over N.
+Tensor cross_entropy(const Tensor& x, const Tensor& target,
+                     const CrossEntropyOptions& options = {});
+struct NllLossOptions {
+  Tensor weight = {};
+  std::int64_t ignore_index = -100;
+  Reduction reduction = Reduction::mean;
+};
+Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
+/// (x - target)^2; equal shapes, where PyTorch would broadcast with a warning.
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// Those below, too, want equal shapes.
+/// |x - target|; gradient 0 where they are equal.
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// d^2 / 2 for d = |x - target| up to delta, else delta * (d - delta / 2).  ValueError unless delta
+/// > 0.
+Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                  double delta = 1);
+/// huber_loss with delta = beta, divided by beta; l1_loss if beta is 0.  ValueError if beta < 0.
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                      double beta = 1);
+/// target * (log(target) - x), of x = log q, and 0 where target is, its gradient -x there
+/// (PyTorch's: NaN); with log_target, exp(target) * (target - x).  The mean is over all elements;
+/// PyTorch's "batchmean" is the sum / x.size(0).
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+              bool log_target = false);
+struct BinaryCrossEntropyOptions {
+  Tensor weight = {};  ///< undefined, or broadcasts to x's shape: rescales each element
+  Reduction reduction = Reduction::mean;
+  Tensor pos_weight = {};  ///< the same, times target; of logits alone, else ValueError
+};
+/// -(target * log(x) + (1 - target) * log(1 - x)), logarithms at least -100; the gradient of x is
+/// (x - target) / max(x (1 - x), 1e-12).  ValueError unless 0 <= x <= 1.
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
+                            const BinaryCrossEntropyOptions& options = {});
+/// The same of sigmoid(x), for x of any size: target is multiplied by pos_weight, 1 - target not.
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                        const BinaryCrossEntropyOptions& options = {});
+
+// ---- attention (ops/attention.cpp) ----
+
+struct AttentionOptions {
+  bool is_causal = false;  ///< position t sees keys 0 ... t
+  double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
+  std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
+  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
+  /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
+  std::size_t causal_offset = 0;
+};
+/// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
+/// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one
+/// is added to the scores; both broadcast to (..., T, S).  A row that is masked completely gives
+/// zeros.  A weight of 0 times NaN or infinity is NaN, as in a matrix product; keys that is_causal
+/// hides from every query count as absent.  Vaswani et al., 2017.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const AttentionOptions& options = {});
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Mask& mask, const AttentionOptions& options);
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Tensor& mask, const AttentionOptions& options);
+/// (A template, so that {.is_causal = true} alone is options and no mask.)
+template <class M>
+concept AttentionMask = std::is_same_v<M, Mask> || std::is_same_v<M, Tensor>;
+template <AttentionMask M>
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const M& mask) {
+  return scaled_dot_product_attention(q, k, v, mask, AttentionOptions{});
+}
+/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
+/// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
+/// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the
+/// copies.
+Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
+
+}  // namespace xgrad

@@ -1,0 +1,116 @@
+#pragma once
+// Shapes, parts and indexing.  Part of the catalogue: include ops.hpp.
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+#include <xgrad/autograd/tensor.hpp>
+
+namespace xgrad {
+
+// ---- shape, members (ops/shape.cpp, repeat.cpp, slice_cat.cpp) ----
+
+/// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
+/// view, flatten, squeeze, unsqueeze and parts of the first dimension.
+Tensor reshape(const Tensor& x, const Dims& sizes);
+Tensor view(const Tensor& x, const Dims& sizes);  ///< the same as reshape
+Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
+Tensor permute(const Tensor& x, const Dims& dims);
+Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
+Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1);  ///< the same
+/// Dimension source[i] of x becomes destination[i]; the others keep their order.
+Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination);
+Tensor contiguous(const Tensor& x);  ///< x itself: every Tensor is
+Tensor squeeze(const Tensor& x);
+Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
+Tensor unsqueeze(const Tensor& x, std::int64_t dim);
+Tensor expand(const Tensor& x, const Dims& sizes);        ///< -1 keeps a size
+Tensor broadcast_to(const Tensor& x, const Dims& sizes);  ///< the same as expand
+Tensor expand_as(const Tensor& x, const Tensor& other);   ///< expand(x, other.shape())
+/// x sizes[d] times along each dimension d (Tensor.repeat); sizes beyond x's are of new ones, in
+/// front.
+Tensor repeat(const Tensor& x, const Dims& sizes);
+/// Each element along dim `repeats` times in a row, or element i repeats[i] times: one for each, or
+/// one for all (torch.repeat_interleave).  Without a dim, of the flattened x.
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
+                         std::optional<std::int64_t> dim = {});
+Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
+                         std::optional<std::int64_t> dim = {});
+Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
+Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                          std::int64_t dim = 0);
+std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim = 0);
+/// As many parts as are named, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are
+/// more or fewer.
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
+template <std::size_t N>
+std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
+                            std::int64_t dim = 0);
+template <std::size_t N>
+std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim = 0);
+/// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),
+/// step > 0.
+Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
+             std::optional<std::int64_t> end, std::int64_t step = 1);
+/// x[start : start + length] along dim; ValueError if there are fewer.
+Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
+Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
+/// A copy of x with src where select(x, dim, index) is, and where slice(x, ...) is
+/// (torch.select_scatter, torch.slice_scatter): what `x[index] = src` is in PyTorch.  src has the
+/// shape of that part.
+Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
+Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim = 0,
+                     std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
+                     std::int64_t step = 1);
+std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);  ///< select(x, dim, i) for all i
+Tensor flip(const Tensor& x, const Dims& dims);
+/// Each dims[i] turned by shifts[i]: what leaves at the end comes in at the front.  Without dims,
+/// the flattened x.
+Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
+/// Of a matrix its diagonal, the one `diagonal` places to the right; of 1-d x a matrix of zeros
+/// with x there.
+Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
+Tensor tril(const Tensor& x,
+            std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
+Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
+
+// ---- padding and grids (ops/slice_cat.cpp, repeat.cpp) ----
+
+/// x with value around it (F.pad): pad {left, right} of the last dimension, then of the one before
+/// it, ...; what is negative cuts off.
+Tensor pad(const Tensor& x, const Dims& pad, double value = 0);
+enum class Meshgrid { ij, xy };
+/// The coordinates of a grid over 0-d or 1-d axes: out[k][i0][i1]... = axes[k][ik].  With xy the
+/// first two dimensions are exchanged.
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing = Meshgrid::ij);
+
+// ---- indexing (ops/indexing.cpp) ----
+
+/// Python's start:end:step.
+struct Slice {
+  std::optional<std::int64_t> start = {}, end = {};
+  std::int64_t step = 1;
+};
+struct Ellipsis {};
+struct NewAxis {};
+/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{}
+/// (Python's None).
+struct Index {
+  std::variant<std::int64_t, Slice, Ellipsis, NewAxis> value;
+  template <std::integral I>
+  Index(I i) : value(static_cast<std::int64_t>(i)) {}
+  Index(Slice slice) : value(slice) {}
+  Index(Ellipsis) : value(Ellipsis{}) {}
+  Index(NewAxis) : value(NewAxis{}) {}
+};
+/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  ValueError if an integer is out
+/// of range, there are more indices than dimensions, or more than one Ellipsis.
+Tensor index(const Tensor& x, const std::vector<Index>& indices);
+
+}  // namespace xgrad
