@@ -13,6 +13,7 @@
 #include <xgrad/autograd/format.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/recompute.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/update_formula.hpp>
@@ -24,11 +25,14 @@
 #include <xgrad/io/model.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/check_layer.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/flatten.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
+#include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/layer_norm.hpp>
@@ -36,10 +40,13 @@
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/recurrent.hpp>
 #include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/rotary_embedding.hpp>
 #include <xgrad/nn/sampling.hpp>
 #include <xgrad/nn/self_attention.hpp>
 #include <xgrad/nn/sequential.hpp>
+#include <xgrad/nn/swiglu.hpp>
 #include <xgrad/nn/transformer_block.hpp>
 #include <xgrad/optim/adagrad.hpp>
 #include <xgrad/optim/adam.hpp>

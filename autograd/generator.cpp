@@ -55,13 +55,13 @@ static thread_local constinit bool draws_refused = false;
 detail::NoDraws::NoDraws() : before_(std::exchange(draws_refused, true)) {}
 detail::NoDraws::~NoDraws() { draws_refused = before_; }
 
-static void check_draws() {
+void detail::check_draws() {
   if (draws_refused) [[unlikely]]
-    throw detail::DrawRefused();
+    throw DrawRefused();
 }
 
 std::span<const std::uint32_t> Generator::random_block(std::size_t most) {
-  check_draws();
+  detail::check_draws();
   if (position_ == words)
     next_block();
   const std::size_t n = std::min(most, words - position_);
@@ -71,7 +71,7 @@ std::span<const std::uint32_t> Generator::random_block(std::size_t most) {
 }
 
 std::uint32_t Generator::random() {
-  check_draws();
+  detail::check_draws();
   if (position_ == words)
     next_block();
   return output_[position_++];
@@ -95,7 +95,7 @@ double Generator::uniform_double() { return detail::to_uniform(random64()); }
 double Generator::exponential() { return -std::log(1 - uniform_double()); }
 
 double Generator::normal() {
-  check_draws();  // the kept one counts as well
+  detail::check_draws();  // the kept one counts as well
   if (kept_normal_) {
     const double value = *kept_normal_;
     kept_normal_.reset();

@@ -38,6 +38,7 @@ class Generator {
   /// given anything that state() does not return, and then nothing has changed.
   std::string state() const;
   void set_state(const std::string& state);
+  bool operator==(const Generator&) const = default;
 
  private:
   static constexpr std::size_t words = 624;
@@ -80,6 +81,8 @@ class NoDraws {
   bool before_;
 };
 struct DrawRefused {};
+/// Throws DrawRefused while a NoDraws lives on this thread: for what must see all of a batch.
+void check_draws();
 
 }  // namespace detail
 

@@ -40,10 +40,10 @@ void save(const M& model, const std::string& path) {
 }
 
 /// Gives a model the values in a file.  F16, BF16, F32 and F64 become the model's dtype, see
-/// SafetensorsFile::tensor(); returns what was converted, as "F16 -> float32 (28 tensors)", or
-/// nothing.  A tied weight may come under any of its names.  Throws one FileError that lists all
-/// that is missing, unexpected, misshapen, or of another dtype; then nothing has changed.  Tensors
-/// in `ignored` are not looked at.
+/// SafetensorsFile::tensor(), and so does I64 of a buffer (BatchNorm1d's count); returns what was
+/// converted, as "F16 -> float32 (28 tensors)", or nothing.  A tied weight may come under any of
+/// its names.  Throws one FileError that lists all that is missing, unexpected, misshapen, or of
+/// another dtype; then nothing has changed.  Tensors in `ignored` are not looked at.
 template <nn::Layer M>
 std::string load(M& model, const SafetensorsFile& file, const std::set<std::string>& ignored = {}) {
   const detail::Converted read = detail::read_for(nn::detail::members(model), file, ignored);

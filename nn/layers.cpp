@@ -1,14 +1,23 @@
 // The layers that are little more than their parameters and one op.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
+#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/swiglu.hpp>
 
 namespace xgrad::nn {
 
@@ -39,6 +48,103 @@ RMSNorm::RMSNorm(const Dims& sizes, std::optional<double> epsilon)
     : normalized_shape(sizes), weight(ones(sizes).requires_grad_()), eps(epsilon) {}
 Tensor RMSNorm::operator()(const Tensor& x) const {
   return rms_norm(x, normalized_shape, weight, eps);
+}
+
+// Of channels, (C,), as x with its dimensions (N, C, ...) broadcasts with it.
+static Tensor along_channels(const Tensor& x, const Tensor& of_channels) {
+  Shape shape(static_cast<std::size_t>(std::max<Size>(0, x.dim() - 1)), 1);
+  if (!shape.empty())
+    shape[0] = of_channels.numel();
+  return reshape(of_channels, shape);
+}
+
+GroupNorm::GroupNorm(std::size_t groups, std::size_t num_channels, const GroupNormOptions& options)
+    : num_groups(groups), eps(options.eps) {
+  check<ValueError>(groups > 0 && num_channels % groups == 0,
+                    "GroupNorm: num_channels {} is not a multiple of num_groups {}", num_channels,
+                    groups);
+  if (options.affine) {
+    weight = ones(num_channels).requires_grad_();
+    bias = zeros(num_channels).requires_grad_();
+  }
+}
+Tensor GroupNorm::operator()(const Tensor& x) const {
+  const bool affine = weight.defined();
+  const Size unit = affine ? weight.numel() : static_cast<Size>(num_groups);
+  if (x.dim() < 2 || (affine ? x.size(1) != unit : x.size(1) % unit != 0))
+    fail<ShapeError>("GroupNorm: x is {}; it must be (N, {}{}, ...)", to_string(x.shape()),
+                     affine ? "" : "a multiple of ", unit);
+  Shape group = x.shape();  // of (N, C, ...) what follows (N, groups)
+  group[1] /= num_groups;
+  group.erase(group.begin());
+  Shape grouped = group;
+  grouped.insert(grouped.begin(), num_groups);
+  grouped.insert(grouped.begin(), x.shape().begin()[0]);
+  const Tensor y = reshape(layer_norm(reshape(x, grouped), group, {}, {}, eps), x.shape());
+  return affine ? y * along_channels(x, weight) + along_channels(x, bias) : y;
+}
+
+BatchNorm1d::BatchNorm1d(std::size_t features, const BatchNormOptions& o)
+    : num_features(features), options(o) {
+  if (o.affine) {
+    weight = ones(features).requires_grad_();
+    bias = zeros(features).requires_grad_();
+  }
+  if (o.track_running_stats) {
+    running_mean = zeros(features);
+    running_var = ones(features);
+    num_batches_tracked = zeros(Dims());
+  }
+}
+
+Tensor BatchNorm1d::operator()(const Tensor& x) const {
+  if ((x.dim() != 2 && x.dim() != 3) || std::cmp_not_equal(x.size(1), num_features))
+    fail<ShapeError>("BatchNorm1d: x is {}; it must be (N, {}) or (N, {}, L)", to_string(x.shape()),
+                     num_features, num_features);
+  const auto affine = [&](const Tensor& y) {
+    return weight.defined() ? y * along_channels(x, weight) + along_channels(x, bias) : y;
+  };
+  if (!training && running_mean.defined())
+    return affine((x - along_channels(x, running_mean)) *
+                  along_channels(x, rsqrt(running_var + options.eps)));
+
+  const Size n = x.size(0), length = x.dim() == 3 ? x.size(2) : 1;
+  check<ValueError>(n * length != 1, "BatchNorm1d: x is {}: a channel needs more than one value",
+                    to_string(x.shape()));
+  xgrad::detail::check_draws();                // a part of a batch has other statistics
+  const Tensor channels = transpose(x, 0, 1);  // (C, N) or (C, N, L)
+  const Dims batch = x.dim() == 3 ? Dims{n, length} : Dims{n};
+  const Tensor y = affine(transpose(layer_norm(channels, batch, {}, {}, options.eps), 0, 1));
+  if (running_mean.defined()) {
+    const NoGrad no_grad;
+    const Tensor count = num_batches_tracked + 1;
+    const double share = options.momentum.value_or(1 / count.item());
+    const auto moved = [&](const Tensor& running, const Tensor& of_batch) {
+      return x.numel() == 0 ? running : (1 - share) * running + share * of_batch;
+    };
+    const Dims all = x.dim() == 3 ? Dims{0, 2} : Dims{0};
+    const std::array values{moved(running_mean, mean(x, all)), moved(running_var, var(x, all)),
+                            count};
+    std::array buffers{running_mean, running_var, num_batches_tracked};  // other handles
+    for (std::size_t i = 0; i < values.size(); ++i)
+      buffers[i].set_value(values[i].impl().value);
+  }
+  return y;
+}
+
+PReLU::PReLU(std::size_t num_parameters, double init)
+    : weight(full(num_parameters, init).requires_grad_()) {}
+Tensor PReLU::operator()(const Tensor& x) const {
+  const Size channels = x.dim() > 1 ? x.size(1) : 1;
+  if (weight.numel() != 1 && weight.numel() != channels)
+    fail<ShapeError>("PReLU: x {} has {} channels but there are {} weights", to_string(x.shape()),
+                     channels, weight.numel());
+  const Mask positive = x > 0;
+  return where(positive, x, along_channels(x, weight) * masked_fill(x, positive, 0));
+}
+
+Tensor SwiGLU::operator()(const Tensor& x) const {
+  return down_proj(silu(gate_proj(x)) * up_proj(x));
 }
 
 Dropout::Dropout(double probability) : p(probability) {

@@ -10,6 +10,7 @@
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/grouped_attention.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
 #include <xgrad/autograd/random.hpp>
 
@@ -278,9 +279,8 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
       (mask->size() > scores.size() || broadcast_shapes(scores, *mask, attention_op) != scores))
     fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", attention_op,
                      to_string(*mask), to_string(scores));
-  const double d = static_cast<double>(std::max<std::size_t>(1, q.size(-1)));
-  AttentionSetup setup{options.is_causal, options.scale.value_or(1 / std::sqrt(d)), {}, {}};
-  setup.causal_offset = options.causal_offset;
+  const double scale = options.scale.value_or(1 / std::sqrt(std::max<Size>(1, q.size(-1))));
+  AttentionSetup setup{options.is_causal, scale, {}, {}, 1, options.causal_offset};
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
@@ -291,11 +291,14 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options) {
-  return attention(q, k, v, {}, checked_setup(q, k, v, options));
+  return options.enable_gqa ? detail::grouped_attention(q, k, v, options, {}, nullptr)
+                            : attention(q, k, v, {}, checked_setup(q, k, v, options));
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Mask& mask, const AttentionOptions& options) {
+  if (options.enable_gqa)
+    return detail::grouped_attention(q, k, v, options, {}, &mask);
   AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
   const bool whole = mask.dim() >= 2 && mask.size(-1) == k.size(-2);
   setup.allowed = whole ? mask : mask & (zeros({1, k.size(-2)}) == 0);
@@ -305,6 +308,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, const AttentionOptions& options) {
   check<ValueError>(mask.defined(), "{}: mask is undefined; leave it out", attention_op);
+  if (options.enable_gqa)
+    return detail::grouped_attention(q, k, v, options, mask, nullptr);
   detail::check_operands(attention_op, std::array{q, k, v, mask});
   const AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
   const Shape wide = broadcast_shapes(mask.shape(), {1, k.size(-2)}, attention_op);
@@ -317,8 +322,7 @@ Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropo
     fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
                      to_string(qkv.shape()), n_head);
   const Packed sizes(qkv.shape(), n_head);
-  const double d = static_cast<double>(std::max<std::size_t>(1, sizes.d));
-  AttentionSetup setup{true, 1 / std::sqrt(d), {}, {}};
+  AttentionSetup setup{true, 1 / std::sqrt(std::max<std::size_t>(1, sizes.d)), {}, {}};
   draw_dropout(packed_op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
   const auto composition = [setup, sizes](std::span<const Tensor> in) {
     return composed_attention(setup, sizes, in[0]);

@@ -91,6 +91,9 @@ struct AttentionOptions {
   /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
   /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
   std::size_t causal_offset = 0;
+  /// q has n times as many heads, the third dimension from the end, as k and v: each of theirs
+  /// serves n neighbours of q's.  Nothing is copied.  Ainslie et al., 2023.
+  bool enable_gqa = false;
 };
 /// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
 /// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one

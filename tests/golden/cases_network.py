@@ -281,6 +281,18 @@ def add_attention(cases):
         randn(2, 2, 3, 2),
         randn(2, 2, 3, 2),
     )
+    def grouped(q, k, v, **options):
+        k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+        return attention(q, k, v, **options)
+
+    shared = randn(2, 4, 3, 2), randn(2, 2, 3, 2), randn(2, 2, 3, 1)
+    per_head = mask([[row[:3], row[1:], [True] * 3]] * 3 + [[row[1:]] * 3])
+    cases.add(f"{op}/grouped", grouped, *shared)
+    cases.add(f"{op}/grouped, causal", lambda *x: grouped(*x, allowed=causal_mask(3, 3)), *shared)
+    cases.add(f"{op}/grouped, mask", lambda *x: grouped(*x[:3], allowed=x[3]), *shared, per_head)
+    for shape in (4, 3, 3), (2, 1, 1, 3):
+        cases.add(f"{op}/grouped, added {shape}", lambda *x: grouped(*x[:3], added=x[3]), *shared, randn(*shape))
+    cases.add(f"{op}/grouped, dropout", seeded(24, lambda *x: grouped(*x, dropout_p=0.25)), *shared)
     op = "causal_self_attention"
     cases.add(f"{op}/2 heads", lambda x: causal_self_attention(x, 2), randn(2, 3, 12))
     cases.add(f"{op}/one head", lambda x: causal_self_attention(x, 1), randn(1, 4, 6))

@@ -20,12 +20,13 @@ Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the standard library;
 writes the same bytes.
 """
 import copy
-import math
 import zlib
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from formulas import (GPT, MLP, CausalSelfAttention, GroupedAttention, LayerNorm, RMSNorm, SelfAttention, SwiGLU,
+                      TransformerBlock, alibi, rotary)
 from golden import Golden
 from torch import nn
 
@@ -175,52 +176,6 @@ def multi_head_attention():
     attention("dropout_causal_no_weights", self_input, dropout=0.3, causal=True, need_weights=False)
 
 
-# ---- the layers that it has not, from their formulas ----
-
-class LayerNorm(nn.Module):
-    """nanoGPT's, whose bias can be left out."""
-
-    def __init__(self, width, bias):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
-
-    def forward(self, x):
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias)
-
-
-class RMSNorm(nn.Module):
-    def __init__(self, sizes, eps=None):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(sizes))
-        self.eps = eps
-
-    def forward(self, x):
-        dims = tuple(range(-self.weight.dim(), 0))
-        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
-        return x / torch.sqrt((x * x).mean(dims, keepdim=True) + eps) * self.weight
-
-
-class SelfAttention(nn.Module):
-    """One head, as in the formula softmax(Q K^T / sqrt(d_k)) V."""
-
-    def __init__(self, width, d_k=None, d_v=None, output_projection=True):
-        super().__init__()
-        d_k, d_v = d_k or width, d_v or width
-        self.W_q, self.W_k = nn.Linear(width, d_k, bias=False), nn.Linear(width, d_k, bias=False)
-        self.W_v = nn.Linear(width, d_v, bias=False)
-        self.W_o = nn.Linear(d_v, width, bias=False) if output_projection else None
-
-    def forward(self, x, allowed=None):
-        q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-        if allowed is not None:
-            scores = scores.masked_fill(~allowed, -math.inf)
-        weights = scores.softmax(-1)
-        y = weights @ v
-        return {"y": y if self.W_o is None else self.W_o(y), "weights": weights}
-
-
 def self_attention():
     B, T, C = 2, 4, 6
     x = lambda: normal(B, T, C)
@@ -237,77 +192,6 @@ def self_attention():
          lambda layer, x, mask: layer(x, mask.bool() & causal), masked)
     case("SelfAttention/widths", lambda: SelfAttention(C, d_k=3, d_v=5), plain, {"x": x})
     case("SelfAttention/no_output_projection", lambda: SelfAttention(C, 3, 5, False), plain, {"x": x})
-
-
-class CausalSelfAttention(nn.Module):
-    def __init__(self, width, heads, dropout, bias):
-        super().__init__()
-        self.c_attn = nn.Linear(width, 3 * width, bias=bias)
-        self.c_proj = nn.Linear(width, width, bias=bias)
-        self.heads, self.dropout = heads, dropout
-
-    def forward(self, x):
-        B, T, C = x.shape
-        heads = self.c_attn(x).view(B, T, 3, self.heads, C // self.heads)
-        q, k, v = heads.permute(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(C // self.heads)
-        weights = (scores + torch.full((T, T), -math.inf, dtype=x.dtype).triu(1)).softmax(-1)
-        y = F.dropout(weights, self.dropout, self.training) @ v
-        return F.dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)), self.dropout, self.training)
-
-
-class MLP(nn.Module):
-    def __init__(self, width, dropout, bias):
-        super().__init__()
-        self.c_fc = nn.Linear(width, 4 * width, bias=bias)
-        self.c_proj = nn.Linear(4 * width, width, bias=bias)
-        self.dropout = dropout
-
-    def forward(self, x):
-        return F.dropout(self.c_proj(F.gelu(self.c_fc(x))), self.dropout, self.training)
-
-
-class TransformerBlock(nn.Module):
-    def __init__(self, width, heads, dropout, bias):
-        super().__init__()
-        self.ln_1 = LayerNorm(width, bias)
-        self.attn = CausalSelfAttention(width, heads, dropout, bias)
-        self.ln_2 = LayerNorm(width, bias)
-        self.mlp = MLP(width, dropout, bias)
-
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
-
-
-class GPT(nn.Module):
-    """nanoGPT's language model: its names, and its order of draws."""
-
-    def __init__(self, vocabulary, block, layers, heads, width, dropout, bias):
-        super().__init__()
-        self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(vocabulary, width),
-            "wpe": nn.Embedding(block, width),
-            "h": nn.ModuleList(TransformerBlock(width, heads, dropout, bias) for _ in range(layers)),
-            "ln_f": LayerNorm(width, bias)})
-        self.lm_head = nn.Linear(width, vocabulary, bias=False)
-        self.transformer.wte.weight = self.lm_head.weight
-        self.dropout = dropout
-        for module in self.modules():  # the tied weight is drawn twice, as wte's and as lm_head's
-            if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=0.02)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-        for name, parameter in self.named_parameters():
-            if name.endswith("c_proj.weight"):
-                nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * layers))
-
-    def forward(self, ids):
-        t = self.transformer
-        x = F.dropout(t.wte(ids) + t.wpe(torch.arange(ids.size(1))), self.dropout, self.training)
-        for block in t.h:
-            x = block(x)
-        return self.lm_head(t.ln_f(x))
 
 
 def transformer():
@@ -335,10 +219,111 @@ def transformer():
     case("GPT/loss_dropout", lambda: GPT(11, 6, 2, 2, 8, 0.2, False), loss, both)
 
 
+def more_plain_layers():
+    x = lambda: torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
+    simple("Identity/default", nn.Identity, lambda: normal(2, 3))
+    simple("Flatten/default", nn.Flatten, lambda: normal(2, 3, 4))
+    simple("Flatten/0_1", lambda: nn.Flatten(0, 1), lambda: normal(2, 3, 4))
+    for layer in nn.LeakyReLU, nn.ELU, nn.Softplus:
+        simple(f"{layer.__name__}/default", layer, x)
+    simple("LeakyReLU/0.2", lambda: nn.LeakyReLU(0.2), x)
+    simple("ELU/0.5", lambda: nn.ELU(0.5), x)
+    simple("Softplus/2_3", lambda: nn.Softplus(2, 3), x)
+    simple("PReLU/one", nn.PReLU, x)
+    simple("PReLU/channels", lambda: nn.PReLU(3, 0.1), lambda: normal(2, 3, 4))
+    simple("PReLU/rows", lambda: nn.PReLU(3), lambda: normal(4, 3))
+    for dim in -1, 0:
+        simple(f"LogSoftmax/{dim}", lambda: nn.LogSoftmax(dim), lambda: normal(3, 4, 5) * 4)
+    simple("GroupNorm/3d", lambda: nn.GroupNorm(2, 6), lambda: normal(3, 6, 5) * 3 + 1)
+    simple("GroupNorm/2d", lambda: nn.GroupNorm(2, 8), lambda: normal(4, 8))
+    simple("GroupNorm/4d", lambda: nn.GroupNorm(1, 4, eps=0.1), lambda: normal(2, 4, 2, 3))
+    simple("GroupNorm/not_affine", lambda: nn.GroupNorm(4, 4, affine=False), lambda: normal(2, 4, 7))
+    simple("SwiGLU/default", lambda: SwiGLU(4, 6), lambda: normal(2, 3, 4))
+    simple("SwiGLU/bias", lambda: SwiGLU(4, 6, True), lambda: normal(3, 4))
+
+    def batch_norm(name, x, calls=1, evaluate=False, **options):
+        def run(layer, x):
+            for i in range(calls):
+                y = layer(x * (i + 1))
+            if evaluate:
+                y = layer.eval()(x)
+            if layer.running_mean is None:
+                return {"y": y}
+            return {"y": y, "running_mean": layer.running_mean, "running_var": layer.running_var,
+                    "num_batches_tracked": layer.num_batches_tracked.to(x.dtype)}
+        case(f"BatchNorm1d/{name}", lambda: nn.BatchNorm1d(3, **options), run, {"x": x})
+
+    x, long = lambda: normal(5, 3) * 2 + 1, lambda: normal(4, 3, 5)
+    batch_norm("2d", x)
+    batch_norm("3d", long, calls=2)
+    batch_norm("cumulative", x, calls=3, momentum=None)
+    batch_norm("momentum", x, momentum=0.4, eps=0.1)
+    batch_norm("eval", x, evaluate=True)
+    batch_norm("eval_3d", long, calls=2, evaluate=True)
+    batch_norm("not_affine", long, affine=False)
+    batch_norm("no_statistics", x, evaluate=True, track_running_stats=False)
+
+
+def recurrent():
+    def recurrence(name, x, layer, states=0, **options):
+        def run(model, x, h=None, c=None):
+            y, end = model(x, (h, c) if c is not None else h)
+            return {"y": y, "h_n": end[0], "c_n": end[1]} if layer is nn.LSTM else {"y": y, "h_n": end}
+        layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+        batch = () if len(x) == 2 else (x[0] if options.get("batch_first") else x[1],)
+        given = {k: lambda: normal(layers, *batch, 4) for k in "hc"[:states]}
+        case(f"{layer.__name__}/{name}", lambda: layer(3, 4, **options), run, {"x": lambda: normal(*x)} | given)
+
+    for layer, states in (nn.LSTM, 2), (nn.GRU, 1):
+        recurrence("default", (5, 2, 3), layer)
+        recurrence("start", (5, 2, 3), layer, states)
+        recurrence("unbatched", (5, 3), layer, states)
+        recurrence("batch_first", (2, 5, 3), layer, states, batch_first=True)
+        recurrence("no_bias", (3, 2, 3), layer, bias=False)
+        recurrence("both_ways", (4, 2, 3), layer, states, bidirectional=True)
+        recurrence("three_layers", (4, 2, 3), layer, states, num_layers=3)
+        recurrence("all", (2, 4, 3), layer, states, num_layers=2, bidirectional=True, batch_first=True, dropout=0.3)
+        recurrence("unbatched_both_ways", (4, 3), layer, num_layers=2, bidirectional=True)
+
+
+def attention_parts():
+    x = lambda: normal(2, 3, 4, 6)
+    positions = torch.tensor([0, 1, 5, 1000])
+    of_batch = torch.tensor([[[0, 1, 2, 3]], [[4, 5, 6, 7]]])
+    for name, at, theta, interleaved in (("half", positions, 1e4, False), ("interleaved", positions, 1e4, True),
+                                         ("theta", positions, 500.0, False), ("of_batch", of_batch, 1e4, False)):
+        case(f"RotaryEmbedding/{name}", nn.Identity,
+             lambda layer, x, positions: {"y": rotary(x, positions, theta, interleaved)}, {"x": x, "positions": at})
+    for heads, offset in (8, 0), (6, 2), (1, 0):
+        case(f"alibi_bias/{heads}_{offset}", nn.Identity,
+             lambda layer, x: {"y": x + alibi(heads, 3, 5, offset).to(x.dtype)}, {"x": lambda: normal(heads, 3, 5)})
+    B, T, S, C = 2, 4, 5, 8
+    query, key = lambda: normal(B, T, C), lambda: normal(B, S, C)
+    causal = torch.ones(T, T).tril().bool()
+
+    def grouped(name, inputs, groups, weights=False, bias=True, dropout=0.0, is_causal=False):
+        def run(layer, query, key=None, allowed=None):
+            mask = causal if is_causal else None if allowed is None else allowed.bool()
+            return layer(query, query if key is None else key, mask, weights)
+        case(f"MultiHeadAttention/grouped_{name}", lambda: GroupedAttention(C, 4, groups, bias, dropout), run, inputs)
+
+    some = (torch.arange(S) != 1).long()
+    grouped("self", {"query": query}, 2, weights=True)
+    grouped("causal", {"query": query}, 2, is_causal=True)
+    grouped("one", {"query": query}, 1, bias=False, is_causal=True)
+    grouped("cross", {"query": query, "key": key}, 2)
+    grouped("mask", {"query": query, "key": key, "allowed": lambda: flags(0.6, T, S) | (1 - some)}, 1, weights=True)
+    grouped("mask_no_weights", {"query": query, "key": key, "allowed": lambda: flags(0.6, T, S) | (1 - some)}, 2)
+    grouped("dropout", {"query": query}, 2, dropout=0.3, is_causal=True)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     plain_layers()
     multi_head_attention()
     self_attention()
     transformer()
+    more_plain_layers()
+    recurrent()
+    attention_parts()
     print(f"{golden.write()} bytes: {golden.path}")

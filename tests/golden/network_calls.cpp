@@ -221,6 +221,16 @@ void add_attention(GoldenCalls& calls) {
   calls.add(op, {"dropout"}, seeded(21, attend(AttentionOptions{.dropout_p = 0.25})));
   calls.add(op, {"causal, dropout"},
             seeded(22, attend(AttentionOptions{.is_causal = true, .dropout_p = 0.5})));
+  const AttentionOptions grouped{.enable_gqa = true};
+  calls.add(op, {"grouped"}, attend(grouped));
+  calls.add(op, {"grouped, causal"}, attend({.is_causal = true, .enable_gqa = true}));
+  calls.add(op, {"grouped, mask"}, [=](const In& in) {
+    return scaled_dot_product_attention(in[0], in[1], in[2], in.masks[0], grouped);
+  });
+  calls.add(op, {"grouped, added (4, 3, 3)", "grouped, added (2, 1, 1, 3)"}, [=](const In& in) {
+    return scaled_dot_product_attention(in[0], in[1], in[2], in[3], grouped);
+  });
+  calls.add(op, {"grouped, dropout"}, seeded(24, attend({.dropout_p = 0.25, .enable_gqa = true})));
 
   const auto heads = [&](const std::string& sample, std::size_t n_head) {
     calls.add("causal_self_attention", {sample},

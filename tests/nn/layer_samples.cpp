@@ -3,17 +3,23 @@
 #include <memory>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/activations.hpp>
+#include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/flatten.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/recurrent.hpp>
 #include <xgrad/nn/rms_norm.hpp>
+#include <xgrad/nn/rotary_embedding.hpp>
 #include <xgrad/nn/self_attention.hpp>
 #include <xgrad/nn/sequential.hpp>
+#include <xgrad/nn/swiglu.hpp>
 #include <xgrad/nn/transformer_block.hpp>
 
 #include "autograd/ops/derivative_orders.hpp"
@@ -93,6 +99,62 @@ void add_small(std::vector<LayerSample>& all) {
                           [ids](const nn::Sequential& m, const Inputs&) { return m(ids); }));
 }
 
+void add_more(std::vector<LayerSample>& all) {
+  const Tensor x = sample_randn({2, 4, 3}, 12), kinked = off_zero({2, 3, 2}, 13);
+  const auto curved = [](const auto& m, const Inputs& in) { return tanh(m(in[0])); };
+  all.push_back(sample_of("Identity", "", nn::Identity(), Inputs{x}, curved));
+  all.push_back(sample_of("Flatten", "", nn::Flatten(), Inputs{x}, curved));
+  all.push_back(sample_of("LeakyReLU", "", nn::LeakyReLU(), kinked));
+  all.push_back(sample_of("ELU", "", nn::ELU{0.7}, kinked));
+  all.push_back(sample_of("Softplus", "", nn::Softplus{2}, x));
+  all.push_back(sample_of("PReLU", "one", nn::PReLU(), kinked));
+  all.push_back(sample_of("PReLU", "of channels", nn::PReLU(3), kinked));
+  all.push_back(sample_of("LogSoftmax", "", nn::LogSoftmax(), x));
+  all.push_back(sample_of("GroupNorm", "", nn::GroupNorm(2, 4), x));
+  all.push_back(sample_of("GroupNorm", "not affine", nn::GroupNorm(2, 4, {.affine = false}), x));
+  const Tensor batch = sample_randn({4, 3}, 14);
+  all.push_back(sample_of("BatchNorm1d", "", nn::BatchNorm1d(3), batch));
+  all.push_back(
+      sample_of("BatchNorm1d", "3-d, not affine", nn::BatchNorm1d(4, {.affine = false}), x));
+  nn::BatchNorm1d running(3);
+  running(sample_randn({5, 3}, 15).to(DType::float32));
+  nn::eval(running);
+  all.push_back(sample_of("BatchNorm1d", "eval", running, Inputs{batch}, curved));
+  all.push_back(sample_of("SwiGLU", "", nn::SwiGLU(3, 2, true), batch));
+  for (const auto pairs : {nn::RotaryPairs::half, nn::RotaryPairs::interleaved}) {
+    const nn::RotaryEmbedding rotate(4, {0, 2, 9}, {.theta = 10, .pairs = pairs});
+    all.push_back(
+        sample_of("RotaryEmbedding", "", nn::Identity(), Inputs{sample_randn({2, 3, 4}, 16)},
+                  [rotate](const nn::Identity&, const Inputs& in) { return tanh(rotate(in[0])); }));
+  }
+}
+
+void add_recurrent(std::vector<LayerSample>& all) {
+  const Tensor x = sample_randn({3, 2, 2}, 17), h = sample_randn({2, 2, 3}, 18),
+               c = sample_randn({2, 2, 3}, 19);
+  const auto all_of = [](const std::vector<Tensor>& results) {
+    std::vector<Tensor> flat;
+    for (const Tensor& result : results)
+      flat.push_back(flatten(result));
+    return cat(flat);
+  };
+  const nn::RecurrentOptions both_ways{.bidirectional = true};
+  const nn::RecurrentOptions two_layers{.num_layers = 2, .bias = false, .dropout = 0.3};
+  for (const auto& [name, options] : {std::pair("both ways", both_ways),
+                                      std::pair("two layers, dropout's mask fixed", two_layers)}) {
+    all.push_back(sample_of("LSTM", name, nn::LSTM(2, 3, options), {x, h, c},
+                            [=](const nn::LSTM& m, const Inputs& in) {
+                              const auto [y, h_n, c_n] = m(in[0], {in[1], in[2]});
+                              return all_of({y, h_n, c_n});
+                            }));
+    all.push_back(sample_of("GRU", name, nn::GRU(2, 3, options), {x, h},
+                            [=](const nn::GRU& m, const Inputs& in) {
+                              const auto [y, h_n] = m(in[0], in[1]);
+                              return all_of({y, h_n});
+                            }));
+  }
+}
+
 void add_self_attention(std::vector<LayerSample>& all) {
   const Tensor x = sample_randn({2, 3, 4}, 4);
   // output and weights in one Tensor
@@ -140,6 +202,10 @@ void add_multi_head(std::vector<LayerSample>& all) {
                               return result(m(in[0], in[1], in[1],
                                               {.attn_mask = in[2], .need_weights = weights}));
                             }));
+    all.push_back(sample_of("MultiHeadAttention", "grouped" + how, Layer(4, 2, {.num_kv_heads = 1}),
+                            Inputs{q, k}, [=](const Layer& m, const Inputs& in) {
+                              return result(m(in[0], in[1], in[1], {.need_weights = weights}));
+                            }));
     all.push_back(sample_of(
         "MultiHeadAttention", "causal, dropout's mask fixed" + how, Layer(4, 2, {.dropout = 0.3}),
         Inputs{k}, [=](const Layer& m, const Inputs& in) {
@@ -180,6 +246,8 @@ std::vector<LayerSample> layer_samples() {
   manual_seed(11);
   std::vector<LayerSample> all;
   add_small(all);
+  add_more(all);
+  add_recurrent(all);
   add_self_attention(all);
   add_multi_head(all);
   add_transformers(all);

@@ -120,6 +120,20 @@ Sample biased(const std::string& name, const Dims& q, const Dims& k, const Dims&
           }};
 }
 
+// With enable_gqa: as if the heads of k and v stood there as often as q has them.
+Sample grouped(const std::string& name, const Dims& q, const Dims& k, const Dims& v,
+               AttentionOptions options = {}) {
+  options.enable_gqa = true;
+  Sample sample = plain(name, q, k, v, {q.begin(), q.end() - 2}, options);
+  sample.reference = [reference = sample.reference](const Inputs& in) {
+    const auto all = [&](const Tensor& x) {
+      return repeat_interleave(x, in[0].size(-3) / x.size(-3), -3);
+    };
+    return reference({in[0], all(in[1]), all(in[2])});
+  };
+  return sample;
+}
+
 // The same with a mask that wants no gradient.
 Sample constant_bias(const std::string& name, const Dims& q, const Dims& k, const Dims& v,
                      const Shape& batch, const Tensor& bias) {
@@ -220,6 +234,11 @@ std::vector<Sample> attention_samples() {
             {.is_causal = true, .causal_offset = 9}),
       plain("large, the last queries", {3, 70, 16}, {3, 90, 16}, {3, 90, 16}, {3},
             {.is_causal = true, .causal_offset = 20}),
+      grouped("heads in groups", {2, 4, 3, 2}, {2, 2, 4, 2}, {2, 2, 4, 3}),
+      grouped("one group, causal, the last queries", {3, 2, 2}, {1, 5, 2}, {1, 5, 2},
+              {.is_causal = true, .causal_offset = 3}),
+      grouped("groups of one head", {2, 3, 2}, {2, 4, 2}, {2, 4, 2}),
+      grouped("groups, large", {1, 4, 70, 16}, {1, 2, 90, 16}, {1, 2, 90, 16}, {.scale = 0.2}),
       plain("no batch", {0, 3, 2}, {0, 4, 2}, {0, 4, 2}, {0}),
       plain("no queries", {2, 0, 2}, {2, 4, 2}, {2, 4, 2}, {2}),
       plain("no keys", {2, 3, 2}, {2, 0, 2}, {2, 0, 2}, {2}),
@@ -304,6 +323,25 @@ std::vector<Bad> attention_bad() {
        call({3, 2}, {4, 2}, {4, 2}, {.causal_offset = 1}),
        Bad::value,
        {op, "causal_offset is 1"}},
+      {"heads of groups",
+       call({2, 3, 3, 2}, {2, 2, 4, 2}, {2, 2, 4, 2}, {.enable_gqa = true}),
+       Bad::shape,
+       {op, "q (2, 3, 3, 2), k (2, 2, 4, 2)", "enable_gqa"}},
+      {"heads of values",
+       call({4, 3, 2}, {2, 4, 2}, {1, 4, 2}, {.enable_gqa = true}),
+       Bad::shape,
+       {op, "v (1, 4, 2)", "enable_gqa"}},
+      {"groups without heads",
+       call({3, 2}, {4, 2}, {4, 2}, {.enable_gqa = true}),
+       Bad::shape,
+       {op, "q (3, 2)", "enable_gqa"}},
+      {"mask of groups",
+       [] {
+         scaled_dot_product_attention(ones({4, 3, 2}), ones({2, 3, 2}), ones({2, 3, 2}),
+                                      ones({2, 3, 3}), {.enable_gqa = true});
+       },
+       Bad::shape,
+       {op, "mask (2, 3, 3) has 2 heads but q has 4"}},
       {"dropout",
        call({3, 2}, {4, 2}, {4, 2}, {.dropout_p = 1.5}),
        Bad::value,

@@ -1,0 +1,182 @@
+#include <xgrad/autograd/recompute.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
+
+namespace xgrad {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+using Function = std::function<Tensor(const Inputs&)>;
+
+// Notes the nodes that ops make.
+struct Makers final : Observer {
+  std::unordered_set<const Node*> made;
+  void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
+                  const Forward&) override {
+    made.insert(y.impl().node.get());
+  }
+  void on_backward(const Node&, std::size_t, const Tensor&) override {}
+};
+
+struct PassOn {
+  void operator()(Context& ctx) const { ctx.add(0, ctx.gradient()); }
+};
+
+// A node, as an edge or as a target of grad().
+Tensor handle_on(std::shared_ptr<Node> node) { return {nullptr, std::move(node)}; }
+
+// A call of f, and the graph that it made.
+struct Call {
+  Tensor y;
+  std::vector<std::shared_ptr<Node>> made;  // by rising sequence
+  std::vector<std::shared_ptr<Node>> from;  // where it begins: leaves and results of others
+
+  Call(const Function& f, const Inputs& inputs) {
+    Makers makers;
+    const ModeGuard mode({true, &makers});
+    const auto same = [](std::span<const Tensor> in) { return in[0]; };
+    y = record("checkpoint", {f(inputs)}, same, PassOn{});  // or it might be one of the inputs
+    std::unordered_set<const Node*> seen{nullptr};
+    std::vector<std::shared_ptr<Node>> found;
+    const auto discover = [&](const std::shared_ptr<Node>& node) {
+      if (seen.insert(node.get()).second)
+        found.push_back(node);
+    };
+    discover(y.impl().node);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::shared_ptr<Node> node = found[i];
+      const bool own = makers.made.contains(node.get());
+      (own ? made : from).push_back(node);
+      if (own)
+        std::ranges::for_each(node->inputs, discover);
+    }
+    std::ranges::stable_sort(made, {}, [](const auto& node) { return node->sequence; });
+  }
+
+  // Ends this call's graph at stand-ins for `from`, which it returns: a gradient goes there and no
+  // further.  Beyond them is what they stand for, for derivatives of the gradient.
+  Inputs cut() const {
+    Inputs ends;
+    std::unordered_map<const Node*, std::shared_ptr<Node>> stand_ins;
+    for (const auto& node : from) {
+      const auto end = make_pooled<OpNode<PassOn>>(PassOn{});
+      end->op = "view";
+      end->shape = node->shape;
+      end->dtype = node->dtype;
+      end->inputs.assign(std::array{handle_on(node)});
+      end->sequence = node->sequence + 1;
+      stand_ins.emplace(node.get(), end);
+      ends.push_back(handle_on(end));
+    }
+    for (const auto& node : made)
+      for (auto& input : node->inputs) {
+        if (const auto found = stand_ins.find(input.get()); found != stand_ins.end())
+          input = found->second;
+        if (input != nullptr)
+          node->sequence = std::max(node->sequence, input->sequence + 1);
+      }
+    return ends;
+  }
+};
+
+// The value of a leaf; null of any other node.
+std::shared_ptr<const Value> leaf_value(const Node& node) {
+  const auto variable = node.sequence == 0 ? node.variable.lock() : nullptr;
+  return variable != nullptr ? variable->value : nullptr;
+}
+
+// default_generator() as it was, for as long as this lives.
+class SetBack {
+ public:
+  explicit SetBack(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
+  SetBack(const SetBack&) = delete;
+  SetBack& operator=(const SetBack&) = delete;
+  ~SetBack() { default_generator() = now_; }
+
+ private:
+  Generator now_;
+};
+
+// What the backward run does.
+struct Again {
+  Function f;
+  std::vector<Saved> inputs;
+  std::vector<const Node*> from = {};                     // the edges of the op
+  std::vector<std::shared_ptr<const Value>> leaves = {};  // of those that f captured
+  std::optional<Generator> drew_from = {};
+
+  void operator()(Context& ctx) const {
+    const Call call = call_again();
+    const auto same = [](const std::shared_ptr<Node>& a, const Node* b) { return a.get() == b; };
+    check<GraphError>(std::ranges::equal(call.from, from, same),
+                      "checkpoint: f used other Tensors when it was called again for the backward "
+                      "run: does it depend on what has changed since?");
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (leaves[i] != nullptr && leaf_value(*from[i]) != leaves[i])
+        fail<GraphError>(
+            "checkpoint: a leaf that f uses, of shape {}, has been changed since f was "
+            "called: call backward() before the optimizer's step",
+            to_string(from[i]->shape));
+    const Inputs ends = call.cut();
+    Inputs wanted;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < ends.size(); ++i)
+      if (ctx.needs(i)) {
+        wanted.push_back(ends[i]);
+        places.push_back(i);
+      }
+    const auto gradients = grad(
+        {call.y}, wanted, {.grad_outputs = {ctx.gradient()}, .create_graph = ctx.create_graph()});
+    for (std::size_t k = 0; k < places.size(); ++k)
+      ctx.add(places[k], gradients[k]);
+  }
+
+ private:
+  Call call_again() const {
+    std::optional<SetBack> guard;
+    if (drew_from)
+      guard.emplace(*drew_from);
+    Inputs values;
+    for (const Saved& x : inputs)
+      values.push_back(x.tensor());
+    return {f, values};
+  }
+};
+
+}  // namespace
+
+Tensor checkpoint(const Function& f, const Inputs& inputs) {
+  check_function(f, "checkpoint");
+  const Mode mode = Mode::current();
+  auto* const outer = dynamic_cast<Makers*>(mode.observer);
+  if (!mode.grad_enabled || mode.decompose || (mode.observer != nullptr && outer == nullptr))
+    return f(inputs);
+  const Generator before = default_generator();
+  const Call call(f, inputs);
+  Tensor y = call.y.detach();
+  if (call.from.empty())
+    return y;
+  Again again{f, {inputs.begin(), inputs.end()}};
+  Inputs edges;
+  for (const auto& node : call.from) {
+    const auto is_it = [&](const Saved& x) { return x.node == node; };
+    const bool given = std::ranges::any_of(again.inputs, is_it);  // then its value is, too
+    edges.push_back(handle_on(node));
+    again.from.push_back(node.get());
+    again.leaves.push_back(given ? nullptr : leaf_value(*node));
+  }
+  if (default_generator() != before)
+    again.drew_from = before;
+  attach(y, make_pooled<OpNode<Again>>(std::move(again)), "checkpoint", edges, {});
+  if (outer != nullptr)
+    outer->made.insert(y.impl().node.get());
+  return y;
+}
+
+}  // namespace xgrad

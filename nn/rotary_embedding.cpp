@@ -1,0 +1,52 @@
+#include <xgrad/nn/rotary_embedding.hpp>
+
+#include <cmath>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+
+namespace xgrad::nn {
+
+RotaryEmbedding::RotaryEmbedding(std::size_t head_dim, const Indices& positions,
+                                 const RotaryOptions& options)
+    : pairs_(options.pairs) {
+  check<ValueError>(head_dim % 2 == 0, "RotaryEmbedding: head_dim {} is odd", head_dim);
+  const std::size_t pairs = head_dim / 2;
+  Shape shape = positions.shape();
+  shape.push_back(pairs);
+  auto cos = empty_array<double>(shape), sin = empty_array<double>(shape);
+  for (std::size_t i = 0; i < cos.size(); ++i) {
+    const double share = 2.0 * static_cast<double>(i % pairs) / static_cast<double>(head_dim);
+    const double angle =
+        static_cast<double>(positions.data()[i / pairs]) * std::pow(options.theta, -share);
+    cos.data()[i] = std::cos(angle);
+    sin.data()[i] = std::sin(angle);
+  }
+  cos_ = Tensor(std::move(cos));
+  sin_ = Tensor(std::move(sin));
+}
+
+Tensor RotaryEmbedding::operator()(const Tensor& x) const {
+  const Size pairs = cos_.size(-1);
+  const Shape expected = x.dim() == 0 ? Shape() : Shape(x.shape().begin(), x.shape().end() - 1);
+  const Shape positions(cos_.shape().begin(), cos_.shape().end() - 1);
+  if (x.dim() == 0 || x.size(-1) != 2 * pairs || positions.size() > expected.size() ||
+      broadcast_shapes(expected, positions, "RotaryEmbedding") != expected)
+    fail<ShapeError>("RotaryEmbedding: x {} is not (..., T, {}) of positions {}",
+                     to_string(x.shape()), 2 * pairs, to_string(positions));
+  const Tensor cos = to(cos_, x.dtype()), sin = to(sin_, x.dtype());
+  const auto rotated = [&](const Tensor& a, const Tensor& b, const auto& join) {
+    return join({a * cos - b * sin, b * cos + a * sin});
+  };
+  if (pairs_ == RotaryPairs::half)
+    return rotated(narrow(x, -1, 0, pairs), narrow(x, -1, pairs, pairs),
+                   [](const std::vector<Tensor>& both) { return cat(both, -1); });
+  Shape split = expected;  // (..., T, D / 2, 2)
+  split.push_back(static_cast<std::size_t>(pairs));
+  split.push_back(2);
+  const Tensor both = reshape(x, split);
+  return rotated(select(both, -1, 0), select(both, -1, 1), [&](const std::vector<Tensor>& pair) {
+    return reshape(stack(pair, -1), x.shape());
+  });
+}
+
+}  // namespace xgrad::nn
