@@ -142,7 +142,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim)
 }
 
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
-  check_has_dimensions("unbind", x);
+  check_has_dimensions("unbind", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "unbind");
   std::vector<Tensor> parts;
   for (Size i = 0; i < x.shape()[d]; ++i)

@@ -1,0 +1,26 @@
+#include "ports/port.hpp"
+
+namespace xgrad::testing {
+
+void run_port(const std::string& name, const std::function<void(Port&)>& port) {
+  const GoldenFile file("../ports/ports");
+  const std::vector<std::string> all = file.unused();
+  for (const auto& [label, dtype] : {std::pair("/f64/", DType::float64), {"/f32/", DType::float32}})
+    if (std::ranges::any_of(all, [&, label = label](const std::string& value) {
+          return value.starts_with(name + label);
+        })) {
+      Port one(file, name, dtype);
+      port(one);
+      check_golden(one.found());
+      double largest = 0;
+      for (const GoldenComparison& c : one.found())
+        largest = std::max(largest, c.error);
+      if (std::getenv("XGRAD_PORTS") != nullptr)
+        std::cout << name << label << ' ' << one.found().size() << ' ' << largest << '\n';
+    }
+  for (const std::string& value : file.unused())
+    if (value.starts_with(name + "/"))
+      FAIL_CHECK(value << " was compared with nothing");
+}
+
+}  // namespace xgrad::testing

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Fourteen models as PyTorch's users write them, and what they compute, as ports.safetensors.
+
+    /usr/bin/python3 tests/ports/ports.py [FILE]
+
+The models are in models.py; beside it is each of them in C++.  A port has a name and writes
+
+    <port>/start/<name>          its state dict before anything ran
+    <port>/in/<input>            inputs, integers among them
+    <port>/f64/out/<output>      what it returns in float64, `loss` or `losses` among it; so for f32, of some
+    <port>/f64/grad/<name>       after loss.backward()
+    <port>/f64/trained/<name>    its state dict after training, where it takes steps
+
+all float32 but the results.  Numbers are drawn by Python, seeded by the port's name: PyTorch 1.13 and 2 write the same to 1e-14.
+"""
+import copy
+import math
+import random
+import zlib
+from pathlib import Path
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "golden"))
+from golden import Golden  # noqa: E402
+from models import (Alibi, EncoderDecoder, LinearAttention, Lion, Llama, LoRALinear, LSTM, MixtureOfExperts, SelectiveScan,  # noqa: E402
+                    SlidingWindow, VAE, WGAN)
+
+golden = Golden(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_suffix(".safetensors"),
+                {"source": f"tests/ports/ports.py, PyTorch {torch.__version__}"})
+draws = random.Random()
+
+
+def normal(*sizes):
+    return torch.tensor([draws.gauss(0, 1) for _ in range(math.prod(sizes))]).reshape(sizes)
+
+
+def integers(low, high, *sizes):
+    return torch.tensor([draws.randrange(low, high) for _ in range(math.prod(sizes))]).reshape(sizes)
+
+
+def port(name, model, run, inputs, f32=False):
+    """run(model, **inputs) returns a dict of outputs.  With `loss` among them, that runs backward; else run() has trained."""
+    draws.seed(zlib.crc32(name.encode()))
+    inputs = {key: value() for key, value in inputs.items()}
+    with torch.no_grad():
+        for key, value in model.state_dict().items():
+            if value.dim() > 1:
+                value.copy_(normal(*value.shape) / math.sqrt(value.size(-1)))
+            elif "running" not in key and value.is_floating_point():
+                value.copy_(normal(*value.shape) / 4 + (1 if key.endswith("weight") else 0))
+            golden.add(f"{name}/start/{key}", value.float())  # BatchNorm counts batches in int64
+    for key, value in inputs.items():
+        golden.add(f"{name}/in/{key}", value)
+    for label, dtype in [("f64", torch.float64), ("f32", torch.float32)][: 1 + f32]:
+        m = copy.deepcopy(model).to(dtype)
+        outputs = run(m, **{k: v.to(dtype) if v.is_floating_point() else v for k, v in inputs.items()})
+        for key, value in outputs.items():
+            golden.add(f"{name}/{label}/out/{key}", value)
+        if "loss" in outputs:
+            outputs["loss"].backward()
+            for key, value in m.named_parameters():
+                if value.requires_grad:
+                    golden.add(f"{name}/{label}/grad/{key}", value.grad)
+        else:
+            for key, value in m.state_dict().items():
+                golden.add(f"{name}/{label}/trained/{key}", value.to(dtype))
+
+
+# ---- the ports ----
+
+def next_token(model, ids):
+    logits = model(ids[:, :-1])
+    return {"logits": logits, "loss": F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())}
+
+
+def llama():
+    port("llama", Llama(), next_token, {"ids": lambda: integers(0, 11, 2, 7)}, f32=True)
+
+
+def alibi():
+    port("alibi", Alibi(), next_token, {"ids": lambda: integers(0, 9, 2, 6)})
+
+
+def lstm():
+    def run(model, ids):  # a text in two chunks; the second goes on in the state of the first
+        first, state = model(ids[:, :4])
+        second, (h, c) = model(ids[:, 4:-1], [s.detach() for s in state])
+        logits, target = torch.cat([first, second], 1), ids[:, 1:]
+        loss = F.cross_entropy(logits.transpose(1, 2), target, ignore_index=0, reduction="none")
+        return {"logits": logits, "h": h, "c": c, "loss": loss.sum() / (target != 0).sum()}
+
+    def ids():  # 0 is padding, behind the shorter text
+        drawn = integers(1, 10, 2, 9)
+        drawn[1, 6:] = 0
+        return drawn
+    port("lstm", LSTM(), run, {"ids": ids}, f32=True)
+
+
+def moe():
+    def run(model, x, target):
+        y, balance = model(x)
+        return {"y": y, "balance": balance, "loss": F.mse_loss(y, target) + 0.01 * balance}
+    port("moe", MixtureOfExperts(), run, {"x": lambda: normal(10, 6), "target": lambda: normal(10, 6)})
+
+
+def linear_attention():
+    def run(model, x, lengths):
+        padding = torch.arange(x.size(1)) >= lengths[:, None]
+        y = model(x, padding)
+        return {"y": y, "loss": (y[~padding] ** 2).mean()}
+    port("linear_attention", LinearAttention(), run, {"x": lambda: normal(2, 6, 8), "lengths": lambda: torch.tensor([6, 4])})
+
+
+def selective_scan():
+    def run(model, u, target):
+        y = model(u)
+        return {"y": y, "loss": F.smooth_l1_loss(y, target)}
+    port("selective_scan", SelectiveScan(), run, {"u": lambda: normal(2, 7, 6), "target": lambda: normal(2, 7, 6)})
+
+
+def vae():
+    def run(model, x, noise):
+        logits, mean, log_variance = model(x, noise)
+        bce = F.binary_cross_entropy_with_logits(logits, x, reduction="sum")
+        kl = -0.5 * torch.sum(1 + log_variance - mean.square() - log_variance.exp())
+        return {"pixels": torch.sigmoid(logits), "bce": bce, "kl": kl, "loss": (bce + kl) / len(x)}
+    port("vae", VAE(), run, {"x": lambda: normal(5, 12).sigmoid(), "noise": lambda: normal(5, 3)}, f32=True)
+
+
+def gradient_penalty(critic, real, fake, u):
+    between = torch.lerp(real, fake, u).requires_grad_()
+    g, = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+    return (g.norm(2, dim=1) - 1).square().mean()
+
+
+def wgan():
+    def run(model, real, z, u):  # six rounds: one step of the critic each, of the generator every third
+        generator, critic = model.generator, model.critic
+        optimizer_g = torch.optim.Adam(generator.parameters(), lr=1e-2, betas=(0.5, 0.9))
+        optimizer_c = torch.optim.Adam(critic.parameters(), lr=1e-2, betas=(0.5, 0.9))
+        losses = []
+        for i in range(len(z)):
+            fake = generator(z[i]).detach()
+            loss = critic(fake).mean() - critic(real).mean() + 10 * gradient_penalty(critic, real, fake, u[i])
+            optimizer_c.zero_grad()
+            loss.backward()
+            optimizer_c.step()
+            losses.append(loss)
+            if i % 3 == 2:
+                loss = -critic(generator(z[i])).mean()
+                optimizer_g.zero_grad()
+                loss.backward()
+                optimizer_g.step()
+                losses.append(loss)
+        return {"losses": torch.stack(losses)}
+    port("wgan", WGAN(), run, {"real": lambda: normal(7, 4) + 2, "z": lambda: normal(6, 7, 3), "u": lambda: normal(6, 7, 1).sigmoid()})
+
+
+def lora():
+    def run(model, x, target):
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=0.05, weight_decay=0.1)
+        losses = []
+        for _ in range(4):
+            loss = F.huber_loss(model(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+        outputs = {"losses": torch.stack(losses), "before_merge": model(x)}
+        merged = nn.Sequential(*(copy.deepcopy(m).merge() if isinstance(m, LoRALinear) else m for m in model))
+        outputs["after_merge"] = merged(x)
+        return outputs
+    model = nn.Sequential(LoRALinear(nn.Linear(5, 8), 2, 4), nn.Tanh(), LoRALinear(nn.Linear(8, 3), 2, 4))
+    port("lora", model, run, {"x": lambda: normal(6, 5), "target": lambda: normal(6, 3)})
+
+
+def encoder_decoder():
+    def run(model, source, target):
+        logits, weights = model(source, target[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=0.1)
+        return {"logits": logits, "weights": weights, "loss": loss}
+
+    def padded(width, lengths):
+        drawn = integers(1, 9, len(lengths), width)
+        for row, length in zip(drawn, lengths):
+            row[length:] = 0
+        return drawn
+    port("encoder_decoder", EncoderDecoder(), run, {"source": lambda: padded(5, (5, 3)), "target": lambda: padded(6, (4, 6))}, f32=True)
+
+
+def ema():
+    """Averages of weights: they follow each step, and evaluate."""
+    def run(model, x, target):
+        average = copy.deepcopy(model).requires_grad_(False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)
+        losses = []
+        for step in range(6):
+            loss = F.mse_loss(model(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            decay = min(0.9, (1 + step) / (10 + step))
+            for a, p in zip(average.parameters(), model.parameters()):
+                a.lerp_(p.detach(), 1 - decay)
+            losses.append(loss)
+        averaged = {f"average.{key}": value for key, value in average.state_dict().items()}
+        return {"losses": torch.stack(losses), "y": average(x), **averaged}
+    model = nn.Sequential(nn.Linear(3, 8), nn.SiLU(), nn.Linear(8, 2))
+    port("ema", model, run, {"x": lambda: normal(9, 3), "target": lambda: normal(9, 2)})
+
+
+def lion():
+    def run(model, x, target):
+        decayed = [p for p in model.parameters() if p.dim() > 1]
+        rest = [p for p in model.parameters() if p.dim() <= 1]
+        groups = [{"params": decayed, "weight_decay": 0.3}, {"params": rest}]
+        optimizer = Lion(groups, lr=0.02, betas=(0.9, 0.99))
+        losses = []
+        for _ in range(6):
+            loss = F.cross_entropy(model(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+        return {"losses": torch.stack(losses)}
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3))
+    port("lion", model, run, {"x": lambda: normal(8, 4), "target": lambda: integers(0, 3, 8)})
+
+
+def batch_norm():
+    """A classifier in training, and then in evaluation, with the running statistics."""
+    def run(model, x, target):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+        losses = []
+        for batch, classes in zip(x.split(6), target.split(6)):
+            loss = F.cross_entropy(model(batch), classes)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+        model.eval()
+        logits = model(x)
+        accuracy = (logits.argmax(-1) == target).to(x.dtype).mean()
+        return {"losses": torch.stack(losses), "logits": logits, "accuracy": accuracy}
+    model = nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(),
+                          nn.Linear(8, 3))
+    port("batch_norm", model, run, {"x": lambda: normal(24, 4), "target": lambda: integers(0, 3, 24)}, f32=True)
+
+
+def sliding_window():
+    def run(model, x, target):
+        y = model(x)
+        return {"y": y, "loss": (1 - F.cosine_similarity(y, target, dim=-1)).mean()}
+    port("sliding_window", SlidingWindow(), run, {"x": lambda: normal(2, 8, 8), "target": lambda: normal(2, 8, 8)})
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for add in (llama, alibi, lstm, moe, linear_attention, selective_scan, vae, wgan, lora, encoder_decoder, ema, lion, batch_norm,
+                sliding_window):
+        add()
+    print(f"{golden.write()} bytes: {golden.path}")
