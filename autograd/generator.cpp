@@ -21,6 +21,8 @@ void Generator::manual_seed(std::uint64_t seed) {
     state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
   position_ = words;
   kept_normal_.reset();
+  if (counter_)
+    counter_ = {seed, 0};
 }
 
 // The recurrence is written as loops without a dependence between neighbours, which the compiler
@@ -50,13 +52,18 @@ void Generator::temper() {
   }
 }
 
-static thread_local constinit bool draws_refused = false;
+static thread_local constinit detail::ShardDraws* this_shard = nullptr;  // of this thread
 
-detail::NoDraws::NoDraws() : before_(std::exchange(draws_refused, true)) {}
-detail::NoDraws::~NoDraws() { draws_refused = before_; }
+detail::ShardDraws::ShardDraws(const Generator& of_batch, std::size_t begin_row,
+                               std::size_t end_row)
+    : generator(of_batch),
+      begin(begin_row),
+      rows(end_row - begin_row),
+      before_(std::exchange(this_shard, this)) {}
+detail::ShardDraws::~ShardDraws() { this_shard = before_; }
 
 void detail::check_draws() {
-  if (draws_refused) [[unlikely]]
+  if (this_shard != nullptr) [[unlikely]]
     throw DrawRefused();
 }
 
@@ -107,18 +114,38 @@ double Generator::normal() {
   return radius * std::cos(theta);
 }
 
+// ---- masks by counter ----
+
+void Generator::use_counter_dropout(std::uint64_t seed, std::uint64_t masks) {
+  counter_ = {seed, masks};
+}
+
+std::optional<Generator::MaskPart> Generator::next_mask(std::size_t rows, std::size_t elements) {
+  if (!counter_)
+    return std::nullopt;
+  std::uint64_t first = 0;
+  if (this_shard != nullptr) {
+    if (this != &this_shard->generator || rows != this_shard->rows)
+      throw detail::DrawRefused();
+    first = std::uint64_t{this_shard->begin} * (elements / rows);
+  }
+  return MaskPart{counter_->seed, counter_->masks++, first};
+}
+
 // ---- state ----
 
-static constexpr std::string_view state_magic = "mt19937-1";
+static constexpr std::string_view state_magic = "mt19937-1", counter_magic = " philox-1 ";
 
 // "mt19937-1 <numbers drawn of this block> <bits of the kept normal, or -> <the 624 words>", in hex
-// of fixed width.
+// of fixed width; with masks by counter also " philox-1 <seed> <masks made>".
 std::string Generator::state() const {
   std::string text = fmt::format("{} {:03x} ", state_magic, position_);
   text += kept_normal_ ? fmt::format("{:016x}", std::bit_cast<std::uint64_t>(*kept_normal_)) : "-";
   text += ' ';
   for (const std::uint32_t word : state_)
     fmt::format_to(std::back_inserter(text), "{:08x}", word);
+  if (counter_)
+    text += fmt::format("{}{:016x} {:016x}", counter_magic, counter_->seed, counter_->masks);
   return text;
 }
 
@@ -145,6 +172,13 @@ void Generator::set_state(const std::string& state) {
   skip(1);
   for (std::uint32_t& word : read.state_)
     field(8, word);
+  if (!rest.empty()) {
+    auto& [seed, masks] = read.counter_.emplace();
+    skip(counter_magic.size());
+    field(16, seed);
+    skip(1);
+    field(16, masks);
+  }
   const bool alive = (read.state_[0] & 0x80000000U) != 0 ||
                      std::any_of(read.state_.begin() + 1, read.state_.end(),
                                  [](std::uint32_t word) { return word != 0; });
@@ -159,7 +193,7 @@ void Generator::set_state(const std::string& state) {
 
 Generator& default_generator() {
   static Generator generator;
-  return generator;
+  return this_shard != nullptr ? this_shard->generator : generator;
 }
 
 void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }

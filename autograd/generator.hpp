@@ -1,5 +1,6 @@
 #pragma once
-// PyTorch's CPU generator (of builds without MKL), number for number.
+// PyTorch's CPU generator (of builds without MKL), number for number; and, for who asks for them,
+// masks of dropout by counter.
 //
 // A Generator is not locked, so that filling memory is fast: two threads must not draw from the
 // same one at a time, default_generator() included.
@@ -34,6 +35,26 @@ class Generator {
   /// not 0).  They count as drawn.  Good until the next call of anything else.
   std::span<const std::uint32_t> random_block(std::size_t most);
 
+  /// From here on dropout, attention's too, makes its masks by Philox 4x32-10 (kernels/philox.hpp), of the
+  /// seed, the mask's number and the element's, and not of what was drawn before: a part of a batch
+  /// can have its part of a mask.  `masks` have been made already.  manual_seed() begins with mask
+  /// 0 of its seed.  All else is drawn as before.
+  void use_counter_dropout(std::uint64_t seed, std::uint64_t masks = 0);
+  struct CounterDropout {
+    std::uint64_t seed, masks;
+  };
+  /// No value unless use_counter_dropout() was called.
+  const std::optional<CounterDropout>& counter_dropout() const { return counter_; }
+
+  /// Elements of a mask by counter: those from `first` on.
+  struct MaskPart {
+    std::uint64_t seed, mask, first;
+  };
+  /// The next mask, for so many elements of a Tensor whose first dimension is `rows`: all of it,
+  /// or within a shard (detail::ShardDraws) the part of its rows.  No value if there is none by
+  /// counter.
+  std::optional<MaskPart> next_mask(std::size_t rows, std::size_t elements);
+
   /// Everything that determines what comes next, as one line of text; a FileError if set_state is
   /// given anything that state() does not return, and then nothing has changed.
   std::string state() const;
@@ -49,10 +70,11 @@ class Generator {
   std::array<std::uint32_t, words> output_;  // the numbers made of it
   std::size_t position_ = words;             // how many of them have been drawn
   std::optional<double> kept_normal_;
+  std::optional<CounterDropout> counter_;
 };
 
 /// The generator that is used where none is named; seeded with 67280421310721, as PyTorch's, until
-/// manual_seed().
+/// manual_seed().  Within a shard of parallel::backward() it is a copy.
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
 
@@ -68,20 +90,24 @@ inline double to_uniform(std::uint64_t bits) {
   return static_cast<double>(static_cast<std::int64_t>(bits & mask53)) * 0x1p-53;
 }
 
-/// While one lives, whatever draws on this thread, from any Generator, throws DrawRefused and has
-/// drawn nothing: what runs here is a part of something whose draws come in one order.
-class NoDraws {
- public:
-  NoDraws();
-  NoDraws(const NoDraws&) = delete;
-  NoDraws& operator=(const NoDraws&) = delete;
-  ~NoDraws();
+/// While one lives, this thread computes rows [begin, end) of a batch.  default_generator() is
+/// `generator` here: its masks by counter are those of these rows, for Tensors with as many rows.
+/// Whatever else draws, from any Generator, throws DrawRefused and has drawn nothing: its numbers
+/// come in the order of the whole batch.
+struct ShardDraws {
+  Generator generator;
+  std::size_t begin, rows;
+
+  ShardDraws(const Generator& of_batch, std::size_t begin_row, std::size_t end_row);
+  ShardDraws(const ShardDraws&) = delete;
+  ShardDraws& operator=(const ShardDraws&) = delete;
+  ~ShardDraws();
 
  private:
-  bool before_;
+  ShardDraws* before_;
 };
 struct DrawRefused {};
-/// Throws DrawRefused while a NoDraws lives on this thread: for what must see all of a batch.
+/// Throws DrawRefused within a shard: for what must see all of a batch.
 void check_draws();
 
 }  // namespace detail

@@ -1,10 +1,13 @@
 #include <xgrad/autograd/random.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erfinv.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/kernels/philox.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad {
@@ -159,13 +162,37 @@ void check_probability(const char* caller, double p) {
   check<ValueError>(p >= 0 && p <= 1, "{}: p {} is not between 0 and 1", caller, p);
 }
 
+// out[i] = f(bits) with 32 bits for each element: word i of the mask, four of a counter.
+template <class T, class F>
+void fill_from_counter(std::span<T> out, const Generator::MaskPart& part, F f) {
+  constexpr std::uint64_t words = 1024;  // made at once
+  const std::uint64_t first = part.first, last = first + out.size();
+  const auto chunks = [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, words> bits;
+    for (std::uint64_t at = (first / words + begin) * words; begin < end; ++begin, at += words) {
+      kernels::philox4x32_10(part.seed, part.mask, at / 4, bits);
+      const std::uint64_t from = std::max(at, first), to = std::min(at + words, last);
+      for (std::uint64_t i = from; i < to; ++i)
+        out[i - first] = f(bits[i - at]);
+    }
+  };
+  kernels::parallel_for((last + words - 1) / words - first / words, 16, chunks);
+}
+
 template <class T>
-void dropout_scales(std::span<T> out, double p, Generator& generator) {
+void dropout_scales(std::span<T> out, double p, Generator& generator, std::size_t rows) {
   check_probability("fill_dropout", p);
-  if (p == 1)
+  if (p == 1) {
     std::ranges::fill(out, T(0));
-  else
-    bernoulli(out, 1 - p, 1 / static_cast<T>(1 - p), generator);
+    return;
+  }
+  const T kept = static_cast<T>(1 / static_cast<T>(1 - p));
+  if (const auto part = generator.next_mask(rows, out.size())) {
+    const auto last = static_cast<std::uint32_t>(std::ceil((1 - p) * 0x1p32) - 1);
+    fill_from_counter(out, *part, [=](std::uint32_t bits) { return bits <= last ? kept : T(0); });
+  } else {
+    bernoulli(out, 1 - p, kept, generator);
+  }
 }
 
 }  // namespace
@@ -187,8 +214,8 @@ void dropout_scales(std::span<T> out, double p, Generator& generator) {
     check_probability("fill_bernoulli", p);                                                   \
     bernoulli(out, p, T(1), generator);                                                       \
   }                                                                                           \
-  void fill_dropout(std::span<T> out, double p, Generator& generator) {                       \
-    dropout_scales(out, p, generator);                                                        \
+  void fill_dropout(std::span<T> out, double p, Generator& generator, std::size_t rows) {     \
+    dropout_scales(out, p, generator, rows);                                                  \
   }                                                                                           \
   void fill_exponential(std::span<T> out, double rate, Generator& generator) {                \
     exponentials(out, rate, generator);                                                       \
@@ -196,6 +223,10 @@ void dropout_scales(std::span<T> out, double p, Generator& generator) {
 XGRAD_FILLS(float)
 XGRAD_FILLS(double)
 #undef XGRAD_FILLS
+
+void fill_dropout(std::span<bool> out, double p, Generator& generator, std::size_t rows) {
+  dropout_scales(out, p, generator, rows);
+}
 
 std::size_t multinomial(std::span<const float> weights, Generator& generator) {
   bool any = false;

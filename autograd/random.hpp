@@ -32,10 +32,12 @@ void fill_trunc_normal(std::span<double> out, double mean, double std, double a,
 /// 1 with probability p, else 0, as torch.bernoulli_(p).  ValueError unless 0 <= p <= 1.
 void fill_bernoulli(std::span<float> out, double p, Generator& generator);
 void fill_bernoulli(std::span<double> out, double p, Generator& generator);
-/// What dropout multiplies by: 1 / (1 - p) with probability 1 - p, else 0.  p = 1 draws nothing, as
-/// in PyTorch.  ValueError unless 0 <= p <= 1.
-void fill_dropout(std::span<float> out, double p, Generator& generator);
-void fill_dropout(std::span<double> out, double p, Generator& generator);
+/// What dropout multiplies by: 1 / (1 - p) with probability 1 - p, else 0; or whether it keeps
+/// something.  p = 1 draws nothing, as in PyTorch.  `rows`, the first dimension of what is masked,
+/// is of use for masks by counter alone: Generator::next_mask().  ValueError unless 0 <= p <= 1.
+void fill_dropout(std::span<float> out, double p, Generator& generator, std::size_t rows = 0);
+void fill_dropout(std::span<double> out, double p, Generator& generator, std::size_t rows = 0);
+void fill_dropout(std::span<bool> out, double p, Generator& generator, std::size_t rows = 0);
 /// With mean 1 / rate, as torch.exponential_(rate).  ValueError unless rate is positive and finite.
 void fill_exponential(std::span<float> out, double rate, Generator& generator);
 void fill_exponential(std::span<double> out, double rate, Generator& generator);

@@ -25,7 +25,8 @@ using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin,
                                            double weight)>;
 
 /// Runs some of the shards of a batch, on threads.  No value if they would not give what the whole
-/// batch gives: random numbers were drawn, or an Observer looks on.
+/// batch gives: random numbers were drawn other than masks by counter of its rows, as many in each
+/// shard, or an Observer looks on.  Else default_generator() has made the masks.
 std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t shards,
                                                    ShardRange range, const RunShard& run);
 

@@ -66,12 +66,16 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
     return std::nullopt;
   const std::size_t n = range.second - range.first;
   std::vector<ShardResult> results(n);
+  std::vector<std::uint64_t> masks(n);
+  Generator& generator = default_generator();
   const auto run_shard = [&](std::size_t i) {
     const ModeGuard same(mode);
-    const xgrad::detail::NoDraws guard;
     const std::size_t s = range.first + i;
     const std::size_t begin = s * rows / shards, end = (s + 1) * rows / shards;
+    const xgrad::detail::ShardDraws draws(generator, begin, end);
     results[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
+    if (const auto& counter = draws.generator.counter_dropout())
+      masks[i] = counter->masks;
   };
   try {
     // With threads to spare, one shard after another, and each of its ops on all threads.
@@ -82,6 +86,11 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
         run_shard(i);
   } catch (const xgrad::detail::DrawRefused&) {
     return std::nullopt;
+  }
+  if (const auto counter = generator.counter_dropout()) {
+    if (std::ranges::adjacent_find(masks, std::not_equal_to()) != masks.end())
+      return std::nullopt;
+    generator.use_counter_dropout(counter->seed, masks.front());
   }
   return results;
 }

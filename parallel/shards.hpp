@@ -27,6 +27,8 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 ///
 /// The batch stays whole where its parts would not be the same: if the loss draws random numbers
 /// (dropout), for then their order counts, and if an Observer looks on (Trace, DetectAnomaly).
+/// With default_generator().use_counter_dropout() it is cut in spite of dropout: what has as many
+/// rows as the shard is taken for these rows of the batch, and gets their part of the mask.
 /// A mean of another kind, over all that is not ignored or with terms of its own for the batch, is
 /// not one that can be cut.  If anything throws, no grad() has changed.  ValueError if there are no
 /// rows; ShapeError if the loss has more elements than one.

@@ -69,12 +69,7 @@ void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup
   if (p == 0)
     return;
   auto keep = empty_array<bool>(weights);
-  std::vector<float> draws(std::min<std::size_t>(4096, keep.size()));  // smaller than the mask
-  for (std::size_t i = 0; i < keep.size(); i += draws.size()) {
-    const std::span some(draws.data(), std::min(draws.size(), keep.size() - i));
-    fill_dropout(some, p, default_generator());
-    std::ranges::transform(some, keep.data() + i, [](float scale) { return scale != 0; });
-  }
+  fill_dropout(std::span(keep.data(), keep.size()), p, default_generator(), weights.front());
   setup.keep = Mask(std::move(keep));
 }
 

@@ -14,7 +14,8 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
     return x;
   const Saved scales = detail::compute("dropout", std::array{x}, [&]<class T>() {
     auto drawn = empty_array<T>(x.shape());
-    fill_dropout(std::span(drawn.data(), drawn.size()), p, generator);
+    fill_dropout(std::span(drawn.data(), drawn.size()), p, generator,
+                 x.dim() > 0 ? x.shape().front() : 0);
     return Tensor(std::move(drawn));
   });
   return record(

@@ -249,16 +249,21 @@ void add_threads(CLI::App& app, std::size_t& target) {
       ->type_name("N");
 }
 
-void add_preset(CLI::App& app, std::string& target, const std::string& help) {
-  const auto read = [&target](const std::string& given) {
-    std::vector<std::string> names;
-    for (const Preset& preset : presets)
-      names.emplace_back(preset.name);
+void add_name(CLI::App& app, const std::string& flag, std::string& target,
+              const std::vector<std::string>& names, const std::string& help) {
+  const auto read = [&target, flag, names](const std::string& given) {
     if (std::ranges::count(names, given) == 0)
-      refuse_value("--preset", given, fmt::format("one of {}", fmt::join(names, ", ")));
+      refuse_value(flag, given, fmt::format("one of {}", fmt::join(names, ", ")));
     target = given;
   };
-  app.add_option_function<std::string>("--preset", read, help)->type_name("NAME");
+  app.add_option_function<std::string>(flag, read, help)->type_name("NAME");
+}
+
+void add_preset(CLI::App& app, std::string& target, const std::string& help) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets)
+    names.emplace_back(preset.name);
+  add_name(app, "--preset", target, names, help);
 }
 
 void need(const char* flag, const std::string& value) {

@@ -101,6 +101,9 @@ void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::str
 void add_seed(CLI::App& app, std::uint64_t& target);
 /// Sets them, too.
 void add_threads(CLI::App& app, std::size_t& target);
+/// One of a few names.
+void add_name(CLI::App& app, const std::string& flag, std::string& target,
+              const std::vector<std::string>& names, const std::string& help);
 void add_preset(CLI::App& app, std::string& target, const std::string& help);
 
 /// UsageError unless a flag has a value, be it from --config.

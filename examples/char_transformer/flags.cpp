@@ -21,6 +21,7 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   for_each_field([&](const Field& field, auto member) {
     config.emplace_back(key_of(field.flag), options.recipe.*member);
   });
+  config.emplace_back("dropout_generator", options.dropout_generator);
   config.emplace_back("seed", options.seed);
   return config;
 }
@@ -139,6 +140,9 @@ Command add_train(CLI::App& program, Ranks& ranks) {
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt, "what samples continue [a newline]");
   add_recipe(app, train.recipe);
+  app.option_defaults()->group("Model");
+  add_name(app, "--dropout-generator", train.dropout_generator, {"pytorch", "counter"},
+           "counter: not PyTorch's numbers, but threads and ranks share a batch [pytorch]");
   app.option_defaults()->group("Configuration");
   add_bool(app, "--print-config", *print_config,
            "print the values of all flags, as --config reads them, and exit");

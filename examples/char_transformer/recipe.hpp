@@ -132,6 +132,7 @@ struct TrainOptions {
   std::string init_from;       ///< a checkpoint; empty: random weights
   std::string preset = "nano";
   Recipe recipe;
+  std::string dropout_generator = "pytorch";  ///< or "counter"
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;

@@ -101,6 +101,9 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     start.resumed = start.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed, Keeps::recipe);
+    const std::string masks = text_in(config, "dropout_generator");  // older runs do not say
+    compare("--dropout-generator", given.dropout_generator, options.dropout_generator,
+            masks.empty() ? "pytorch" : masks, Keeps::recipe);
     compare("--preset", given.preset, options.preset, text_in(config, "preset"), Keeps::recipe);
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();

@@ -94,15 +94,21 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
   const ShardRange range = shards_of_rank(shards, size(), rank());
   const std::size_t count = sums != nullptr ? parameters_.size() : 0;
   // Of the shards: their losses; of the parameters: how many ranks have a gradient; how many ranks
-  // must keep the batch whole, and have failed.
-  std::vector<double> report(shards + count + 2);
-  double &whole = report[shards + count], &failed = report.back();
+  // must keep the batch whole, how many masks they have made by counter, the squares of that, and
+  // how many have failed.
+  std::vector<double> report(shards + count + 4);
+  double &whole = report[shards + count], &masks = (&whole)[1], &squares = (&whole)[2],
+         &failed = report.back();
+  const Generator before = default_generator();
   std::exception_ptr error;
   DType dtype = DType::float32;
   Gradients gradients(count, std::vector<Tensor>(range.second - range.first));
   try {
     auto parts = detail::run_shards(rows, shards, range, shard);
     whole = parts ? 0 : 1;
+    if (const auto& counter = default_generator().counter_dropout())
+      masks = static_cast<double>(counter->masks - before.counter_dropout()->masks);
+    squares = masks * masks;
     for (std::size_t i = 0; parts && i < parts->size(); ++i) {
       ShardResult& part = (*parts)[i];
       report[range.first + i] = part.loss;
@@ -118,10 +124,13 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
     failed = 1;
   }
   const ModeGuard quiet({false, nullptr});
-  report = world_->sum(report);
-  if (report.back() > 0)
+  std::ranges::copy(world_->sum(report), report.begin());
+  const bool alike = masks * masks == static_cast<double>(size()) * squares;
+  if (failed > 0 || whole > 0 || !alike)
+    default_generator() = before;
+  if (failed > 0)
     agree(*world_, error);
-  if (report[shards + count] > 0)
+  if (whole > 0 || !alike)
     return std::nullopt;
   for (const Bucket& bucket : count > 0 ? buckets_of(parameters_) : std::vector<Bucket>()) {
     const Tensor sum =

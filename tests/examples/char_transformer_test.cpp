@@ -157,14 +157,24 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
 
 TEST_CASE("char_transformer: the same seed gives the same numbers on any number of threads") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "a", "--threads", "1", "--dropout", "0.2"}));
-  run_well(folder, tiny_train({"--out", "b", "--threads", "3", "--dropout", "0.2"}));
-  run_well(folder, tiny_train({"--out", "c", "--seed", "7", "--dropout", "0.2"}));
-  for (const char* const key : {"loss", "grad_norm"})
-    CHECK(column(metrics_of(folder / "a"), key) == column(metrics_of(folder / "b"), key));
-  CHECK(column(metrics_of(folder / "a"), "loss") != column(metrics_of(folder / "c"), "loss"));
-  CHECK(read_bytes(folder / "a/checkpoint.safetensors") ==
-        read_bytes(folder / "b/checkpoint.safetensors"));
+  std::set<std::vector<double>> losses;
+  for (const std::string masks : {"pytorch", "counter"}) {
+    const auto train = [&](const std::string& out, const Arguments& more) {
+      run_well(folder, overridden(tiny_train({"--dropout", "0.2", "--dropout-generator", masks,
+                                              "--out", masks + out}),
+                                  more));
+      losses.insert(column(metrics_of(folder / (masks + out)), "loss"));
+    };
+    train("a", {"--threads", "1"});
+    train("b", {"--threads", "3"});
+    train("c", {"--seed", "7"});
+    for (const char* const key : {"loss", "grad_norm"})
+      CHECK(column(metrics_of(folder / (masks + "a")), key) ==
+            column(metrics_of(folder / (masks + "b")), key));
+    CHECK(read_bytes(folder / (masks + "a/checkpoint.safetensors")) ==
+          read_bytes(folder / (masks + "b/checkpoint.safetensors")));
+  }
+  CHECK(losses.size() == 4);
 }
 
 TEST_CASE("char_transformer: where and in which language it runs changes nothing that it writes") {
@@ -326,7 +336,8 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
   const std::string help = run_well(folder, {"train", "--help"}).out;
   std::istringstream flags(
       "--data --out --preset --block-size --batch-size --n-layer --n-head --n-embd --dropout "
-      "--bias --learning-rate --min-lr --warmup-iters --lr-decay-iters --max-iters "
+      "--dropout-generator --bias --learning-rate --min-lr --warmup-iters --lr-decay-iters "
+      "--max-iters "
       "--gradient-accumulation-steps --weight-decay --beta1 --beta2 --grad-clip --eval-interval "
       "--eval-iters --seed --threads --resume --init-from --save-interval --keep --val-data "
       "--val-blocks --allow-changes");

@@ -1,11 +1,17 @@
 // Gradients of a batch that is cut into shards: those of the whole batch, whatever the threads.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
+#include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
@@ -102,6 +108,91 @@ TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[
   const double sharded = parallel::backward(noisy(mine), rows);
   CHECK(sharded == noisy(other)(rows).item());
   CHECK(mine.state() == other.state());
+}
+
+TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel][counter]") {
+  const xgrad::detail::SameDraws after;
+  nn::GPT model = tiny_gpt(0.3);
+  const auto [x, y] = tiny_batch(7);
+  const auto in_shards = [&](std::size_t shards, std::size_t threads) {
+    const Threads these(threads);
+    default_generator().use_counter_dropout(8, 5);
+    std::atomic<std::size_t> calls = 0;
+    const double loss = parallel::backward(
+        7,
+        [&](std::size_t begin, std::size_t end) {
+          ++calls;
+          return model.loss(parallel::detail::rows_of(x, begin, end),
+                            parallel::detail::rows_of(y, begin, end));
+        },
+        shards);
+    CHECK(calls == shards);
+    CHECK(default_generator().counter_dropout()->masks == 5 + 1 + 2 * 3);
+    return std::pair(loss, gradients(model));
+  };
+  CHECK(in_shards(4, 1) == in_shards(4, 2));
+  CHECK(in_shards(4, 1) == in_shards(4, 9));
+  nn::to(model, DType::float64);
+  const auto [whole, expected] = in_shards(1, 1);
+  for (const std::size_t shards : {2, 3, 4, 7}) {
+    const auto [loss, here] = in_shards(shards, 2);
+    CHECK(loss == Approx(whole).epsilon(1e-14));
+    CHECK(largest_difference(here, expected) < 1e-15);
+  }
+
+  // A child that is forked draws the same.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    default_generator().use_counter_dropout(8, 5);
+    ::_exit(parallel::backward(loss_of(model), x, y) == in_shards(4, 2).first ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+}
+
+TEST_CASE("masks by counter that are not those of a shard's rows", "[parallel][counter]") {
+  const xgrad::detail::SameDraws after;
+  const Tensor w = ones({3}).requires_grad_();
+  const Tensor x = linspace(0, 7, 24).reshape({8, 3});
+  Generator own;
+  const std::vector<std::function<Tensor(const Tensor&)>> losses = {
+      [&](const Tensor& rows) { return (dropout(w, 0.5) * rows).mean(); },
+      [&](const Tensor& rows) { return (dropout(rows, 0.5, true, own) * w).mean(); },
+      // another number of masks in each shard
+      [&](const Tensor& rows) {
+        const Tensor product = dropout(rows, 0.5) * w;
+        return (rows.narrow(0, 0, 1).sum().item() > 8 ? dropout(product, 0.5) : product).mean();
+      },
+      // what is computed again with the generator set back, as checkpointing does
+      [&](const Tensor& rows) {
+        const Generator before = default_generator();
+        const Tensor first = dropout(rows, 0.5);
+        default_generator() = before;
+        return (first * dropout(rows, 0.5) * w).mean();
+      }};
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    CAPTURE(i);
+    const auto run = [&](const auto& backward) {
+      own.use_counter_dropout(4);
+      default_generator().use_counter_dropout(6);
+      const double loss = backward();
+      const Tensor g = w.grad().clone();
+      Tensor(w).zero_grad();
+      return std::tuple(loss, xgrad::detail::elements(g), own.state(), default_generator().state());
+    };
+    const auto whole = run([&] {
+      const Tensor loss = losses[i](x);
+      loss.backward();
+      return loss.item();
+    });
+    const auto [loss, g, one, other] = run([&] { return parallel::backward(losses[i], x); });
+    CHECK(loss == Approx(std::get<0>(whole)));
+    for (std::size_t k = 0; k < g.size(); ++k)
+      CHECK(g[k] == Approx(std::get<1>(whole)[k]));
+    CHECK(one == std::get<2>(whole));
+    CHECK(other == std::get<3>(whole));
+  }
 }
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -82,6 +84,37 @@ TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]"
     CHECK(ranks.backward(loss, x, y) == expected);
     CHECK(take_gradients(parameters) == bits);
     CHECK(default_generator().state() == state);
+  }
+}
+
+TEST_CASE("with masks by counter ranks share a batch in spite of dropout", "[.mpi]") {
+  const xgrad::detail::SameDraws after;
+  const nn::GPT model = tiny_gpt(0.3);
+  const auto parameters = nn::named_parameters(model);
+  const auto [x, y] = tiny_batch(8);
+  std::atomic<std::size_t> rows = 0;
+  bool uneven = false;
+  const auto loss = [&, &all = y](const Indices& ids, const Indices& targets) {
+    rows += static_cast<std::size_t>(ids.size(0));
+    const Tensor mean = model.loss(ids, targets);
+    // one mask more where the batch begins
+    return uneven && targets.data()[0] == all.data()[0] && targets.data()[1] == all.data()[1]
+               ? mean + 0 * dropout(ones(3), 0.5).sum()
+               : mean;
+  };
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8});
+  for (const bool now : {false, true, false}) {
+    uneven = now;
+    default_generator().use_counter_dropout(8);
+    const double expected = in_one_process(loss, x, y);
+    const std::string bits = take_gradients(parameters), state = default_generator().state();
+    default_generator().use_counter_dropout(8);
+    rows = 0;
+    CHECK(ranks.backward(loss, x, y) == expected);
+    CHECK(take_gradients(parameters) == bits);
+    CHECK(default_generator().state() == state);
+    const auto [begin, end] = parallel::shards_of_rank(8, ranks.size(), ranks.rank());
+    CHECK((uneven || rows == end - begin));
   }
 }
 
