@@ -24,6 +24,7 @@
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/nn/absent.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/check_layer.hpp>
