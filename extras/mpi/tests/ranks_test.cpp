@@ -125,7 +125,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   const auto [x, y] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const double whole = loss(x, y).item();
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2 && ranks.size() > 1; ++i) {  // one rank has no other
     if (ranks.rank() == 1) {
       const Trace trace;
       CHECK(ranks.backward(loss, x, y) == whole);
