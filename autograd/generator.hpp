@@ -42,6 +42,7 @@ class Generator {
   void use_counter_dropout(std::uint64_t seed, std::uint64_t masks = 0);
   struct CounterDropout {
     std::uint64_t seed, masks;
+    bool operator==(const CounterDropout&) const = default;
   };
   /// No value unless use_counter_dropout() was called.
   const std::optional<CounterDropout>& counter_dropout() const { return counter_; }
