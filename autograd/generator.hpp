@@ -35,10 +35,10 @@ class Generator {
   /// not 0).  They count as drawn.  Good until the next call of anything else.
   std::span<const std::uint32_t> random_block(std::size_t most);
 
-  /// From here on dropout, attention's too, makes its masks by Philox 4x32-10 (kernels/philox.hpp), of the
-  /// seed, the mask's number and the element's, and not of what was drawn before: a part of a batch
-  /// can have its part of a mask.  `masks` have been made already.  manual_seed() begins with mask
-  /// 0 of its seed.  All else is drawn as before.
+  /// From here on dropout, attention's too, makes its masks by Philox 4x32-10 (kernels/philox.hpp),
+  /// of the seed, the mask's number and the element's, and not of what was drawn before: a part of
+  /// a batch can have its part of a mask.  `masks` have been made already.  manual_seed() begins
+  /// with mask 0 of its seed.  All else is drawn as before.
   void use_counter_dropout(std::uint64_t seed, std::uint64_t masks = 0);
   struct CounterDropout {
     std::uint64_t seed, masks;
