@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -51,6 +52,12 @@ class Comparison {
       odd_ = odd_ || !std::isfinite(here_.at(j));
       total_ += std::abs(w * here_[j]);
     }
+    double rounds = 0, all = 0;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      rounds += moves(x[i]) ? std::abs(gradient[i] * x[i]) : 0;
+    for (const auto& [j, w] : weights_)
+      all += std::abs(w);
+    scales_.assign(here_.size(), all > 0 ? rounds / all : 0);
   }
 
   GraphCheck run() {
@@ -93,7 +100,8 @@ class Comparison {
     double analytic = 0;
     std::string unknown = {};
   };
-  Found judge(Elements at) const {
+  // A sharp one sees one wrong element of many.
+  Found judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
     Numbers u(x_.size());
     for (const std::size_t i : at)
@@ -110,6 +118,10 @@ class Comparison {
       largest = std::max(largest, std::abs(g));
     const double size = one ? sizes_[at[0]] : 1;
     auto limits = precision_.tolerance().scaled(std::abs(found.analytic), total_, size);
+    if (sharp) {
+      limits.rtol /= 10 * static_cast<double>(at.size());
+      limits.atol = std::min(limits.atol, limits.rtol * std::abs(found.analytic));
+    }
     const double error = rounding + (precision_.wide ? 1e-9 : 1e-4) * total_ / size;
     limits.atol += rounding + (precision_.exact ? 4e-15 * largest : 1e-6 * total_ / size);
     if (one && !precision_.exact)
@@ -128,6 +140,7 @@ class Comparison {
                                             .x = one ? x_[at[0]] : 0,
                                             .size = size,
                                             .here = here_,
+                                            .scales = scales_,
                                             .unit = precision_.wide ? 0x1p-53 : 0x1p-24},
                                            limits);
     static_cast<Judgement&>(found) = differences.judge(weights_, found.analytic);
@@ -144,21 +157,30 @@ class Comparison {
   }
 
   void add(Elements at) {
-    Found found = judge(at);
+    bool sharp = at.size() > 1 && precision_.exact;
+    Found found = judge(at, sharp);
+    if (sharp && found.verdict != EngineVerdict::right) {
+      const EngineVerdict first = std::exchange(found, judge(at)).verdict;
+      sharp = found.verdict == EngineVerdict::right && first == EngineVerdict::wrong;
+    } else {
+      sharp = false;
+    }
     // Kinks of several elements may look like a mistake: each of them is asked.
-    if (found.verdict == EngineVerdict::wrong && at.size() > 1) {
+    if ((found.verdict == EngineVerdict::wrong && at.size() > 1) || sharp) {
       std::vector<std::size_t> suspects;
       xgrad::detail::suspects(
-          [&](Elements some) { return judge(some).verdict == EngineVerdict::right; }, at,
+          [&](Elements some) { return judge(some, sharp).verdict == EngineVerdict::right; }, at,
           most_suspects, suspects);
-      bool wrong = suspects.empty();
+      bool wrong = suspects.empty() && !sharp;
       for (const std::size_t& i : suspects) {
         const Found single = judge({&i, 1});
         wrong = wrong || single.verdict == EngineVerdict::wrong;
         if (!single.unknown.empty())
           found.unknown = single.unknown;
       }
-      if (!wrong)
+      if (wrong)
+        found.verdict = EngineVerdict::wrong;
+      else if (!sharp)
         found.verdict = EngineVerdict::unchecked;
     }
     check_.analytic.push_back(found.analytic);
@@ -173,7 +195,7 @@ class Comparison {
   const Numbers& x_;
   Precision precision_;
   const Measured& f_;
-  Numbers sizes_, here_;
+  Numbers sizes_, here_, scales_;
   std::vector<std::pair<std::size_t, double>> weights_;
   double total_ = 0;  // sum |weights * values|
   GraphCheck check_;

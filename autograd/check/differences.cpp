@@ -23,22 +23,28 @@ std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weig
 }
 
 double typical_size(std::span<const double> x) {
-  double squares = 0;
-  std::size_t n = 0;
-  for (const double v : x)
-    if (std::abs(v) < huge && v != 0) {
-      squares += v * v;
-      ++n;
-    }
-  return n > 0 ? std::sqrt(squares / static_cast<double>(n)) : 0;
+  for (const double most : {huge, std::numeric_limits<double>::max()}) {
+    double size = 0, n = 0;  // (Squares of 1e200 are not finite.)
+    for (const double v : x)
+      if (v != 0 && std::abs(v) <= most)
+        size = std::hypot(size, v), ++n;
+    if (n > 0)
+      return size / std::sqrt(n);
+  }
+  return 0;
+}
+
+double size_beside(double x, double typical) {
+  const double own = std::abs(x), others = typical > 0 ? typical : 1;
+  return own == 0 || own > 1e-3 * others ? std::max(own, others) : own;
 }
 
 Tolerance Tolerance::scaled(double largest, double values, double arguments) const {
   Tolerance result = *this;
   const double ratio = values / (arguments > 0 ? arguments : 1);
   if (largest < 10 * atol && atol <= Tolerance().atol)
-    result.atol = std::min(atol, std::max({rtol * largest, 1e-8 * ratio, 1e-14}));
-  result.atol = std::max(result.atol, 64 * unit * ratio);
+    result.atol = std::min(atol, std::max(rtol * largest, ratio > 0 ? 1e-8 * ratio : 1e-14));
+  result.atol = std::max({result.atol, 64 * unit * ratio, std::numeric_limits<double>::min()});
   return result;
 }
 
@@ -108,10 +114,13 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
     whole += w * difference(above, below);
     up += w * difference(above, y);
     down += w * difference(y, below);
-    const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
+    const double scale = j < line_.scales.size() ? line_.scales[j] : 0;
+    const double size = std::max({std::abs(y), std::abs(above), std::abs(below), scale});
     noise += std::abs(w) * (2 * line_.unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
   }
   Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
+  for (const double change : {whole, up, down})
+    r.change = std::max(r.change, std::isfinite(change) ? std::abs(change) : 0);
   r.finite = finite;
   r.usable = std::isfinite(r.central);
   if (!r.usable && (std::isfinite(up) || std::isfinite(down))) {  // at the edge of its domain
@@ -229,12 +238,20 @@ Judgement Differences::judge(Weights weights, double analytic) {
         return false;
     return true;
   };
+  // Smaller steps differ by rounding alone; else the function is another one nearby.
+  const auto stays = [&](std::size_t k) {
+    return std::all_of(
+        slopes.begin() + static_cast<std::ptrdiff_t>(k), slopes.end(), [&](const Slope& s) {
+          return std::abs(s.central - slopes[k].central) <=
+                 10 * (s.error + slopes[k].error) + 10 * tolerance(slopes[k].central);
+        });
+  };
   std::size_t best = 1;
   const double first = spread(1);
   double least = INFINITY, last = first;
   for (std::size_t k = 1; k + 2 < slopes.size(); ++k) {
     last = spread(k);
-    if (last < least && !rises(k)) {
+    if (last < least && !rises(k) && stays(k)) {
       least = last;
       best = k;
     }
@@ -252,8 +269,18 @@ Judgement Differences::judge(Weights weights, double analytic) {
                         : GradcheckReason::truncation;
     return result;
   }
+  // Within the smallest step it would change by more than it does at all, as sin(1e16): a last
+  // digit may be a period; or products of such numbers leave the range.
+  const Slope& smallest = slopes.back();
+  const double range = std::ranges::max(slopes, {}, &Slope::change).change;
+  if (range > 1e150 || (range > 0 && 100 * std::abs(analytic) * smallest.h > range &&
+                        100 * smallest.error * smallest.h > range)) {
+    result.reason = GradcheckReason::rounding;
+    return result;
+  }
   if (!std::isfinite(analytic))
-    return {Verdict::wrong, GradcheckReason::not_finite, numeric};
+    return {slopes[best].one_sided ? Verdict::unchecked : Verdict::wrong,
+            GradcheckReason::not_finite, numeric};
   double h = slopes[best].h;  // the smallest that tells
   for (std::size_t k = best; k + 2 < slopes.size(); ++k)
     if (std::abs(slopes[k].central - numeric) + slopes[k].error <=
@@ -279,6 +306,9 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
   for (std::size_t k = slopes.size(); k-- > 2;) {
     const Slope& s = slopes[k];
     const double size = std::abs(gap(k));
+    if (k + 1 == slopes.size() && size > std::abs(s.central) && seen(k, size) &&
+        grows(k, 1 / ratio_of_steps) && grows(k - 1, 1 / ratio_of_steps))
+      return Judgement{Verdict::unchecked, GradcheckReason::truncation};  // within the last step
     if (!seen(k, size) || size <= 3 * tolerance(s.central) ||
         !((grows(k, 1) && grows(k - 1, 1)) ||
           (grows(k, 1 / ratio_of_steps) && grows(k - 1, 1 / ratio_of_steps))))
@@ -288,7 +318,7 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
         return {};  // it is not at the point
     const auto [low, high] = std::minmax(s.left, s.right);
     const double near = tolerance(s.central) + (line_.order == 2 ? size : 1e-3 * size);
-    if (analytic >= low - near && analytic <= high + near)
+    if (!std::isfinite(analytic) || (analytic >= low - near && analytic <= high + near))
       return Judgement{Verdict::unchecked, GradcheckReason::kink, s.central, s.left, s.right};
     return {};
   }
@@ -300,7 +330,7 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
 // the sum of such choices may be none of those nearby.
 std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, double analytic,
                                                    double numeric) {
-  constexpr std::uint64_t samples = 12;
+  constexpr std::uint64_t samples = 24;
   double spread = 0;
   Judgement found{Verdict::unchecked, GradcheckReason::kink, numeric};
   for (const double far : {100.0, 20.0}) {

@@ -51,9 +51,11 @@ struct Line {
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
   double size = 1;                ///< of the argument, and of those like it
   std::vector<double> here = {};  ///< the values at x, if they are known
-  int order = 1;                  ///< 2 of a function that is a difference itself
-  double noise = 0;               ///< of its values, times h: what rounding does to them
-  double unit = 0x1p-53;          ///< half a unit in the last place of 1, where it computes
+  /// What rounds in each value, where that may be more than the value itself.
+  std::vector<double> scales = {};
+  int order = 1;          ///< 2 of a function that is a difference itself
+  double noise = 0;       ///< of its values, times h: what rounding does to them
+  double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
 };
 
 enum class Verdict { right, wrong, unchecked };
@@ -90,7 +92,8 @@ class Differences {
   };
   struct Slope {
     double h = 0, central = 0, left = 0, right = 0;
-    double error = 0;  // that rounding may make
+    double error = 0;   // that rounding may make
+    double change = 0;  // the largest of those seen
     bool usable = false, one_sided = false, finite = true;
   };
 
@@ -127,7 +130,9 @@ void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::siz
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }
 /// (value, weight) of the weights that are not 0.
 std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights);
-/// The root mean square of what is not 0, and below 1e8 (not a mask's -1e9); 0 if nothing is.
+/// The root mean square of what is not 0, and below 1e8 (not a mask's -1e9) if anything is; or 0.
 double typical_size(std::span<const double> x);
+/// The size of an argument among others of this typical size: its own, if that is far smaller.
+double size_beside(double x, double typical);
 
 }  // namespace xgrad::detail

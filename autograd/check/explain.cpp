@@ -157,8 +157,7 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
     found.message =
         fmt::format("op {} of {}, {}: {}", op.number, found.ops.size(), in_scope(op), op.message);
     if (found.whole && found.whole.unchecked == 0)
-      found.message +=
-          "; the gradient of the whole is right here, as nothing wrong reaches an input";
+      found.message += "; differences of the whole do not show it here";
   } else if (found.ok) {
     found.message = fmt::format("the backward of each of the {} ops is right; {}", found.ops.size(),
                                 found.whole.message);
@@ -167,12 +166,14 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
         found.message += fmt::format("; but op {}, {}, could not be checked: {}", op.number,
                                      in_scope(op), op.message);
   } else {
-    const std::string why = suspicion(found.ops, events, inputs, result, f);
     std::string whole = found.whole.message;
-    if (const std::size_t again = whole.find("; " + why); again != std::string::npos)
-      whole.erase(again, why.size() + 2);
-    found.message =
-        fmt::format("no op's own backward is wrong, but the whole is: {}; {}", why, whole);
+    if (found.whole.reason != GradcheckReason::not_finite) {
+      const std::string why = suspicion(found.ops, events, inputs, result, f);
+      if (const std::size_t again = whole.find("; " + why); again != std::string::npos)
+        whole.erase(again, why.size() + 2);
+      whole = why + "; " + whole;
+    }
+    found.message = "no op's own backward is wrong, but the whole is: " + whole;
   }
   return found;
 }

@@ -146,9 +146,10 @@ struct GradcheckReport {
 ///
 /// Unchecked are: a kink at the point, between whose slopes the gradient lies; a function that is
 /// steep, or jumps, within every step; a place where it is infinite or NaN; and one where rounding
-/// leaves no digit.  Where each op of f is right, so is a gradient that is infinite or NaN because
-/// an op has such a slope there, and one that is right nearby: ops take one side each of their
-/// kinks, and the sum may be no derivative.
+/// leaves no digit.  Where each op of f is right, so is one that is right nearby: ops take one side
+/// each of their kinks, and the sum may be no derivative.  A gradient that is infinite or NaN
+/// because an op has such a slope is unchecked where f has no slope along that element either, and
+/// wrong where f is smooth: where(mask, sqrt(x), 0) needs sqrt(where(mask, x, 1)).
 ///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
 /// the outputs, and keeps 16 bytes for each element of the Jacobian; more calls where the step of

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad::detail {
 
@@ -76,7 +78,15 @@ inline constexpr const char* repeat =
 class Analytic {
  public:
   Analytic(const CheckedFunction& f, Snapshot& snapshot, const GradcheckOptions& options)
-      : f_(f), options_(options), outputs_(f.with_graph()), shapes_(shapes_of(outputs_)) {
+      : f_(f), options_(options) {
+    {
+      const Trace trace;
+      outputs_ = f.with_graph();
+      for (const Trace::Event& event : trace.events())
+        if (event.output.requires_grad())
+          made_.insert_or_assign(event.output.impl().node.get(), elements(event.output));
+    }
+    shapes_ = shapes_of(outputs_);
     snapshot.check_unchanged("the function");
     again_ = f.with_graph();
     f.check_shapes(again_, shapes_);
@@ -86,18 +96,23 @@ class Analytic {
                       fmt::format("two calls gave {:.17g} and {:.17g} for {}: {}",
                                   outputs_[i].data<double>()[*j], again_[i].data<double>()[*j],
                                   at(f.output_name(i), *j, shapes_[i]), repeat)};
-    f.check_shapes(f.values(), shapes_);
+    values_ = f.values();
+    f.check_shapes(values_, shapes_);
   }
 
   const std::vector<Shape>& shapes() const { return shapes_; }
+  // What rounds in each element of the outputs: the sum of |d element / d value * value| over all
+  // values on the way to it.
+  const std::vector<double>& scales() const { return scales_; }
 
   // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
-  std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent) const {
-    return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true});
+  std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent,
+                           const OnGradient& on_gradient = {}) const {
+    return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true}, on_gradient);
   }
 
   // The Jacobian of every output in every leaf; computed twice.
-  std::vector<std::vector<JudgedPair>> jacobians() const {
+  std::vector<std::vector<JudgedPair>> jacobians() {
     const auto& leaves = f_.leaves();
     std::vector<std::vector<JudgedPair>> found(outputs_.size());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -109,7 +124,19 @@ class Analytic {
       }
       for (std::size_t j = 0; j < m; ++j) {
         const Tensor e = one_hot(outputs_[i], j);
-        const auto first = rows(i, e);
+        double& scale = scales_.emplace_back();
+        const auto add = [&scale](const Tensor& gradient, std::span<const double> value) {
+          const auto g = elements(gradient);
+          for (std::size_t a = 0; a < g.size(); ++a)
+            if (const double part = std::abs(g[a] * value[a]); std::isfinite(part))
+              scale += part;
+        };
+        const auto first = rows(i, e, [&](const Node& node, const Tensor& gradient) {
+          steepest_ = std::max(steepest_, scale_of(elements(gradient)));
+          if (const auto made = made_.find(&node);
+              made != made_.end() && std::ssize(made->second) == gradient.numel())
+            add(gradient, made->second);
+        });
         // Once more through the same graph, to catch a formula that a run changes; and every row
         // through the graph of another call.
         if (j == 0)
@@ -118,6 +145,7 @@ class Analytic {
         for (std::size_t k = 0; k < leaves.size(); ++k)
           if (first[k].defined()) {
             found[i][k].reached = true;
+            add(first[k], elements(leaves[k].x));
             std::copy_n(first[k].data<double>(), first[k].numel(),
                         found[i][k].analytic.data() + j * first[k].numel());
           }
@@ -158,8 +186,9 @@ class Analytic {
         if (!all[k].defined())
           continue;
         const std::size_t m = v.numel(), n = all[k].numel();
-        const auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
-            INFINITY, f_.scale(i, elements(outputs_[i])), typical_size(elements(f_.leaves()[k].x)));
+        auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
+            INFINITY, scale_of(scales_), typical_size(elements(f_.leaves()[k].x)));
+        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // which may cancel
         std::vector<double> sum(n), size(n);
         for (std::size_t j = 0; j < m; ++j)
           for (std::size_t a = 0; a < n; ++a) {
@@ -179,6 +208,22 @@ class Analytic {
         }
       }
     }
+  }
+
+  // Outputs that differ without a graph: a gradient that is another one under create_graph.
+  std::optional<Refusal> other_reading() const {
+    const double rounding = 1e-12 * scale_of(scales_);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const auto a = elements(outputs_[i]), b = elements(values_[i]);
+      for (std::size_t j = 0; j < a.size(); ++j)
+        if (std::abs(a[j] - b[j]) >
+            std::max(rounding, 1e-10 * scale_of(b)) + options_.rtol * std::abs(b[j]))
+          return Refusal{GradcheckReason::unknown,
+                         fmt::format("{} is {:.9g} under create_graph and {:.9g} without: a "
+                                     "backward formula has two readings that differ",
+                                     at(f_.output_name(i), j, shapes_[i]), a[j], b[j])};
+    }
+    return {};
   }
 
  private:
@@ -205,8 +250,11 @@ class Analytic {
 
   const CheckedFunction& f_;
   const GradcheckOptions& options_;
-  std::vector<Tensor> outputs_, again_;
+  std::vector<Tensor> outputs_, again_, values_;  // of two graphs, and of none
   std::vector<Shape> shapes_;
+  std::unordered_map<const Node*, std::vector<double>> made_;  // the outputs of ops
+  std::vector<double> scales_;
+  double steepest_ = 0;  // the largest gradient of a value
 };
 
 }  // namespace xgrad::detail

@@ -75,20 +75,35 @@ namespace {
 // Remembers whose formula runs.
 struct Running final : Observer {
   std::string op;
-  void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
-                  const Forward&) override {}
-  void on_gradient(const Node& node, const Tensor&) override { op = node.op; }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
+  const OnGradient& tell;
+  Observer* const to = Mode::current().observer;
+
+  explicit Running(const OnGradient& on_gradient) : tell(on_gradient) {}
+  void on_forward(std::string_view name, std::span<const Tensor> inputs, const Tensor& output,
+                  const Forward& forward) override {
+    if (to != nullptr)
+      to->on_forward(name, inputs, output, forward);
+  }
+  void on_gradient(const Node& node, const Tensor& gradient) override {
+    op = node.op;
+    if (tell)
+      tell(node, gradient);
+    if (to != nullptr)
+      to->on_gradient(node, gradient);
+  }
+  void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override {
+    if (to != nullptr)
+      to->on_backward(node, input, gradient);
+  }
 };
 
 }  // namespace
 
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& cotangents, const GradOptions& options) {
-  Running running;
-  const bool observed = Mode::current().observer != nullptr;
-  const ModeGuard mode({Mode::current().grad_enabled,
-                        observed ? Mode::current().observer : &running, Mode::current().decompose});
+                              const std::vector<Tensor>& cotangents, const GradOptions& options,
+                              const OnGradient& on_gradient) {
+  Running running(on_gradient);
+  const ModeGuard mode({Mode::current().grad_enabled, &running, Mode::current().decompose});
   try {
     return partial_gradients(outputs, inputs, cotangents, options);
   } catch (const ShapeError& error) {

@@ -38,9 +38,12 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
                                       const std::vector<Tensor>& inputs,
                                       const std::vector<Tensor>& cotangents,
                                       const GradOptions& options);
+using OnGradient = std::function<void(const Node&, const Tensor&)>;
 /// The same; an error of shapes or dtypes, or one of another library, becomes a BackwardError.
+/// `on_gradient` is told the gradient of each node's output.
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                              const std::vector<Tensor>& cotangents, const GradOptions& options);
+                              const std::vector<Tensor>& cotangents, const GradOptions& options,
+                              const OnGradient& on_gradient = {});
 
 /// Magnitudes in [0.5, 1.5), so that every element matters, with random signs.
 Tensor random_signed(const Shape& shape, Generator& generator);
@@ -79,12 +82,11 @@ class CheckedFunction {
   using Call = std::function<std::vector<Tensor>(bool with_graph)>;
 
   CheckedFunction(const char* caller, Call call, std::vector<CheckedLeaf> leaves,
-                  std::vector<std::string> output_names, std::vector<double> scales = {})
+                  std::vector<std::string> output_names)
       : caller_(caller),
         call_(std::move(call)),
         leaves_(std::move(leaves)),
-        output_names_(std::move(output_names)),
-        scales_(std::move(scales)) {
+        output_names_(std::move(output_names)) {
     for (const CheckedLeaf& leaf : leaves_)
       tensors_.push_back(leaf.x);
   }
@@ -93,11 +95,6 @@ class CheckedFunction {
   const std::vector<CheckedLeaf>& leaves() const { return leaves_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   std::string output_name(std::size_t i) const;
-  /// The size of what rounds in output i: of its values, or what is known of how they are made.
-  double scale(std::size_t i, std::span<const double> values) const {
-    return std::max(scale_of(values), i < scales_.size() ? scales_[i] : 0);
-  }
-
   /// The outputs; throws unless they are defined and float64.
   std::vector<Tensor> with_graph() const { return checked(call_(true)); }
   std::vector<Tensor> values() const;  ///< without graphs
@@ -123,7 +120,6 @@ class CheckedFunction {
   std::vector<CheckedLeaf> leaves_;
   std::vector<Tensor> tensors_;
   std::vector<std::string> output_names_;
-  std::vector<double> scales_;
 };
 
 /// f as a function of these inputs, some of which are checked leaves.
@@ -141,7 +137,9 @@ struct JudgedPair {
   bool reached = false;            ///< whether the output's graph leads to the input
   bool refined = false;            ///< whether eps alone did not do
   std::size_t wrong = 0, nan = 0;  ///< finite and not
+  double largest = 0;              ///< of the analytic ones
   Tolerance tolerance = {};
+  std::string infinite = {};  ///< "op 2, sqrt", of infinite or NaN slope, if there is one
 };
 GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
                          const CheckedLeaf& leaf, JudgedPair&& judged);

@@ -243,9 +243,16 @@ void explain(GradcheckPair& pair, const JudgedPair& judged) {
   Maybe found;
   const auto otherwise = [&found](const auto& test) { found = found ? found : test(); };
   if (!std::ranges::all_of(numbers.analytic(), [](double a) { return std::isfinite(a); }))
-    found = finding(Reason::not_finite,
-                    "the function is finite, its analytic gradient is not: a formula divides by "
-                    "zero, or multiplies zero by infinity");
+    found =
+        judged.infinite.empty()
+            ? finding(Reason::not_finite,
+                      "the function is finite, its analytic gradient is not: a formula divides by "
+                      "zero, or multiplies zero by infinity")
+            : finding(Reason::not_finite,
+                      "the function is smooth, its analytic gradient is NaN or infinite: {}, has "
+                      "an infinite or NaN slope here, and zero times that is NaN: where() of its "
+                      "result comes too late; make its input safe first, where(mask, x, 1)",
+                      judged.infinite);
   otherwise([&] { return absent(numbers, pair, judged.reached); });
   otherwise([&] { return factor(numbers, pair, true); });
   otherwise([&] { return transposed(numbers, pair); });

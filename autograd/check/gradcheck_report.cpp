@@ -95,6 +95,8 @@ void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
             ? fmt::format("all {}", report.checked)
             : fmt::format("{} of {}", report.checked - report.unchecked, report.checked),
         report.fast_mode ? "products" : "elements", report.worst_error, unchecked);
+    if (!report.explanation.empty())
+      report.message += "; " + report.explanation;
     if (strict && report.unchecked > 0) {
       report.ok = false;
       report.reason = report.left_out[0].reason;

@@ -25,7 +25,10 @@ using OpVerdict = OpCheck::Verdict;
 using Moves = std::vector<std::vector<double>>;  // of each source; empty for one that stays
 
 constexpr std::size_t most_suspects = 64;
-constexpr double masked = 1e8;  // what is larger does not move: a mask's -1e9
+constexpr double masked = 1e8;
+
+// Far larger than the others, as a mask's -1e9: it moves alone.
+bool is_masked(double x, double typical) { return std::abs(x) > std::max(masked, 1e5 * typical); }
 
 // A random cotangent: 0 for outputs that have no derivative, and for those beside which the others
 // are rounding (of a mask of -1e9, say).
@@ -67,9 +70,8 @@ class OpChecker {
       sizes_.emplace_back();
       w_.push_back(elements(detail::random_signed(op_.source(k).shape(), generator_)));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        const double own = std::abs(x[i]);
-        sizes_[k].push_back(own == 0 || own > 1e-3 * size ? std::max(own, size) : own);
-        w_[k][i] *= own < masked ? sizes_[k][i] : 0;
+        sizes_[k].push_back(detail::size_beside(x[i], typical));
+        w_[k][i] *= is_masked(x[i], size) ? 0 : sizes_[k][i];
       }
     }
     for (std::size_t j = 0; j < v_.size(); ++j)
@@ -93,7 +95,19 @@ class OpChecker {
     }
     check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false);
-    if (check_.verdict != OpVerdict::right || !first_order(ordinary))
+    if (check_.verdict != OpVerdict::right)
+      return;
+    for (std::size_t k = 0; k < op_.sources(); ++k) {
+      const auto x = elements(op_.source(k)), g = or_zeros(ordinary[k], x.size());
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (const double part = std::abs(g[i] * x[i]); std::isfinite(part))
+          scale_ += part;
+    }
+    double weights = 0;
+    for (const double v : v_)
+      weights += std::abs(v);
+    scales_.assign(v_.size(), weights > 0 ? scale_ / weights : 0);
+    if (!first_order(ordinary))
       return;
     const auto recorded = gradients(true);
     if (check_.verdict == OpVerdict::right)
@@ -146,7 +160,8 @@ class OpChecker {
     if (at.size() == 1)
       return d.u[at[0]] = 1, d.x = x[at[0]], d.size = sizes_[k][at[0]], d;
     for (const std::size_t i : at)
-      if (const double sign = generator.uniform_double() < 0.5 ? -1 : 1; std::abs(x[i]) < masked)
+      if (const double sign = generator.uniform_double() < 0.5 ? -1 : 1;
+          !is_masked(x[i], typical_[k]))
         d.u[i] = sign * sizes_[k][i] * (0.5 + generator.uniform_double());
     return d;
   }
@@ -187,11 +202,15 @@ class OpChecker {
         .beside(detail::scale_of(analytic));
   }
 
+  // 0 times infinity, where some outputs are left out.
+  bool odd(double analytic) const { return left_out_ && !std::isfinite(analytic); }
+  const Judgement no_slope{detail::Verdict::unchecked, GradcheckReason::not_finite};
+
   // The verdict on the gradient of a source along these elements.
   Judgement judge(int order, std::size_t k, Elements at,
                   const std::vector<double>& analytic) const {
-    if (at.size() == 1 && !std::isfinite(analytic[at[0]]) && left_out_)
-      return {detail::Verdict::unchecked, GradcheckReason::not_finite};  // 0 times infinity
+    if (at.size() == 1 && odd(analytic[at[0]]))
+      return no_slope;
     const Direction d = direction(k, at);
     double along = 0;
     for (std::size_t i = 0; i < d.u.size(); ++i)
@@ -204,7 +223,8 @@ class OpChecker {
                  {.at = [&](const LinePoint& p) { return op_.forward(moves(d, p)); },
                   .x = d.x,
                   .size = d.size,
-                  .here = here_},
+                  .here = here_,
+                  .scales = scales_},
                  limits)
           .judge(detail::nonzero(v_), along);
     const std::pair<std::size_t, double> one{0, 1.0};
@@ -364,12 +384,14 @@ class OpChecker {
                  add(all[k], w_[k], p.t);
                return op_.forward(all);
              },
-         .here = here_},
+         .here = here_,
+         .scales = scales_},
         tolerance(analytic, 1));
     check_.checked += v_.size();
     for (std::size_t j = 0; j < v_.size(); ++j)
       if (v_[j] != 0)
-        count(0, event_.output.shape(), j, analytic[j], along.judge(j, analytic[j]));
+        count(0, event_.output.shape(), j, analytic[j],
+              odd(analytic[j]) ? no_slope : along.judge(j, analytic[j]));
     if (check_.disagree > 0)
       wrong(
           fmt::format("its backward is not differentiable by the gradient it is given, at ({}): "
@@ -383,11 +405,11 @@ class OpChecker {
   Generator generator_;
   IsolatedOp op_;
   Tensor cotangent_;
-  std::vector<double> v_, here_, typical_;
+  std::vector<double> v_, here_, typical_, scales_;
   Moves sizes_;  // of each element: its source's, if it is not far below that
   Moves w_;      // a direction in all sources, of these sizes
   bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
-  double scale_ = 0;                               // sum |v * outputs|
+  double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
   std::string because_;  // the first that is unchecked
 };

@@ -166,11 +166,18 @@ TEST_CASE("reason: a gradient of the wrong shape or dtype", "[gradcheck]") {
 
 TEST_CASE("reason: float32 rounding", "[gradcheck]") {
   const Tensor x = random_leaf({4});
-  // an op that converts is named
-  auto report = check(
-      [](const Inputs& in) { return to(exp(to(in[0] * 2.0, DType::float32)), DType::float64); }, x,
-      Reason::float32_rounding);
-  CHECK_THAT(report.explanation, ContainsSubstring("op 'to' makes a float32 Tensor of shape (4,)"));
+  // an op that converts is named, where larger steps agree, too
+  const auto converts = [](double factor) {
+    return op([](const Tensor& v) { return to(exp(to(v * 2.0, DType::float32)), DType::float64); },
+              [=](const Tensor& g, const Tensor& v) { return g * exp(v * 2.0) * factor; });
+  };
+  const auto agrees = gradcheck(
+      [](const Inputs& in) { return to(exp(to(in[0] * 2.0, DType::float32)), DType::float64); },
+      {x});
+  CHECK(agrees);
+  CHECK_THAT(agrees.message, ContainsSubstring("op 'to' makes a float32 Tensor of shape (4,)"));
+  CHECK(gradcheck(converts(2), {x}));
+  auto report = check(converts(3), x, Reason::float32_rounding);
   // a user's own loop in float32, and then float64 again
   const auto hidden = op(
       [](const Tensor& v) {
@@ -180,9 +187,9 @@ TEST_CASE("reason: float32 rounding", "[gradcheck]") {
         return Tensor(std::move(y));
       },
       [](const Tensor& g, const Tensor& v) { return g * exp(v); });
-  report = check([&](const Inputs& in) { return sum(hidden(in)[0] * 1.1) * in[0]; }, x,
-                 Reason::float32_rounding);
-  CHECK_THAT(report.explanation, ContainsSubstring("op 'planted' rounds to float32 inside"));
+  report = gradcheck([&](const Inputs& in) { return sum(hidden(in)[0] * 1.1) * in[0]; }, {x});
+  CHECK(report);
+  CHECK_THAT(report.message, ContainsSubstring("op 'planted' rounds to float32 inside"));
 }
 
 TEST_CASE("right by another step than eps", "[gradcheck]") {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
@@ -15,10 +14,12 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/masks.hpp>
 
+#include "autograd/check/verdict_cases.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
+using namespace xgrad::testing;
 using Inputs = std::vector<Tensor>;
 
 namespace {
@@ -129,218 +130,9 @@ std::vector<Base> bases() {
   };
 }
 
-// ---- right, but awkward ----
-
-struct Awkward {
-  const char* name;
-  Function f;
-  Inputs inputs;
-};
-
-Function of(Tensor (*f)(const Tensor&)) {
-  return [f](const Inputs& in) { return f(in[0]); };
-}
-
-std::vector<Awkward> awkward() {
-  const auto z = [](const Dims& sizes) { return zeros(sizes, DType::float64); };
-  const Tensor ties = leaf({{2, 2, 2}, {1, 3, 3}}), x = normal({3, 4}, 1);
-  const auto at = [](double v) { return leaf({v}); };
-  const auto hidden = [](const Inputs& in) { return matmul(relu(matmul(in[0], in[1])), in[2]); };
-  return {
-      {"relu at 0", of(relu), {leaf({-1, 0, 2})}},
-      {"relu near 0", of(relu), {leaf({3e-7, -3e-7, 1e-10, -1e-13})}},
-      {"abs at 0", of(abs), {leaf({-1, 0, 2})}},
-      {"leaky_relu at 0", [](const Inputs& in) { return leaky_relu(in[0]); }, {z({3})}},
-      {"elu at 0", [](const Inputs& in) { return elu(in[0]); }, {z({3})}},
-      {"clamp at its ends",
-       [](const Inputs& in) { return clamp(in[0], -1, 1); },
-       {leaf({-1, 0, 1})}},
-      {"hardtanh at its ends",
-       [](const Inputs& in) { return hardtanh(in[0]); },
-       {leaf({-1, 0, 1})}},
-      {"softplus at its threshold",
-       [](const Inputs& in) { return softplus(in[0]); },
-       {leaf({20, 19.9999999, -800})}},
-      {"relu of padded rows",
-       hidden,
-       {cat({normal({2, 3}, 1), z({2, 3})}, 0), normal({3, 5}, 2), normal({5, 2}, 3)}},
-      {"max at ties", [](const Inputs& in) { return max(in[0]); }, {ties}},
-      {"amax at ties", [](const Inputs& in) { return amax(in[0], {-1}); }, {ties}},
-      {"amin at ties", [](const Inputs& in) { return amin(in[0], {0}); }, {ties}},
-      {"topk at ties", [](const Inputs& in) { return topk(in[0], 2).values; }, {ties}},
-      {"all of topk at ties", [](const Inputs& in) { return topk(in[0], 3).values; }, {ties}},
-      {"maximum of equals", [](const Inputs& in) { return maximum(in[0], in[1]); }, {ties, ties}},
-      {"median-like choice",
-       [](const Inputs& in) { return select(topk(in[0], 3).values, 1, 1); },
-       {ties}},
-      {"steep tanh", [](const Inputs& in) { return tanh(in[0] * 1e8); }, {at(0)}},
-      {"steeper tanh", [](const Inputs& in) { return tanh(in[0] * 1e18); }, {at(0)}},
-      {"steep sigmoid", [](const Inputs& in) { return sigmoid(in[0] * 1e5); }, {leaf({0, 1e-6})}},
-      {"rms_norm of zeros", [](const Inputs& in) { return rms_norm(in[0], {3}); }, {z({2, 3})}},
-      {"layer_norm of zeros", [](const Inputs& in) { return layer_norm(in[0], {3}); }, {z({2, 3})}},
-      {"layer_norm of nearly equal numbers",
-       [](const Inputs& in) { return layer_norm(in[0], {3}); },
-       {leaf({{1, 1 + 1e-9, 1 - 2e-9}, {5, 5, 5 + 1e-6}})}},
-      {"layer_norm of small numbers",
-       [](const Inputs& in) { return layer_norm(in[0], {4}); },
-       {x * 1e-6}},
-      {"std of equal numbers",
-       [](const Inputs& in) { return xgrad::std(in[0], {-1}); },
-       {leaf({{1, 1, 1}})}},
-      {"a norm at 0", [](const Inputs& in) { return vector_norm(in[0]); }, {z({3})}},
-      {"log near 0", of(log), {leaf({5e-7, 1e-12, 1})}},
-      {"log at 0", of(log), {leaf({0, 1})}},
-      {"log below 0", of(log), {leaf({-1, 1})}},
-      {"sqrt near 0", of(sqrt), {leaf({1e-7, 1e-15, 1})}},
-      {"sqrt at 0", of(sqrt), {leaf({0, 1})}},
-      {"rsqrt near 0", of(rsqrt), {leaf({1e-8, 1})}},
-      {"1 / x near 0", [](const Inputs& in) { return 1.0 / in[0]; }, {leaf({1e-6, -1e-9, 2})}},
-      {"pow 0.5 near 0", [](const Inputs& in) { return pow(in[0], 0.5); }, {leaf({1e-7, 4})}},
-      {"x^3 at 0 and 1e4", [](const Inputs& in) { return pow(in[0], 3); }, {leaf({0, 1e4})}},
-      {"exp at 700 and -700", of(exp), {leaf({700, -700})}},
-      {"exp beside its limits", of(exp), {leaf({-740, 709})}},
-      {"sin of large numbers", of(sin), {x * 1e6}},
-      {"layer_norm beside 1e6", [](const Inputs& in) { return layer_norm(in[0], {4}); }, {x + 1e6}},
-      {"the root of squares at 0",
-       [](const Inputs& in) { return sqrt(sum(in[0] * in[0])); },
-       {z({3})}},
-      {"1e12", [](const Inputs& in) { return in[0] * 3.0; }, {at(1e12)}},
-      {"1e-9 sin", [](const Inputs& in) { return sin(in[0]) * 1e-9; }, {leaf({0.3, 2})}},
-      {"cancellation of 1e8",
-       [](const Inputs& in) { return (in[0] + 1e8) - 1e8; },
-       {leaf({0.3, -2})}},
-      {"beside 1e9", [](const Inputs& in) { return sin(in[0]) + 1e9; }, {leaf({0.3, -2})}},
-      {"beside 1e17", [](const Inputs& in) { return in[0] + 1e17; }, {at(0.3)}},
-      {"a product at 1e3", [](const Inputs& in) { return in[0] * in[1]; }, {x * 1e3, x * -2e3}},
-      {"a quotient at 1e3", [](const Inputs& in) { return in[0] / in[1]; }, {x * 1e3, x * 1e-3}},
-      {"products of unlike sizes",
-       [](const Inputs& in) { return matmul(in[0], in[1]); },
-       {x * 1e6, normal({4, 2}, 3) * 1e-6}},
-      {"a product with 0", [](const Inputs& in) { return prod(in[0]); }, {leaf({2, 0, 3, 0})}},
-      {"softmax at 1e3", [](const Inputs& in) { return softmax(in[0], -1); }, {x * 1e3}},
-      {"scores + log(mask)",
-       [](const Inputs& in) {
-         return softmax(in[0] + log(tril(ones({4, 4}, DType::float64))), -1);
-       },
-       {normal({4, 4}, 2)}},
-      {"a mask of -1e9",
-       [](const Inputs& in) {
-         return softmax(in[0] + triu(full({4, 4}, -1e9, DType::float64), 1), -1);
-       },
-       {normal({4, 4}, 2)}},
-      {"a row that is masked",
-       [](const Inputs& in) {
-         return softmax(masked_fill(in[0], Mask({{true, true}, {false, true}}), -1e9), -1);
-       },
-       {normal({2, 2}, 2)}},
-      {"-inf given", [](const Inputs& in) { return softmax(in[0], -1); }, {leaf({-inf, 1, 2})}},
-      {"cross_entropy at 1e3",
-       [](const Inputs& in) {
-         return cross_entropy(in[0], Indices({1, 0, 3}));
-       },
-       {x * 1e3}},
-      {"logsigmoid far out", of(logsigmoid), {leaf({-1e3, 1e3, 0})}},
-      {"gelu far out", [](const Inputs& in) { return gelu(in[0]); }, {leaf({-100, 100, 0})}},
-      {"a sign",
-       [](const Inputs& in) { return where(in[0] > 0, ones_like(in[0]), -1.0); },
-       {leaf({0.6, -2, 0})}},
-      {"constant", [](const Inputs& in) { return in[0] * 0.0 + 5.0; }, {leaf({1, 2})}},
-      {"moduli", [](const Inputs& in) { return relu(in[0]) + relu(-in[0]); }, {leaf({1, 0, -2})}},
-  };
-}
-
-// ---- random compositions ----
-
-class Composer {
- public:
-  explicit Composer(std::uint64_t seed) : generator_(seed) {}
-
-  Awkward make() {
-    Inputs inputs;
-    for (int i = 0; i < 3; ++i) {
-      Tensor x = randn({3, 4}, generator_, DType::float64);
-      const double scale = std::pow(10.0, pick(3) == 0 ? pick(13) - 6 : 0);
-      x = x * scale;
-      if (pick(4) == 0)  // ties
-        for (const Size j : {2, 3, 7})
-          set_element(x, j, numbers(x)[1]);
-      if (pick(4) == 0)  // at kinks
-        for (const Size j : {0, 5, 6})
-          set_element(x, j, 0);
-      inputs.push_back(x.detach());
-    }
-    std::vector<int> steps;
-    for (std::size_t n = 2 + pick(5); n > 0; --n) {
-      steps.push_back(pick(static_cast<int>(std::size(ops))));
-      steps.push_back(pick(8));
-    }
-    return {"", [steps](const Inputs& in) { return run(steps, in); }, inputs};
-  }
-
- private:
-  int pick(int n) { return static_cast<int>(generator_.uniform_double() * n); }
-
-  // Ops of (3, 4), (3, 4) -> (3, 4).
-  using Op = Tensor (*)(const Tensor&, const Tensor&);
-  static constexpr Op ops[] = {
-      [](const Tensor& x, const Tensor&) { return relu(x); },
-      [](const Tensor& x, const Tensor&) { return abs(x); },
-      [](const Tensor& x, const Tensor&) { return gelu(x); },
-      [](const Tensor& x, const Tensor&) { return tanh(x); },
-      [](const Tensor& x, const Tensor&) { return sigmoid(x); },
-      [](const Tensor& x, const Tensor&) { return exp(x); },
-      [](const Tensor& x, const Tensor&) { return log(x); },
-      [](const Tensor& x, const Tensor&) { return sqrt(x); },
-      [](const Tensor& x, const Tensor&) { return rsqrt(x); },
-      [](const Tensor& x, const Tensor&) { return sin(x); },
-      [](const Tensor& x, const Tensor&) { return silu(x); },
-      [](const Tensor& x, const Tensor&) { return softplus(x); },
-      [](const Tensor& x, const Tensor&) { return mish(x); },
-      [](const Tensor& x, const Tensor&) { return elu(x); },
-      [](const Tensor& x, const Tensor&) { return leaky_relu(x); },
-      [](const Tensor& x, const Tensor&) { return hardtanh(x); },
-      [](const Tensor& x, const Tensor&) { return clamp(x, -0.5, 0.5); },
-      [](const Tensor& x, const Tensor& y) { return maximum(x, y); },
-      [](const Tensor& x, const Tensor& y) { return minimum(x, y); },
-      [](const Tensor& x, const Tensor& y) { return x * y; },
-      [](const Tensor& x, const Tensor& y) { return x / y; },
-      [](const Tensor& x, const Tensor& y) { return x + y; },
-      [](const Tensor& x, const Tensor& y) { return x - y; },
-      [](const Tensor& x, const Tensor&) { return pow(x, 2); },
-      [](const Tensor& x, const Tensor&) { return softmax(x, -1); },
-      [](const Tensor& x, const Tensor&) { return log_softmax(x, 0); },
-      [](const Tensor& x, const Tensor&) { return layer_norm(x, {4}); },
-      [](const Tensor& x, const Tensor&) { return rms_norm(x, {4}); },
-      [](const Tensor& x, const Tensor&) { return x - amax(x, {-1}, true); },
-      [](const Tensor& x, const Tensor&) { return x + logsumexp(x, {0}, true); },
-      [](const Tensor& x, const Tensor&) { return cumsum(x, 1); },
-      [](const Tensor& x, const Tensor& y) { return matmul(matmul(x, transpose(y, 0, 1)), x); },
-      [](const Tensor& x, const Tensor&) { return masked_fill(x, nn::future(3, 4), -1e9); },
-      [](const Tensor& x, const Tensor&) {
-        return softmax(masked_fill(x, nn::future(3, 4), -inf), -1);
-      },
-      [](const Tensor& x, const Tensor&) { return x / vector_norm(x, 2, {-1}, true); },
-      [](const Tensor& x, const Tensor&) { return x * var(x, {0}, 1, true); },
-      [](const Tensor& x, const Tensor&) { return topk(x, 4).values; },
-      [](const Tensor& x, const Tensor&) { return flip(x, {0}) * x; },
-      [](const Tensor& x, const Tensor& y) { return x * mean(y, {1}, true); },
-      [](const Tensor& x, const Tensor&) { return tril(x) * 1e3; },
-  };
-  static Tensor run(const std::vector<int>& steps, const Inputs& in) {
-    Inputs values = in;
-    for (std::size_t i = 0; i < steps.size(); i += 2) {
-      const std::size_t n = values.size();
-      values.push_back(ops[steps[i]](values[n - 1 - static_cast<std::size_t>(steps[i + 1]) % 2],
-                                     values[static_cast<std::size_t>(steps[i + 1]) % n]));
-    }
-    return values.back();
-  }
-
-  Generator generator_;
-};
-
 // What is said to be wrong, by gradcheck in fast mode or by explain_gradient, which asks gradcheck
 // and gradgradcheck.
+// NaN of a smooth function is no blame of its ops.
 std::string blamed(const Awkward& c, std::size_t& unchecked) {
   Inputs in;
   for (const Tensor& x : c.inputs)
@@ -348,7 +140,9 @@ std::string blamed(const Awkward& c, std::size_t& unchecked) {
   const auto fast = gradcheck(c.f, in, {.fast_mode = true});
   const auto explained = explain_gradient(c.f, in, {.second_order = true});
   unchecked += explained.whole.unchecked > 0 ? 1 : 0;
-  return (fast ? "" : fast.message) + (explained ? "" : explained.message);
+  const bool nan = fast.reason == GradcheckReason::not_finite &&
+                   std::isnan(fast.worst().worst.analytic) && !explained.first_wrong;
+  return nan ? "" : (fast ? "" : fast.message) + (explained ? "" : explained.message);
 }
 
 }  // namespace
@@ -388,7 +182,7 @@ TEST_CASE("verdicts: planted mistakes are found, each at its place", "[verdicts]
 TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[verdicts]") {
   std::size_t tried = 0, unchecked = 0;
   std::vector<std::string> wrong;
-  for (const Awkward& c : awkward()) {
+  for (const Awkward& c : awkward_functions()) {
     ++tried;
     if (const std::string text = blamed(c, unchecked); !text.empty())
       wrong.push_back(fmt::format("{}: {}", c.name, text));
@@ -403,7 +197,7 @@ TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[ver
   constexpr std::uint64_t compositions = 500;
   std::vector<std::string> wrong;
   for (std::uint64_t seed = 0; seed < compositions; ++seed)
-    if (const std::string text = blamed(Composer(seed).make(), unchecked); !text.empty())
+    if (const std::string text = blamed(random_composition(seed), unchecked); !text.empty())
       wrong.push_back(fmt::format("{}: {}", seed, text));
   std::cout << fmt::format("{} compositions, {} partly unchecked, {} blamed\n", compositions,
                            unchecked, wrong.size());
@@ -481,4 +275,76 @@ TEST_CASE("verdicts: mistakes beside large gradients and at places without a kin
   CHECK_FALSE(wrong(guarded, tensor({0, 0.5, -1}, DType::float64)).ok);
   const Function cut = [](const Inputs& in) { return where(in[0] == 0.0, in[0].detach(), in[0]); };
   CHECK_FALSE(wrong(cut, tensor({0, 0.5}, DType::float64)).ok);
+}
+
+TEST_CASE("verdicts: NaN where the function is smooth is wrong, and where() is made safe first",
+          "[verdicts]") {
+  const Function late = [](const Inputs& in) { return where(in[0] > 0.0, sqrt(in[0]), 0.0); };
+  const Function safe = [](const Inputs& in) {
+    const Mask above = in[0] > 0.0;
+    return where(above, sqrt(where(above, in[0], 1.0)), 0.0);
+  };
+  const auto overflow = [](const Inputs& in) { return sigmoid(exp(in[0])); };
+  const auto beside = [](const Inputs& in) { return log(in[0]); };
+  for (const bool fast : {false, true})
+    for (const auto& [f, x] : {std::pair(late, leaf({-1, 2})), {overflow, leaf({1000, 1})}}) {
+      const auto report = gradcheck(f, {x}, {.fast_mode = fast});
+      INFO(report.message);
+      CHECK(report.reason == GradcheckReason::not_finite);
+      CHECK_THAT(report.message, ContainsSubstring("op 1, ") && ContainsSubstring("safe first"));
+      CHECK(gradcheck(safe, {x}, {.fast_mode = fast}));
+      CHECK(gradcheck(beside, {x}, {.fast_mode = fast}));  // the slope is its own
+      const auto explained = explain_gradient(f, {x});
+      CHECK_FALSE(explained);
+      CHECK_FALSE(explained.first_wrong.has_value());
+    }
+}
+
+TEST_CASE("verdicts: mistakes of very large and very small numbers", "[verdicts]") {
+  const auto times = [](double forward, double backward) {
+    return [=](const Inputs& in) {
+      return record(
+          "planted", std::span(in), [=](std::span<const Tensor> v) { return v[0] * forward; },
+          [=](Context& ctx) { ctx.add(0, ctx.gradient() * backward); });
+    };
+  };
+  const auto found = [](const Function& f, const Tensor& x) {
+    const auto report = gradcheck(f, {x});
+    const auto explained = explain_gradient(f, {x});
+    INFO(to_string(explained));
+    CHECK(explained.first_wrong == 0U);
+    return report.disagree > 0;
+  };
+  for (const double x : {1e-200, 1e-8, 1e8, 1e14, 1e30})
+    CHECK(found(times(3, 4), leaf({x})));
+  CHECK(found(times(3, 4), leaf({1e14, 1})));
+  CHECK(found(times(1e-14, 2e-14), leaf({1, -2})));
+  CHECK(found(times(1e-20, 2e-20), leaf({1, -2})));
+  // Small elements take steps of their own size.
+  const Function doubled = [](const Inputs& in) {
+    return record(
+        "planted", std::span(in), [](std::span<const Tensor> v) { return log(v[0]); },
+        [x = Saved(in[0])](Context& ctx) { ctx.add(0, ctx.gradient() / x.tensor() * 2.0); });
+  };
+  CHECK(found(doubled, leaf({1e-10, 1})));
+}
+
+TEST_CASE("verdicts: a gradient that is another under create_graph", "[verdicts]") {
+  const Tensor x = normal({3, 4}, 1).requires_grad_();
+  const Function f = [](const Inputs& in) {
+    return record(
+        "planted", std::span(in), [](std::span<const Tensor> v) { return exp(v[0]); },
+        [x = Saved(in[0])](Context& ctx) {
+          const Tensor g = ctx.gradient() * exp(x.tensor());
+          ctx.add(0, ctx.create_graph() ? g + 0.01 : g);
+        });
+  };
+  for (const bool fast : {false, true}) {
+    CHECK(gradcheck(f, {x}, {.fast_mode = fast}));
+    CHECK_THAT(gradgradcheck(f, {x}, {.fast_mode = fast}).message,
+               ContainsSubstring("under create_graph"));
+  }
+  CHECK_THAT(explain_gradient(f, {x}).message,
+             ContainsSubstring("planted: its backward under create_graph differs") &&
+                 !ContainsSubstring("whole is right"));
 }

@@ -1,4 +1,4 @@
-// Rows of the test table: elementwise ops.  Those that choose or copy: choice_rows.cpp;
+// Rows of the test table: elementwise ops.  Those that choose or copy: clamp_where_rows.cpp;
 // activations: activation_rows.cpp; other functions: function_rows.cpp.
 
 #include <cmath>

@@ -50,7 +50,7 @@ void add_bad_binary(Row& row, Binary f);
 std::vector<Row> activation_rows();
 std::vector<Row> function_rows();
 
-// choice_rows.cpp
+// clamp_where_rows.cpp
 Row maximum_row();
 Row minimum_row();
 Row clamp_row();

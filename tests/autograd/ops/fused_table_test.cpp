@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <iostream>
 #include <limits>
 #include <optional>
@@ -13,80 +12,31 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 
+#include "autograd/ops/fused_cases.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
+using namespace xgrad::testing;
 
 namespace {
 
-using Operands = std::vector<Tensor>;
-
-struct FusedOp {
-  const char* name;
-  std::vector<Dims> sizes;
-  std::function<Tensor(const Operands&)> f;
-};
-
-std::vector<FusedOp> fused_ops() {
-  Generator generator(1);
-  const Indices ids = randint(0, 65, {768}, generator);
-  const std::vector<Dims> rows{{768, 65}}, heads(3, Dims{12, 4, 64, 32}), wide{{768, 512}};
-  const auto attend = [](const Operands& x, const AttentionOptions& options) {
-    manual_seed(2);
-    return scaled_dot_product_attention(x[0], x[1], x[2], options);
-  };
-  const auto of_ids = [ids](const CrossEntropyOptions& options) {
-    return [ids, options](const Operands& x) { return cross_entropy(x[0], ids, options); };
-  };
-  return {
-      {"softmax", rows, [](const Operands& x) { return softmax(x[0], -1); }},
-      {"log_softmax", rows, [](const Operands& x) { return log_softmax(x[0], -1); }},
-      {"logsumexp", rows, [](const Operands& x) { return logsumexp(x[0], -1); }},
-      {"layer_norm",
-       {{768, 128}, {128}, {128}},
-       [](const Operands& x) { return layer_norm(x[0], 128, x[1], x[2]); }},
-      {"rms_norm",
-       {{768, 128}, {128}},
-       [](const Operands& x) { return rms_norm(x[0], 128, x[1]); }},
-      {"gelu", wide, [](const Operands& x) { return gelu(x[0]); }},
-      {"gelu, tanh", wide, [](const Operands& x) { return gelu(x[0], Gelu::tanh); }},
-      {"linear",
-       {{768, 128}, {512, 128}, {512}},
-       [](const Operands& x) { return linear(x[0], x[1], x[2]); }},
-      {"cross_entropy", rows, of_ids({})},
-      {"cross_entropy, smoothing", rows, of_ids({.label_smoothing = 0.1})},
-      {"cross_entropy of probabilities",
-       {{768, 65}, {768, 65}},
-       [](const Operands& x) { return cross_entropy(x[0], x[1]); }},
-      {"nll_loss", rows, [ids](const Operands& x) { return nll_loss(x[0], ids); }},
-      {"attention", heads, [=](const Operands& x) { return attend(x, {}); }},
-      {"attention, causal", heads,
-       [=](const Operands& x) { return attend(x, {.is_causal = true}); }},
-      {"attention, dropout", heads,
-       [=](const Operands& x) { return attend(x, {.dropout_p = 0.2}); }},
-      {"causal_self_attention",
-       {{12, 64, 384}},
-       [](const Operands& x) { return causal_self_attention(x[0], 4); }},
-  };
-}
-
 struct Orders {
-  Operands first, second;
+  Tensors first, second;
 };
 
 // The gradients of sum(f g), and those of what they give with other numbers.
-Orders orders(const FusedOp& op, DType dtype, bool decomposed, bool create_graph) {
+Orders orders(const FusedCase& op, DType dtype, bool decomposed, bool create_graph) {
   std::optional<Decompose> by_ordinary_ops;
   if (decomposed)
     by_ordinary_ops.emplace();
-  Operands in;
-  for (const Dims& sizes : op.sizes)
+  Tensors in;
+  for (const Dims& sizes : op.nano)
     in.push_back(normal(sizes, in.size() + 1, DType::float32).to(dtype).requires_grad_());
   const Tensor y = op.f(in), g = normal(y.shape(), 9, DType::float32).to(dtype);
   Orders all{grad({y}, in, {.grad_outputs = {g}, .create_graph = create_graph}), {}};
   if (create_graph) {
-    Operands curved, other;  // of a bias the gradient is a sum of g: it has no graph
+    Tensors curved, other;  // of a bias the gradient is a sum of g: it has no graph
     for (const Tensor& dx : all.first)
       if (dx.requires_grad()) {
         other.push_back(normal(dx.shape(), 20 + other.size(), DType::float32).to(dtype));
@@ -98,7 +48,7 @@ Orders orders(const FusedOp& op, DType dtype, bool decomposed, bool create_graph
 }
 
 // The largest difference, in float32's epsilon of the largest number.
-double error(const Operands& got, const Operands& wanted) {
+double error(const Tensors& got, const Tensors& wanted) {
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (!got[i].defined() || !wanted[i].defined())
@@ -131,7 +81,9 @@ std::pair<double, double> times(const F& f, const G& g) {
 TEST_CASE("the table of fused ops", "[.fused_table]") {
   std::cout << fmt::format("{:<32} {:>12} {:>11} {:>14} {:>9} {:>9} {:>6}\n", "op", "create_graph",
                            "Decompose", "second order", "ms fused", "ms by ops", "ratio");
-  for (const FusedOp& op : fused_ops()) {
+  for (const FusedCase& op : fused_cases()) {
+    if (op.nano.empty())
+      continue;
     const auto run = [&](DType dtype, bool decomposed, bool create_graph) {
       return orders(op, dtype, decomposed, create_graph);
     };
@@ -139,7 +91,7 @@ TEST_CASE("the table of fused ops", "[.fused_table]") {
                  fused = run(DType::float32, false, true),
                  by_ops = run(DType::float32, true, false),
                  wanted = run(DType::float64, true, true);
-    const auto first = [&](const Operands& got) {
+    const auto first = [&](const Tensors& got) {
       const double e = error(got, ordinary.first);
       return e == 0 ? std::string("equal") : fmt::format("{:.1f} eps", e);
     };

@@ -301,7 +301,7 @@ std::vector<Row> shape_rows() {
                            flip_row(),
                            triangle_row("tril", tril, true),
                            triangle_row("triu", triu, false)};
-  for (auto* const more : {repeat_rows, parts_rows, arrange_rows})
+  for (auto* const more : {repeat_rows, slice_cat_rows, arrange_rows})
     for (Row& row : more())
       rows.push_back(std::move(row));
   return rows;

@@ -51,7 +51,7 @@ inline Bad out_of_range(const Op& op, const Dims& sizes = {2, 3}) {
 }
 
 /// The rows of ops that take Tensors apart or join them; part of shape_rows().
-std::vector<Row> parts_rows();
+std::vector<Row> slice_cat_rows();
 /// Those that use each element several times; part of shape_rows().
 std::vector<Row> repeat_rows();
 /// arrange_rows.cpp; part of shape_rows().

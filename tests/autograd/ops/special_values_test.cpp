@@ -3,130 +3,20 @@
 // places.
 
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 
+#include "autograd/ops/fused_cases.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
+using namespace xgrad::testing;
 
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-struct FusedCase {
-  const char* name;
-  std::vector<Dims> sizes;
-  std::function<Tensor(const Tensors&)> f;
-  // Its derivative is a formula of its own, and not that of the ops that Decompose shows: of an
-  // infinite gradient these may make inf - inf where the formula is infinite.
-  bool own_formula = false;
-};
-
-std::vector<FusedCase> fused_cases() {
-  std::vector<FusedCase> cases = {
-      {"softmax", {{3, 4}}, [](const Tensors& x) { return softmax(x[0], -1); }},
-      {"softmax of columns", {{4, 3}}, [](const Tensors& x) { return softmax(x[0], 0); }},
-      {"log_softmax", {{3, 4}}, [](const Tensors& x) { return log_softmax(x[0], -1); }},
-      {"log_softmax of columns", {{4, 3}}, [](const Tensors& x) { return log_softmax(x[0], 0); }},
-      {"logsumexp", {{2, 3}}, [](const Tensors& x) { return logsumexp(x[0], {1}); }},
-      {"mse_loss", {{3}, {3}}, [](const Tensors& x) { return mse_loss(x[0], x[1]); }},
-      {"layer_norm",
-       {{2, 4}, {4}, {4}},
-       [](const Tensors& x) { return layer_norm(x[0], {4}, x[1], x[2]); },
-       true},
-      {"rms_norm", {{2, 4}, {4}}, [](const Tensors& x) { return rms_norm(x[0], {4}, x[1]); }, true},
-      {"layer_norm, one parameter for both",
-       {{2, 4}, {4}},
-       [](const Tensors& x) { return layer_norm(x[0], {4}, x[1], x[1]); },
-       true},
-      {"layer_norm alone", {{2, 4}}, [](const Tensors& x) { return layer_norm(x[0], {4}); }, true},
-      {"attention",
-       {{3, 2}, {3, 2}, {3, 2}},
-       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2]); }},
-      {"attention of one Tensor",
-       {{3, 2}, {3, 2}},
-       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[0], x[1]); }},
-      {"attention, shared keys",
-       {{2, 3, 2}, {3, 2}, {3, 2}},
-       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2]); }},
-      {"attention, a row that sees nothing, a key that nobody sees",
-       {{3, 2}, {3, 2}, {3, 2}},
-       [](const Tensors& x) {
-         const Tensor open = tensor({{1, 1, 0}, {0, 0, 0}, {0, 1, 0}});
-         return scaled_dot_product_attention(x[0], x[1], x[2], open != 0.0);
-       }},
-      {"attention, additive mask of -inf",
-       {{3, 2}, {3, 2}, {3, 2}},
-       [](const Tensors& x) {
-         const Tensor bias = tensor({{0, 1, -inf}, {-inf, -inf, -inf}, {-inf, 0, -inf}});
-         return scaled_dot_product_attention(x[0], x[1], x[2], bias.to(x[0].dtype()));
-       }},
-      {"attention, causal",
-       {{40, 2}, {40, 2}, {40, 2}},  // more than a block of the kernel
-       [](const Tensors& x) {
-         return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true});
-       }},
-      {"attention, causal, more keys",
-       {{2, 2}, {5, 2}, {5, 2}},
-       [](const Tensors& x) {
-         return scaled_dot_product_attention(x[0], x[1], x[2],
-                                             {.is_causal = true, .causal_offset = 1});
-       }},
-      {"attention, dropout",
-       {{3, 2}, {3, 2}, {3, 2}},
-       [](const Tensors& x) {
-         manual_seed(2);
-         return scaled_dot_product_attention(x[0], x[1], x[2], AttentionOptions{.dropout_p = 0.4});
-       }},
-      {"causal_self_attention",
-       {{1, 35, 12}},
-       [](const Tensors& x) { return causal_self_attention(x[0], 2); }},
-      {"causal_self_attention, dropout",
-       {{2, 3, 6}},
-       [](const Tensors& x) {
-         manual_seed(3);
-         return causal_self_attention(x[0], 1, 0.3);
-       }},
-      {"attention, additive mask",
-       {{3, 2}, {3, 2}, {3, 2}, {3, 3}},
-       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], x[3]); }},
-      {"linear", {{2, 3}, {2, 3}, {2}}, [](const Tensors& x) { return linear(x[0], x[1], x[2]); }},
-      {"gelu", {{5}}, [](const Tensors& x) { return gelu(x[0]); }, true},
-      {"gelu, tanh", {{5}}, [](const Tensors& x) { return gelu(x[0], Gelu::tanh); }, true},
-  };
-  const Tensor weight = tensor({0.5, 2, 1});
-  const auto like = [weight](const Tensors& x) { return weight.to(x[0].dtype()); };
-  for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {
-    for (const Indices& ids : {Indices{0, 2, 1}, Indices{0, 2, -100}, Indices{-100, -100, -100}}) {
-      cases.push_back({"cross_entropy", {{3, 3}}, [=](const Tensors& x) {
-                         return cross_entropy(x[0], ids, {.reduction = r});
-                       }});
-      cases.push_back({"cross_entropy, weight", {{3, 3}}, [=](const Tensors& x) {
-                         return cross_entropy(x[0], ids, {.weight = like(x), .reduction = r});
-                       }});
-      cases.push_back({"cross_entropy, smoothing", {{3, 3}}, [=](const Tensors& x) {
-                         return cross_entropy(x[0], ids, {.label_smoothing = 0.1, .reduction = r});
-                       }});
-      cases.push_back({"nll_loss", {{3, 3}}, [=](const Tensors& x) {
-                         return nll_loss(x[0], ids, {.reduction = r});
-                       }});
-    }
-    cases.push_back({"cross_entropy of probabilities", {{3, 3}, {3, 3}}, [=](const Tensors& x) {
-                       return cross_entropy(x[0], x[1], {.reduction = r});
-                     }});
-    cases.push_back({"cross_entropy of probabilities, itself", {{3, 3}}, [=](const Tensors& x) {
-                       return cross_entropy(
-                           x[0], x[0], {.weight = like(x), .label_smoothing = 0.2, .reduction = r});
-                     }});
-  }
-  return cases;
-}
 
 // For each element n, + or - for what is no number.
 std::string kinds(const Tensors& xs) {

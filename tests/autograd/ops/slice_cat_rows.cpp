@@ -356,7 +356,7 @@ Row stack_row() {
 
 }  // namespace
 
-std::vector<Row> parts_rows() {
+std::vector<Row> slice_cat_rows() {
   return {slice_row(), narrow_row(), select_row(), index_row(),
           split_row(), chunk_row(),  cat_row(),    stack_row()};
 }
