@@ -106,7 +106,7 @@ Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
 }
 
 Differences::Slope Differences::slope(const Step& s, Weights weights) const {
-  double whole = 0, up = 0, down = 0, noise = 0;
+  double whole = 0, up = 0, down = 0, noise = 0, own = 0;
   bool finite = true;
   for (const auto& [j, w] : weights) {
     const double y = s.here.at(j), above = s.above.at(j), below = s.below.at(j);
@@ -115,10 +115,15 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
     up += w * difference(above, y);
     down += w * difference(y, below);
     const double scale = j < line_.scales.size() ? line_.scales[j] : 0;
-    const double size = std::max({std::abs(y), std::abs(above), std::abs(below), scale});
-    noise += std::abs(w) * (2 * line_.unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
+    const auto rounding = [&, w = w](double size) {
+      return std::abs(w) * (2 * line_.unit * (std::isfinite(size) ? size : 0) + line_.noise / s.h);
+    };
+    const double size = std::max({std::abs(y), std::abs(above), std::abs(below)});
+    noise += rounding(std::max(size, scale));
+    own += rounding(above == y && y == below ? size : std::max(size, scale));
   }
   Slope r{s.h, whole / (s.up + s.down), down / s.down, up / s.up, noise / s.h};
+  r.shown = own / s.h;
   for (const double change : {whole, up, down})
     r.change = std::max(r.change, std::isfinite(change) ? std::abs(change) : 0);
   r.finite = finite;
@@ -208,7 +213,8 @@ Judgement Differences::judge(Weights weights, double analytic) {
     const Slope &before = slopes[n - 3], &s = slopes[n - 2], &after = slopes[n - 1];
     const double near = 3 * tolerance(s.central);
     const bool steady = std::abs(s.central - before.central) <= near &&
-                        std::abs(s.central - after.central) <= near && s.error <= near;
+                        std::abs(s.central - after.central) <= near &&
+                        (analytic == 0 ? s.shown : s.error) <= near;
     smooth = smooth || (steady && !agrees(analytic, s) &&
                         std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
     // (Steps too small to be seen beside what cancels give 0.)

@@ -93,6 +93,7 @@ class Differences {
   struct Slope {
     double h = 0, central = 0, left = 0, right = 0;
     double error = 0;   // that rounding may make
+    double shown = 0;   // the same of values that change at all
     double change = 0;  // the largest of those seen
     bool usable = false, one_sided = false, finite = true;
   };
