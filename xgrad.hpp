@@ -38,6 +38,7 @@
 #include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/losses.hpp>
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>

@@ -4,6 +4,7 @@
 #include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/flatten.hpp>
 #include <xgrad/nn/group_norm.hpp>
+#include <xgrad/nn/losses.hpp>
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
 #include <xgrad/nn/recurrent.hpp>
@@ -146,6 +147,45 @@ void add_attention_parts(LayerCases& cases) {
   grouped("dropout", {.dropout = 0.3, .num_kv_heads = 2}, causal);
 }
 
+void add_losses(LayerCases& cases) {
+  const auto loss = [&cases](const std::string& name, const auto& layer) {
+    cases.add(
+        name, [&] { return layer; },
+        [](const auto& m, LayerInputs& in) {
+          return LayerOutputs{{"loss", m(in["x"], in["target"])}};
+        });
+  };
+  const auto of_classes = [&cases](const std::string& name, const auto& layer) {
+    cases.add(
+        name, [&] { return layer; },
+        [](const auto& m, LayerInputs& in) {
+          return LayerOutputs{{"loss", m(in["x"], in.indices("target"))}};
+        });
+  };
+  for (const auto& [name, reduction] :
+       {std::pair("mean", Reduction::mean), std::pair("sum", Reduction::sum),
+        std::pair("none", Reduction::none)}) {
+    loss(std::string("MSELoss/") + name, nn::MSELoss{reduction});
+    loss(std::string("L1Loss/") + name, nn::L1Loss{reduction});
+    loss(std::string("SmoothL1Loss/") + name, nn::SmoothL1Loss{reduction});
+    loss(std::string("HuberLoss/") + name, nn::HuberLoss{reduction});
+    loss(std::string("KLDivLoss/") + name, nn::KLDivLoss{reduction});
+  }
+  loss("SmoothL1Loss/beta", nn::SmoothL1Loss{.beta = 0.3});
+  loss("HuberLoss/delta", nn::HuberLoss{.delta = 0.3});
+  loss("KLDivLoss/log_target", nn::KLDivLoss{.log_target = true});
+  const Tensor weights = tensor({0.5, 2, 1, 3}), rows = tensor({{0.5}, {2}, {1}});
+  of_classes("CrossEntropyLoss/default", nn::CrossEntropyLoss());
+  loss("CrossEntropyLoss/probabilities", nn::CrossEntropyLoss());
+  of_classes("CrossEntropyLoss/weight",
+             nn::CrossEntropyLoss{{.weight = weights, .label_smoothing = 0.1}});
+  of_classes("NLLLoss/weight", nn::NLLLoss{{.weight = weights, .reduction = Reduction::sum}});
+  loss("BCELoss/default", nn::BCELoss());
+  loss("BCELoss/weight", nn::BCELoss{{.weight = rows, .reduction = Reduction::sum}});
+  loss("BCEWithLogitsLoss/default", nn::BCEWithLogitsLoss());
+  loss("BCEWithLogitsLoss/weights", nn::BCEWithLogitsLoss{{.weight = rows, .pos_weight = weights}});
+}
+
 }  // namespace
 
 void add_more_layers(LayerCases& cases) {
@@ -154,6 +194,7 @@ void add_more_layers(LayerCases& cases) {
   add_recurrent<nn::LSTM>(cases, "LSTM");
   add_recurrent<nn::GRU>(cases, "GRU");
   add_attention_parts(cases);
+  add_losses(cases);
 }
 
 }  // namespace xgrad::testing

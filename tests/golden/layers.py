@@ -317,6 +317,29 @@ def attention_parts():
     grouped("dropout", {"query": query}, 2, dropout=0.3, is_causal=True)
 
 
+def losses():
+    def loss(name, make, x, target):
+        case(name, make, lambda layer, x, target: {"loss": layer(x, target)}, {"x": x, "target": target})
+
+    x, share = lambda: normal(3, 4), lambda: torch.rand((3, 4), generator=generator) * 0.98 + 0.01
+    classes = torch.tensor([2, 0, 3])
+    weights, rows = torch.tensor([0.5, 2, 1, 3]), torch.tensor([[0.5], [2], [1]])
+    for layer in nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.KLDivLoss:
+        for reduction in "mean", "sum", "none":
+            loss(f"{layer.__name__}/{reduction}", lambda: layer(reduction=reduction), x, share)
+    loss("SmoothL1Loss/beta", lambda: nn.SmoothL1Loss(beta=0.3), x, x)
+    loss("HuberLoss/delta", lambda: nn.HuberLoss(delta=0.3), x, x)
+    loss("KLDivLoss/log_target", lambda: nn.KLDivLoss(log_target=True), x, x)
+    loss("CrossEntropyLoss/default", nn.CrossEntropyLoss, x, classes)
+    loss("CrossEntropyLoss/probabilities", nn.CrossEntropyLoss, x, share)
+    loss("CrossEntropyLoss/weight", lambda: nn.CrossEntropyLoss(weights, label_smoothing=0.1), x, classes)
+    loss("NLLLoss/weight", lambda: nn.NLLLoss(weights, reduction="sum"), x, classes)
+    loss("BCELoss/default", nn.BCELoss, share, share)
+    loss("BCELoss/weight", lambda: nn.BCELoss(rows, reduction="sum"), share, share)
+    loss("BCEWithLogitsLoss/default", nn.BCEWithLogitsLoss, x, share)
+    loss("BCEWithLogitsLoss/weights", lambda: nn.BCEWithLogitsLoss(rows, pos_weight=weights), x, share)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     plain_layers()
@@ -326,4 +349,5 @@ if __name__ == "__main__":
     more_plain_layers()
     recurrent()
     attention_parts()
+    losses()
     print(f"{golden.write()} bytes: {golden.path}")

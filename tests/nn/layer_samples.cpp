@@ -11,6 +11,7 @@
 #include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/losses.hpp>
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/multi_head_attention.hpp>
@@ -127,6 +128,29 @@ void add_more(std::vector<LayerSample>& all) {
         sample_of("RotaryEmbedding", "", nn::Identity(), Inputs{sample_randn({2, 3, 4}, 16)},
                   [rotate](const nn::Identity&, const Inputs& in) { return tanh(rotate(in[0])); }));
   }
+}
+
+void add_losses(std::vector<LayerSample>& all) {
+  const Tensor x = sample_uniform({2, 3}, 0.1, 0.9, 20), y = sample_uniform({2, 3}, 0.1, 0.9, 21);
+  const auto add = [&](const std::string& name, const auto& loss) {
+    all.push_back(sample_of(name, "", loss, Inputs{x, y},
+                            [](const auto& m, const Inputs& in) { return m(in[0], in[1]); }));
+  };
+  const auto of_classes = [&](const std::string& name, const auto& loss) {
+    all.push_back(sample_of(name, "", loss, Inputs{x}, [](const auto& m, const Inputs& in) {
+      return m(tanh(in[0]), Indices{2, 0});
+    }));
+  };
+  const Tensor weight = tensor({1, 2, 0.5});
+  add("MSELoss", nn::MSELoss());
+  add("L1Loss", nn::L1Loss{Reduction::none});
+  add("SmoothL1Loss", nn::SmoothL1Loss{.beta = 0.3});
+  add("HuberLoss", nn::HuberLoss{.delta = 0.3});
+  add("KLDivLoss", nn::KLDivLoss());
+  add("BCELoss", nn::BCELoss{{.weight = weight}});
+  add("BCEWithLogitsLoss", nn::BCEWithLogitsLoss{{.pos_weight = weight}});
+  of_classes("CrossEntropyLoss", nn::CrossEntropyLoss{{.weight = weight}});
+  of_classes("NLLLoss", nn::NLLLoss());
 }
 
 void add_recurrent(std::vector<LayerSample>& all) {
@@ -247,6 +271,7 @@ std::vector<LayerSample> layer_samples() {
   std::vector<LayerSample> all;
   add_small(all);
   add_more(all);
+  add_losses(all);
   add_recurrent(all);
   add_self_attention(all);
   add_multi_head(all);
