@@ -10,7 +10,10 @@
 namespace xgrad::kernels {
 namespace {
 
-constexpr std::size_t row_block = 1024;    // elements of a contiguous row that are summed in one go
+// Elements of a contiguous row that are summed in one go: 32 or fewer one after the other, whatever
+// registers the machine has, for that is what errors grow with.
+template <class T>
+constexpr std::size_t row_block = std::min<std::size_t>(1024, 32 * 4 * simd::Batch<T>::size);
 constexpr std::size_t column_block = 128;  // rows that are summed in one go
 constexpr std::size_t column_tile = 512;   // columns of them
 constexpr std::size_t piece = 16384;       // elements that are worth handing to a thread
@@ -138,15 +141,15 @@ void reduce_short_rows(const T* x, std::size_t rows, std::size_t n, T* y, const 
 template <class T, class F, class M>
 void reduce_rows(Axis axis, std::size_t blocks, const T* x, T* y, const F& f, const M& map) {
   constexpr std::size_t few = 8;
-  const std::size_t grain = std::max<std::size_t>(1, piece / std::min(axis.n, row_block));
+  const std::size_t grain = std::max<std::size_t>(1, piece / std::min(axis.n, row_block<T>));
   parallel_for(axis.outer * blocks, grain, [&](std::size_t begin, std::size_t end) {
     if (axis.n <= few) {
       reduce_short_rows(x + begin * axis.n, end - begin, axis.n, y + begin, f, map);
       return;
     }
     for (std::size_t b = begin; b < end; ++b) {
-      const std::size_t row = b / blocks, from = b % blocks * row_block;
-      y[b] = reduce_row(x + row * axis.n + from, std::min(row_block, axis.n - from), f, map);
+      const std::size_t row = b / blocks, from = b % blocks * row_block<T>;
+      y[b] = reduce_row(x + row * axis.n + from, std::min(row_block<T>, axis.n - from), f, map);
     }
   });
 }
@@ -234,7 +237,7 @@ void reduce(Axis axis, const T* x, T* y, const F& f, const M& map, bool by_long_
   const std::size_t together = 4 * narrow / axis.inner;
   if (by_long_rows && axis.inner > 1 && axis.inner <= narrow && axis.n >= 4 * together)
     return reduce_narrow(axis, together, x, y, f, map);
-  const std::size_t block = axis.inner == 1 ? row_block : column_block;
+  const std::size_t block = axis.inner == 1 ? row_block<T> : column_block;
   const std::size_t blocks = (axis.n + block - 1) / block;
   Scratch<T> partial(blocks > 1 ? axis.outer * blocks * axis.inner : 0);
   T* const out = blocks > 1 ? partial.data() : y;
