@@ -1,5 +1,7 @@
 #include "ports/port.hpp"
 
+#include <algorithm>
+
 namespace xgrad::testing {
 
 void run_port(const std::string& name, const std::function<void(Port&)>& port) {
@@ -12,11 +14,6 @@ void run_port(const std::string& name, const std::function<void(Port&)>& port) {
       Port one(file, name, dtype);
       port(one);
       check_golden(one.found());
-      double largest = 0;
-      for (const GoldenComparison& c : one.found())
-        largest = std::max(largest, c.error);
-      if (std::getenv("XGRAD_PORTS") != nullptr)
-        std::cout << name << label << ' ' << one.found().size() << ' ' << largest << '\n';
     }
   for (const std::string& value : file.unused())
     if (value.starts_with(name + "/"))
