@@ -19,6 +19,7 @@ void Generator::manual_seed(std::uint64_t seed) {
   state_[0] = static_cast<std::uint32_t>(seed);
   for (std::uint32_t i = 1; i < words; ++i)
     state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  temper();  // of used numbers, too: what compares Generators compares those
   position_ = words;
   kept_normal_.reset();
   if (counter_)

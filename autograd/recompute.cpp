@@ -52,7 +52,10 @@ struct Call {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::shared_ptr<Node> node = found[i];
       const bool own = makers.made.contains(node.get());
-      (own ? made : from).push_back(node);
+      if (own)
+        made.push_back(node);
+      else if (node->sequence > 0 || node->variable.lock() != nullptr)  // a leaf of f's own is gone
+        from.push_back(node);
       if (own)
         std::ranges::for_each(node->inputs, discover);
     }
@@ -60,8 +63,9 @@ struct Call {
   }
 
   // Ends this call's graph at stand-ins for `from`, which it returns: a gradient goes there and no
-  // further.  Beyond them is what they stand for, for derivatives of the gradient.
-  Inputs cut() const {
+  // further.  Beyond them is what they stand for, for derivatives of the gradient alone: a run that
+  // saw it would look for what is wanted in all that was made before.
+  Inputs cut(bool create_graph) const {
     Inputs ends;
     std::unordered_map<const Node*, std::shared_ptr<Node>> stand_ins;
     for (const auto& node : from) {
@@ -69,7 +73,8 @@ struct Call {
       end->op = "view";
       end->shape = node->shape;
       end->dtype = node->dtype;
-      end->inputs.assign(std::array{handle_on(node)});
+      if (create_graph)
+        end->inputs.assign(std::array{handle_on(node)});
       end->sequence = node->sequence + 1;
       stand_ins.emplace(node.get(), end);
       ends.push_back(handle_on(end));
@@ -103,27 +108,42 @@ class SetBack {
   Generator now_;
 };
 
+bool within_shard() {
+  try {
+    detail::check_draws();
+    return false;
+  } catch (const detail::DrawRefused&) {
+    return true;
+  }
+}
+
 // What the backward run does.
 struct Again {
   Function f;
   std::vector<Saved> inputs;
   std::vector<const Node*> from = {};                     // the edges of the op
-  std::vector<std::shared_ptr<const Value>> leaves = {};  // of those that f captured
+  std::vector<std::shared_ptr<const Value>> leaves = {};  // null of what is no leaf
   std::optional<Generator> drew_from = {};
+  bool in_shard = false;  // where it drew
 
   void operator()(Context& ctx) const {
+    if (drew_from && !in_shard)
+      detail::check_draws();  // a shard would draw its part of what was drawn whole
     const Call call = call_again();
+    if (call.y.shape() != ctx.gradient().shape())
+      fail<GraphError>("checkpoint: f gave {} when it was called again, and {} before",
+                       to_string(call.y.shape()), to_string(ctx.gradient().shape()));
     const auto same = [](const std::shared_ptr<Node>& a, const Node* b) { return a.get() == b; };
     check<GraphError>(std::ranges::equal(call.from, from, same),
                       "checkpoint: f used other Tensors when it was called again for the backward "
                       "run: does it depend on what has changed since?");
     for (std::size_t i = 0; i < from.size(); ++i)
-      if (leaves[i] != nullptr && leaf_value(*from[i]) != leaves[i])
+      if (leaf_value(*from[i]) != leaves[i])
         fail<GraphError>(
             "checkpoint: a leaf that f uses, of shape {}, has been changed since f was "
             "called: call backward() before the optimizer's step",
             to_string(from[i]->shape));
-    const Inputs ends = call.cut();
+    const Inputs ends = call.cut(ctx.create_graph());
     Inputs wanted;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < ends.size(); ++i)
@@ -165,14 +185,14 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   Again again{f, {inputs.begin(), inputs.end()}};
   Inputs edges;
   for (const auto& node : call.from) {
-    const auto is_it = [&](const Saved& x) { return x.node == node; };
-    const bool given = std::ranges::any_of(again.inputs, is_it);  // then its value is, too
     edges.push_back(handle_on(node));
     again.from.push_back(node.get());
-    again.leaves.push_back(given ? nullptr : leaf_value(*node));
+    again.leaves.push_back(leaf_value(*node));
   }
-  if (default_generator() != before)
+  if (default_generator() != before) {
     again.drew_from = before;
+    again.in_shard = within_shard();
+  }
   attach(y, make_pooled<OpNode<Again>>(std::move(again)), "checkpoint", edges, {});
   if (outer != nullptr)
     outer->made.insert(y.impl().node.get());

@@ -25,7 +25,8 @@ namespace xgrad {
 /// and where somebody looks on (Trace, DetectAnomaly).
 ///
 /// The backward run throws GraphError if the second call of f is not made of the same leaves and
-/// results of ops as the first, or if one of its leaves has been changed in between.
+/// results of ops as the first, or if one of its leaves has been changed in between.  What f itself
+/// changes, as running statistics, it changes twice.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                   const std::vector<Tensor>& inputs);
 /// Of a layer, or another function of one Tensor.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/init.hpp>
 
@@ -67,8 +68,11 @@ struct Recurrence {
       for (std::size_t i = first; i < first + directions; ++i)
         both.push_back(one_way(i, i != first, y, states, ends, step));
       y = directions == 1 ? both[0] : cat(both, -1);
-      if (first + directions < layer.cells.size())
+      if (first + directions < layer.cells.size()) {
+        if (layer.training && options.dropout > 0)
+          xgrad::detail::check_draws();  // y's first dimension is not that of the batch
         y = dropout(y, options.dropout, layer.training);
+      }
     }
     std::vector<Tensor> results{!batched ? squeeze(y, 1) : turned ? transpose(y, 0, 1) : y};
     for (const Carried& end : ends)

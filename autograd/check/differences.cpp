@@ -204,6 +204,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
   // From the largest step on, until neighbours that agree agree with the analytic derivative.
   std::vector<Slope> slopes;
   bool smooth = false;  // a slope that is the same to both sides was seen, and it is another
+  bool moved = false;   // larger steps changed the value, so that smaller ones that do not hide it
   for (std::size_t k = 0; k < sizes_.size(); ++k) {
     if (const Slope s = slope(compared(k), weights); s.usable)
       slopes.push_back(s);
@@ -212,9 +213,10 @@ Judgement Differences::judge(Weights weights, double analytic) {
       continue;
     const Slope &before = slopes[n - 3], &s = slopes[n - 2], &after = slopes[n - 1];
     const double near = 3 * tolerance(s.central);
+    moved = moved || before.change > 0;
     const bool steady = std::abs(s.central - before.central) <= near &&
                         std::abs(s.central - after.central) <= near &&
-                        (analytic == 0 ? s.shown : s.error) <= near;
+                        (analytic == 0 && !moved ? s.shown : s.error) <= near;
     smooth = smooth || (steady && !agrees(analytic, s) &&
                         std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
     // (Steps too small to be seen beside what cancels give 0.)
@@ -285,7 +287,10 @@ Judgement Differences::judge(Weights weights, double analytic) {
     return result;
   }
   if (!std::isfinite(analytic))
-    return {slopes[best].one_sided ? Verdict::unchecked : Verdict::wrong,
+    return {slopes[best].one_sided ||
+                    std::abs(slopes[best].right - slopes[best].left) > 3 * tolerance(numeric)
+                ? Verdict::unchecked  // at the edge of its domain, or a cusp
+                : Verdict::wrong,
             GradcheckReason::not_finite, numeric};
   double h = slopes[best].h;  // the smallest that tells
   for (std::size_t k = best; k + 2 < slopes.size(); ++k)

@@ -91,22 +91,22 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
 }
 
 // d limited to +-delta is d within and +-delta beyond, which makes both pieces one.
-static Tensor huber(const Tensor& d, double delta) {
+static Tensor huber(const Tensor& d, double delta, double divisor) {
   const Tensor limited = clamp(d, -delta, delta);
-  return limited * (d - 0.5 * limited);
+  return limited / divisor * (d - 0.5 * limited);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
   check_alike("huber_loss", x, target);
   check<ValueError>(delta > 0, "huber_loss: delta is {} but must be positive", delta);
-  return over_all(huber(x - target, delta), reduction);
+  return over_all(huber(x - target, delta, 1), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
   check_alike("smooth_l1_loss", x, target);
   check<ValueError>(beta >= 0, "smooth_l1_loss: beta is {} but must not be negative", beta);
-  return beta == 0 ? l1_loss(x, target, reduction)
-                   : over_all(huber(x - target, beta) / beta, reduction);
+  const bool none = x.dtype() == DType::float32 ? static_cast<float>(beta) == 0 : beta == 0;
+  return none ? l1_loss(x, target, reduction) : over_all(huber(x - target, beta, beta), reduction);
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
@@ -132,27 +132,32 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
   check<ValueError>(all((x >= 0.0) & (x <= 1.0)),
                     "binary_cross_entropy: x has an element that is not in [0, 1]; of logits it is "
                     "binary_cross_entropy_with_logits");
-  return weighted(
-      elementwise(
-          "binary_cross_entropy", x, target,
-          [](const auto& p, const auto& t) {
-            const auto least = c(p, -100);
-            return (t - c(t, 1)) * maximum(log1p(-p), least) - t * maximum(log(p), least);
-          },
-          partial<A, B>([](const auto& g, const auto& p, const auto& t) {
-            return g * ((p - t) / maximum((c(p, 1) - p) * p, c(p, double{1e-12F})));
-          }),
-          partial<A>([](const auto& g, const auto& p) { return g * (log1p(-p) - log(p)); })),
-      options);
+  check<ValueError>(all((target >= 0.0) & (target <= 1.0)),
+                    "binary_cross_entropy: target has an element that is not in [0, 1]");
+  return weighted(elementwise(
+                      "binary_cross_entropy", x, target,
+                      [](const auto& p, const auto& t) {
+                        const auto least = c(p, -100);
+                        return (t - c(t, 1)) * maximum(log1p(-p), least) -
+                               t * maximum(log(p), least);
+                      },
+                      partial<A, B>([](const auto& g, const auto& p, const auto& t) {
+                        return g * ((p - t) / maximum((c(p, 1) - p) * p, c(p, double{1e-12F})));
+                      }),
+                      partial<A>([](const auto& g, const auto& p) {
+                        return g * (maximum(log1p(-p), c(p, -100)) - maximum(log(p), c(p, -100)));
+                      })),
+                  options);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                         const BinaryCrossEntropyOptions& options) {
   check_alike("binary_cross_entropy_with_logits", x, target);
-  Tensor log_p = logsigmoid(x);
+  Tensor positive = target;
   if (options.pos_weight.defined())
-    log_p = log_p * (1.0 + (expand(options.pos_weight, x.shape()) - 1.0) * target);
-  return weighted((1.0 - target) * x - log_p, options);
+    positive = target * expand(options.pos_weight, x.shape());
+  // Not (1 - target) x - log p, whose gradient cancels where x is far below 0.
+  return weighted((target - 1.0) * logsigmoid(-x) - positive * logsigmoid(x), options);
 }
 
 }  // namespace xgrad

@@ -17,6 +17,8 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   check<ValueError>(shifts.size() == dims.size(), "roll: {} for {}",
                     counted(shifts.size(), "shift", "shifts"),
                     counted(dims.size(), "dimension", "dimensions"));
+  check<ShapeError>(dims.empty() || x.dim() > 0, "roll: x is 0-d and has no dimension {}",
+                    dims.empty() ? 0 : dims[0]);
   Tensor y = x;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const std::size_t d = normalize_dim(dims[i], x.dim(), "roll");
@@ -37,6 +39,9 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
   for (std::size_t i = 0; i < pad.size(); i += 2) {
     const std::size_t d = shape.size() - 1 - i / 2;
     const std::int64_t left = pad[i], right = pad[i + 1], n = x.shape()[d];
+    constexpr std::int64_t most = std::int64_t{1} << 60;  // sums of three stay in the range
+    check<ShapeError>(std::max({left, -(left + 1), right, -(right + 1)}) < most,
+                      "pad: {} and {} are beyond what any dimension has", left, right);
     if (n + std::min<std::int64_t>(left, 0) + std::min<std::int64_t>(right, 0) < 0)
       fail<ShapeError>("pad: {} and {} cut more from dimension {} of x {} than there is", left,
                        right, d, to_string(x.shape()));

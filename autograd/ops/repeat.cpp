@@ -77,6 +77,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
     if (axis.dim() > 1)
       fail<ShapeError>("meshgrid: axis {} has shape {} but must be 0-d or 1-d", grid.size(),
                        to_string(axis.shape()));
+    if (axis.dtype() != axes[0].dtype())
+      fail<DTypeError>("meshgrid: axis 0 is {} but axis {} is {}", to_string(axes[0].dtype()),
+                       grid.size(), to_string(axis.dtype()));
     grid.push_back(axis.numel());
   }
   std::vector<Tensor> out;

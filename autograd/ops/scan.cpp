@@ -70,8 +70,9 @@ Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool revers
         const Tensor t = recurrence(roll(a.tensor(), -forth, d), ctx.gradient(), dim, !reverse);
         ctx.add(1, t);
         if (ctx.needs(0)) {
-          const Tensor before = roll(ctx.output(), forth, d);
-          ctx.add(0, t * masked_fill(before, at_end(t.shape(), dim, reverse), 0));
+          const Mask begun = at_end(t.shape(), dim, reverse);  // 0 there, and not infinity times 0
+          const Tensor before = masked_fill(roll(ctx.output(), forth, d), begun, 0);
+          ctx.add(0, masked_fill(t, begun, 0) * before);
         }
       },
       {.saves_output = true});

@@ -8,11 +8,21 @@ namespace xgrad {
 
 #include <xgrad/members_defined.inc>
 
-Tensor Tensor::t() const {
-  if (dim() > 2)
+template <class X>
+static X matrix_transpose(const X& x) {
+  if (x.dim() > 2)
     fail<ShapeError>("t: x {} has more than two dimensions; transpose() and permute() take any",
-                     to_string(shape()));
-  return dim() == 2 ? xgrad::transpose(*this, 0, 1) : *this;
+                     to_string(x.shape()));
+  return x.dim() == 2 ? transpose(x, 0, 1) : x;
+}
+Tensor Tensor::t() const { return matrix_transpose(*this); }
+template <>
+Indices Indices::t() const {
+  return matrix_transpose(*this);
+}
+template <>
+Mask Mask::t() const {
+  return matrix_transpose(*this);
 }
 Tensor Tensor::operator-() const { return neg(); }
 Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }

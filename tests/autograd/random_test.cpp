@@ -341,3 +341,13 @@ TEST_CASE("multinomial, which leaves out logarithms, draws what all of them woul
     }
   CHECK(g.state() == same.state());
 }
+
+TEST_CASE("Generators are equal if they go on alike, whatever they drew before", "[random]") {
+  Generator a(7), b(5), c(3);
+  a.manual_seed(5);
+  CHECK(a == b);
+  a.random();
+  c.set_state(a.state());
+  CHECK(a == c);
+  CHECK_FALSE(a == b);
+}

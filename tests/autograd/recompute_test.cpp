@@ -2,7 +2,9 @@
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/recompute.hpp>
@@ -151,7 +153,7 @@ TEST_CASE("checkpoint keeps nothing of f", "[checkpoint]") {
 TEST_CASE("checkpoint in a chain, and in shards on threads", "[checkpoint][parallel]") {
   Tensor x = normal({2}, 1).requires_grad_();
   Tensor y = x;
-  for (int i = 0; i < 2000; ++i)
+  for (int i = 0; i < 20'000; ++i)  // minutes, if a backward saw what comes before its checkpoint
     y = checkpoint([](const Tensor& in) { return sin(in) * 1.01; }, y);
   CHECK(grad({sum(y)}, {x})[0].shape() == x.shape());
 
@@ -166,6 +168,45 @@ TEST_CASE("checkpoint in a chain, and in shards on threads", "[checkpoint][paral
     return numbers(block.mlp.c_fc.weight.grad());
   };
   CHECK(gradient(true) == gradient(false));
+}
+
+TEST_CASE("checkpoint: masks by counter, and a batch in shards",
+          "[checkpoint][parallel][counter]") {
+  const xgrad::detail::SameDraws after;
+  const Tensor x = normal({16, 3}, 1);
+  const Tensor w = normal({3, 5}, 2).requires_grad_();
+  const auto gradient = [&](bool inside, std::size_t most) {
+    default_generator().use_counter_dropout(7);
+    const auto part = [&](const Tensor& z) { return dropout(matmul(z, w), 0.5); };
+    // As many rows as a shard has, but not those of one.
+    const Tensor before = checkpoint(part, narrow(x, 0, 0, 4));
+    Tensor leaf = w;
+    leaf.zero_grad();
+    parallel::backward(
+        16,
+        [&](std::size_t begin, std::size_t end) {
+          const Tensor rows = narrow(x, 0, static_cast<Size>(begin), end - begin);
+          return mean(square(inside ? checkpoint(part, rows)
+                                    : sum(rows, {1}, true) * reshape(before, {1, 20})));
+        },
+        most);
+    return numbers(leaf.grad());
+  };
+  for (const bool inside : {false, true}) {
+    const auto whole = gradient(inside, 1), cut = gradient(inside, 4);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      CHECK(cut[i] == Approx(whole[i]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("checkpoint of what has leaves of its own, a gradient penalty", "[checkpoint]") {
+  const Tensor w = normal({3}, 2).requires_grad_(), x = normal({3}, 1).requires_grad_();
+  const auto penalty = [&](const Tensor& in) {
+    const Tensor z = in.detach().requires_grad_();
+    const Tensor slope = grad({sum(sin(z * w))}, {z}, {.create_graph = true})[0];
+    return square(slope) + in * w;
+  };
+  CHECK(run_of(checkpoint(penalty, x), {x, w}) == run_of(penalty(x), {x, w}));
 }
 
 TEST_CASE("checkpoint where somebody looks on is f", "[checkpoint]") {
@@ -192,9 +233,16 @@ TEST_CASE("checkpoint says if f is not the same any more", "[checkpoint]") {
   CHECK_FALSE(x.grad().defined());
   CHECK_FALSE(w.grad().defined());
 
-  Tensor input = leaf({1, 2});  // what is given is kept as it was
-  const Tensor y = checkpoint([](const Tensor& in) { return in * in; }, input);
+  Tensor input = leaf({1, 2});  // given, and used by its name as well
+  const Tensor y = checkpoint([&](const Tensor& in) { return in * in * input; }, input);
   input.fill_(9);
-  CHECK(numbers(grad({sum(y)}, {input})[0]) == std::vector<double>{2, 4});
+  CHECK_THROWS_WITH(sum(y).backward(), ContainsSubstring("has been changed"));
+  first = true;
+  const Tensor wider = checkpoint(
+      [&](const Tensor& in) {
+        return std::exchange(first, false) ? in : cat({in, in});
+      },
+      x);
+  CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f gave (4,)"));
   CHECK_THROWS_AS(checkpoint(std::function<Tensor(const Several&)>(), {x}), ValueError);
 }

@@ -15,6 +15,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/recurrent.hpp>
 #include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"
@@ -108,6 +109,23 @@ TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[
   const double sharded = parallel::backward(noisy(mine), rows);
   CHECK(sharded == noisy(other)(rows).item());
   CHECK(mine.state() == other.state());
+}
+
+TEST_CASE("dropout between layers of an LSTM is of the whole batch", "[parallel][counter]") {
+  const xgrad::detail::SameDraws after;
+  nn::LSTM lstm(3, 5, {.num_layers = 2, .batch_first = true, .dropout = 0.5});
+  const Tensor x = randn({16, 4, 3});  // as many steps as a shard has rows
+  const auto loss = [&](std::size_t most) {
+    default_generator().use_counter_dropout(7);
+    return parallel::backward(
+        16,
+        [&](std::size_t begin, std::size_t end) {
+          const auto from = static_cast<std::int64_t>(begin);
+          return mean(square(lstm(x.narrow(0, from, end - begin)).output));
+        },
+        most);
+  };
+  CHECK(loss(4) == loss(1));
 }
 
 TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel][counter]") {

@@ -98,3 +98,14 @@ TEST_CASE("gradcheck says where a Jacobian stays 0", "[gradcheck][zeros]") {
   CHECK_THAT(gradcheck(picky, {leaf({-1, -2, -3, -4, -5, -6})}).message,
              ContainsSubstring("it stays 0"));
 }
+
+TEST_CASE("gradcheck: a gradient of 0 is not right because small steps are rounded away",
+          "[gradcheck][zeros]") {
+  for (const double offset : {3e10, 1e11}) {
+    const auto cut = [offset](const Inputs& in) {
+      return (square(in[0].detach()) + 0.0 * in[0] + offset) - offset;
+    };
+    const auto report = gradcheck(cut, {leaf({0.5})});
+    CHECK((!report || report.unchecked > 0));
+  }
+}
