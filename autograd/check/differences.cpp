@@ -286,12 +286,13 @@ Judgement Differences::judge(Weights weights, double analytic) {
     result.reason = GradcheckReason::rounding;
     return result;
   }
-  if (!std::isfinite(analytic))
-    return {slopes[best].one_sided ||
-                    std::abs(slopes[best].right - slopes[best].left) > 3 * tolerance(numeric)
-                ? Verdict::unchecked  // at the edge of its domain, or a cusp
-                : Verdict::wrong,
+  if (!std::isfinite(analytic)) {
+    const auto& [left, right] = std::pair(slopes[best].left, slopes[best].right);
+    const bool cusp = std::abs(right - left) >
+                      std::max({std::abs(left), std::abs(right), 3 * tolerance(numeric)});
+    return {slopes[best].one_sided || cusp ? Verdict::unchecked : Verdict::wrong,
             GradcheckReason::not_finite, numeric};
+  }
   double h = slopes[best].h;  // the smallest that tells
   for (std::size_t k = best; k + 2 < slopes.size(); ++k)
     if (std::abs(slopes[k].central - numeric) + slopes[k].error <=
