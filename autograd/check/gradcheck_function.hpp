@@ -151,5 +151,8 @@ void count_zeros(GradcheckReport& report, const CheckedFunction& f);
 
 /// Why a pair disagrees.
 void explain(GradcheckPair& pair, const JudgedPair& judged);
+/// The first op that makes float32 numbers of others, in a float32 Tensor or, in a loop of its own,
+/// in a float64 one.  Empty if none does.
+std::string float32_op(const CheckedFunction& f);
 
 }  // namespace xgrad::detail

@@ -1,8 +1,8 @@
 // Why a Jacobian disagrees: each reason has a test, of the pattern of the numbers.
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -262,6 +262,45 @@ void explain(GradcheckPair& pair, const JudgedPair& judged) {
     found = Finding{Reason::unknown, "no pattern that is known: " + numbers.pattern()};
   pair.reason = found->reason;
   pair.explanation = found->text;
+}
+
+std::string float32_op(const CheckedFunction& f) {
+  const Trace trace;
+  f.with_graph();
+  const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
+  // Of more digits than a round number has.
+  const auto is_long = [](double v) {
+    int exponent = 0;
+    const double digits = std::ldexp(std::frexp(v, &exponent), 17);
+    return std::isfinite(v) && digits != std::rint(digits);
+  };
+  const auto all_float = [&](const Tensor& x) {
+    return std::ranges::all_of(elements(x), is_float);
+  };
+  const auto rounds = [&](const Tensor& y, const std::vector<Tensor>& inputs) {
+    return std::ranges::any_of(elements(y), is_long) && all_float(y) &&
+           !std::ranges::all_of(inputs,
+                                [&](const Tensor& x) { return !x.defined() || all_float(x); });
+  };
+  // Of other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  const auto rounds_nearby = [&](const Trace::Event& e) {
+    const ModeGuard plain({false, nullptr});
+    std::vector<Tensor> inputs;
+    double factor = 1;
+    for (const Tensor& x : e.inputs)
+      inputs.push_back(x.defined() ? x.detach() * (factor += 1.23456789e-7) : x);
+    return rounds(e.forward(inputs), inputs);
+  };
+  for (const Trace::Event& e : trace.events()) {
+    if (!e.output.requires_grad())
+      continue;
+    const bool single = e.output.dtype() == DType::float32;
+    if (single || (rounds(e.output, e.inputs) && rounds_nearby(e)))
+      return fmt::format("op '{}'{} {} of shape {}", e.op, e.scope.empty() ? "" : " in " + e.scope,
+                         single ? "makes a float32 Tensor" : "rounds to float32 inside: its output",
+                         to_string(e.output.shape()));
+  }
+  return {};
 }
 
 }  // namespace xgrad::detail

@@ -3,8 +3,6 @@
 
 #include <xgrad/autograd/ops/grouped_attention.hpp>
 
-#include <algorithm>
-#include <utility>
 #include <xgrad/autograd/fail.hpp>
 
 namespace xgrad {
@@ -47,9 +45,8 @@ Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor&
   const Tensor keys = unsqueeze(k, -3), values = unsqueeze(v, -3);
   Tensor y;  // (..., groups, H / groups, T, Dv)
   if (allowed != nullptr) {
-    auto mask = empty_array<bool>(mask_in_groups(allowed->shape(), heads, groups));
-    std::copy_n(allowed->data(), mask.size(), mask.data());
-    y = scaled_dot_product_attention(queries, keys, values, Mask(std::move(mask)), options);
+    const Mask mask = reshape(*allowed, mask_in_groups(allowed->shape(), heads, groups));
+    y = scaled_dot_product_attention(queries, keys, values, mask, options);
   } else if (bias.defined()) {
     const Tensor mask = reshape(bias, mask_in_groups(bias.shape(), heads, groups));
     y = scaled_dot_product_attention(queries, keys, values, mask, options);

@@ -1,11 +1,19 @@
 #pragma once
 // Checks that tests of layers share.
 
+#include <string>
 #include <vector>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/module.hpp>
 
 #include "helpers/catch.hpp"
+
+inline std::vector<std::string> names(const xgrad::nn::StateDict& state) {
+  std::vector<std::string> list;
+  for (const auto& [name, tensor] : state)
+    list.push_back(name);
+  return list;
+}
 
 // The first elements of x.
 inline void check_start(const xgrad::Tensor& x, const std::vector<double>& expected,

@@ -42,6 +42,16 @@ class Port {
     for (const auto& [key, value] : nn::state_dict(model))
       check("trained/" + key, value);
   }
+  /// A decoder that predicts each next id.
+  void compare_next_token(auto& model) {
+    start(model);
+    const Indices ids = indices("ids");
+    const Tensor logits = model(ids.slice(1, 0, -1));
+    const Tensor loss = cross_entropy(logits.flatten(0, 1), ids.slice(1, 1, {}).flatten());
+    loss.backward();
+    compare("logits", logits), compare("loss", loss);
+    compare_gradients(model);
+  }
   const std::vector<GoldenComparison>& found() const { return found_; }
 
  private:
