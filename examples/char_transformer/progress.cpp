@@ -100,7 +100,10 @@ void Progress::validated(std::uint64_t steps, double loss, bool lowest) {
 }
 
 void Progress::sampled(std::uint64_t steps, const std::string& text) {
-  line(fmt::format("{} it writes: {}", after_steps(steps), xgrad::printable_name(text)));
+  std::string verse;  // lines on one line, as verses are quoted
+  for (const char c : text)
+    verse += c == '\n' ? std::string(" / ") : std::string(1, c);
+  line(fmt::format("{} it writes: {}", after_steps(steps), xgrad::printable_name(verse)));
 }
 
 void Progress::line(const std::string& text) {

@@ -64,7 +64,7 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
        "\nModel: n_layer 1, n_head 2, n_embd 16: 3,616 parameters.\n"
        "Steps: 40 of 32 characters (4 blocks of 8), on ",
        "\nbefore the first step: validation loss 3.1", "\nRun:   a\nstep 1/40 2 % | loss 3.",
-       "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes: \\x0a",
+       "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes:  / ",
        "\nstep 40/40 100 % | loss ", "\nThe run is in a. What the model writes:\n"});
 
   const Result quiet = run_well(folder, tiny_train({"--out", "b", "-q"}));
