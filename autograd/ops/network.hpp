@@ -75,8 +75,8 @@ struct BinaryCrossEntropyOptions {
   Tensor pos_weight = {};  ///< the same, times target; of logits alone, else ValueError
 };
 /// -(target * log(x) + (1 - target) * log(1 - x)), logarithms at least -100; the gradient of x is
-/// (x - target) / max(x (1 - x), 1e-12), that of target has the same logarithms (PyTorch's: infinite
-/// at 0 and 1).  ValueError unless x and target are within [0, 1].
+/// (x - target) / max(x (1 - x), 1e-12), that of target has the same logarithms (PyTorch's:
+/// infinite at 0 and 1).  ValueError unless x and target are within [0, 1].
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
                             const BinaryCrossEntropyOptions& options = {});
 /// The same of sigmoid(x), for x of any size: target is multiplied by pos_weight, 1 - target not.
