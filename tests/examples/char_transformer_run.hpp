@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -103,6 +104,14 @@ class Process {
   }
 
   pid_t id() const { return id_; }
+  /// In seconds, of all its threads.
+  double processor_time() const {
+    clockid_t clock{};
+    std::timespec used{};
+    if (::clock_getcpuclockid(id_, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
+      return 0;
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  }
   void signal(int number) const { ::kill(id_, number); }
   /// Whether it has ended; wait() says how.
   bool ended() const {

@@ -106,6 +106,9 @@ TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
   {
     Process process(folder, slow);
     wait_until([&] { return process.err().find("before the first step") != std::string::npos; });
+    // A signal between the two would end it without a step.
+    const double evaluated = process.processor_time();
+    wait_until([&] { return process.processor_time() > evaluated + 0.2; });
     process.signal(SIGINT);
     sleep_ms(600);
     process.signal(SIGTERM);
