@@ -160,7 +160,7 @@ void cumsum(Axis axis, const T* x, bool reverse, T* y) {
 }
 
 template <class T>
-void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::int64_t* indices) {
+void topk(Axis axis, const T* x, std::size_t k, bool largest, std::int64_t* indices) {
   const std::size_t n = axis.n, inner = axis.inner;
   parallel_for(axis.outer * inner, grain_of(n), [&](std::size_t begin, std::size_t end) {
     std::vector<T> line(n);
@@ -182,10 +182,8 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
       else
         std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k),
                           order.end(), before);
-      for (std::size_t j = 0; j < k; ++j) {
-        values[(o * k + j) * inner + i] = line[position(order[j])];
+      for (std::size_t j = 0; j < k; ++j)
         indices[(o * k + j) * inner + i] = order[j];
-      }
     }
   });
 }
@@ -200,7 +198,7 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::in
   template void scatter<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,      \
                            const T*);                                                             \
   template void cumsum<T>(Axis, const T*, bool, T*);                                              \
-  template void topk<T>(Axis, const T*, std::size_t, bool, T*, std::int64_t*);
+  template void topk<T>(Axis, const T*, std::size_t, bool, std::int64_t*);
 XGRAD_INSTANTIATE(float)
 XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE

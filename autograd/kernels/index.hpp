@@ -37,9 +37,9 @@ void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* in
 template <class T>
 void cumsum(Axis axis, const T* x, bool reverse, T* y);
 
-/// The k largest (or smallest) along n, in falling (rising) order, and where they were:
-/// (outer, k, inner).  Of equals the first comes first; NaN counts as largest.
+/// Where the k largest (or smallest) along n are, in falling (rising) order: (outer, k, inner).  Of
+/// equals the first comes first; NaN counts as largest.
 template <class T>
-void topk(Axis axis, const T* x, std::size_t k, bool largest, T* values, std::int64_t* indices);
+void topk(Axis axis, const T* x, std::size_t k, bool largest, std::int64_t* indices);
 
 }  // namespace xgrad::kernels

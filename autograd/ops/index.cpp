@@ -134,24 +134,10 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
   else if (!shape.empty())
     shape[d] = k;
   auto places = empty_array<std::int64_t>(shape);
-  const auto run = [axis, k, largest, shape]<class T>(const Tensor& in, std::int64_t* at) {
-    auto values = empty_array<T>(shape);
-    kernels::topk(axis, in.data<T>(), k, largest, values.data(), at);
-    return values;
-  };
   detail::compute("topk", std::array{x},
-                  [&]<class T>() { run.template operator()<T>(x, places.data()); });
+                  [&]<class T>() { kernels::topk(axis, x.data<T>(), k, largest, places.data()); });
   const Indices indices = std::move(places);
-  Tensor values = record(
-      "topk", {x},
-      [run, shape]<class T>(std::span<const Tensor> in) {
-        return run.template operator()<T>(in[0], empty_array<std::int64_t>(shape).data());
-      },
-      [indices, dim, before = x.shape()](Context& ctx) {
-        const Tensor& g = ctx.gradient();
-        ctx.add(0, scatter_add(zeros(before, g.dtype()), dim, indices, g));
-      });
-  return {std::move(values), indices};
+  return {gather(x, dim, indices), indices};
 }
 
 Extremum sort(const Tensor& x, std::int64_t dim, bool descending) {
