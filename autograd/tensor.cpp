@@ -65,13 +65,17 @@ Value::~Value() {
       return;
     } catch (const std::bad_alloc&) {  // it goes now
     }
-  std::vector<std::shared_ptr<void>> rest;
-  if (++depth == 1)
+  if (++depth > 1) {
+    memory.reset();
+  } else {
+    std::vector<std::shared_ptr<void>> rest;
     waiting = &rest;
-  memory.reset();
-  while (depth == 1 && !rest.empty()) {
-    const std::shared_ptr<void> next = std::move(rest.back());
-    rest.pop_back();
+    memory.reset();
+    while (!rest.empty()) {
+      const std::shared_ptr<void> next = std::move(rest.back());
+      rest.pop_back();
+    }
+    waiting = nullptr;
   }
   --depth;
 }

@@ -12,6 +12,13 @@ namespace xgrad {
 
 // ---- arithmetic ----
 
+IndexOperand::IndexOperand(Dim i, int)
+    : value([&i] {
+        auto one = empty_array<std::int64_t>(Shape{});
+        *one.data() = i.value;
+        return one;
+      }()) {}
+
 namespace {
 
 std::int64_t signed_of(std::uint64_t v) { return static_cast<std::int64_t>(v); }

@@ -116,7 +116,7 @@ class IndexOperand {
   Indices value;
 
  private:
-  IndexOperand(Dim i, int) : value(copy_of(&i.value, Shape{})) {}
+  IndexOperand(Dim i, int);
 };
 
 // Operands broadcast.  + - * wrap around beyond int64.  / and % are Python's // and %: the quotient
