@@ -104,9 +104,18 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
     added[token.normalized ? 1 : 0].add(std::move(wanted));
   }
   IdsByBytes by_bytes;
-  for (std::uint32_t id = 0; id < tokens.size(); ++id)
-    if (!is_added[id] && !by_bytes.emplace(tokens[id], id).second)
-      fail<ValueError>("BytePairs: {} has the bytes of id {}", shown(id), by_bytes[tokens[id]]);
+  for (std::uint32_t id = 0; id < tokens.size(); ++id) {
+    if (is_added[id])
+      continue;
+    if (const auto [at, is_new] = by_bytes.emplace(tokens[id], id); !is_new)
+      fail<ValueError>("BytePairs: {} has the bytes of id {}", shown(id), at->second);
+    // Files, where these are names in one list, could not tell them apart.
+    if (texts.contains(written_token(tokens[id])))
+      fail<ValueError>(
+          "BytePairs: the added token '{}' is how id {} is written: give it another "
+          "text, such as <|{}|>",
+          written_token(tokens[id]), id, written_token(tokens[id]));
+  }
   byte_ids.fill(none);
   for (const auto& [bytes, id] : by_bytes)
     if (bytes.size() == 1)

@@ -56,9 +56,10 @@ class BytePairs {
     friend bool operator==(const Parts&, const Parts&) = default;
   };
 
-  /// Throws ValueError, which names the token or the merge, if two tokens have the same bytes (but
-  /// for added ones), or a merge joins what there is not.  Bytes of which there is no token are
-  /// left out of texts, as in HuggingFace's: SmolLM2 has none of some that are in no text.
+  /// Throws ValueError, which names the token or the merge, if two tokens have the same bytes, if
+  /// an added one has the text of another's written_token(), or if a merge joins what there is not.
+  /// Bytes of which there is no token are left out of texts, as in HuggingFace's: SmolLM2 has none
+  /// of some that are in no text.
   explicit BytePairs(Parts parts);
 
   /// The vocabulary of a text: 256 tokens of one byte, in the order of byte_characters(), one for

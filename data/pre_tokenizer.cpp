@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <xgrad/autograd/fail.hpp>
@@ -165,6 +166,14 @@ const std::array<char32_t, 256>& byte_characters() {
     return result;
   }();
   return characters;
+}
+
+std::string written_token(std::string_view bytes) {
+  std::string written;
+  for (const char c : bytes)
+    utf8::unchecked::append(byte_characters()[static_cast<unsigned char>(c)],
+                            std::back_inserter(written));
+  return written;
 }
 
 }  // namespace xgrad::text

@@ -31,5 +31,7 @@ std::string nfc(std::string_view utf8);
 /// to '~' and, of Latin-1, U+00A1 to U+00AC and U+00AE to U+00FF; U+0100 and on for the others in
 /// their order.
 const std::array<char32_t, 256>& byte_characters();
+/// Bytes in these characters, in UTF-8.
+std::string written_token(std::string_view bytes);
 
 }  // namespace xgrad::text

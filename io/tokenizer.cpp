@@ -81,15 +81,7 @@ auto of_file(const std::string& what, const F& f) {
   }
 }
 
-/// A token in byte_characters().
-std::string token_of(std::string_view bytes) {
-  std::u32string characters;
-  for (const char c : bytes)
-    characters += text::byte_characters()[static_cast<unsigned char>(c)];
-  return text::encode_utf8(characters);
-}
-
-/// The bytes of such a token.
+/// The bytes of a token that is written in text::byte_characters().
 std::string bytes_of(std::string_view token) {
   std::string bytes;
   for (const char32_t c : text::decode_utf8(token, "a token")) {
@@ -275,10 +267,11 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
     --end;
   JsonObject vocab;
   for (std::size_t id = 0; id < end; ++id)
-    vocab.emplace_back(is_added[id] ? parts.tokens[id] : token_of(parts.tokens[id]),
+    vocab.emplace_back(is_added[id] ? parts.tokens[id] : text::written_token(parts.tokens[id]),
                        std::uint64_t{id});
   for (const auto& [left, right] : parts.merges)
-    merges.emplace_back(token_of(parts.tokens[left]) + ' ' + token_of(parts.tokens[right]));
+    merges.emplace_back(text::written_token(parts.tokens[left]) + ' ' +
+                        text::written_token(parts.tokens[right]));
   const auto form = [](const auto& forms, auto of) {
     return parse_json(std::ranges::find(forms, of, [](auto& f) { return f.first; })->second, 0, 9);
   };
