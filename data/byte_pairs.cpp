@@ -21,8 +21,8 @@ using IdsByBytes = std::unordered_map<std::string_view, std::uint32_t>;
 class AddedTokens {
  public:
   void add(AddedToken token) {
-    first_bytes_ +=
-        first_bytes_.find(token.text[0]) == std::string::npos ? token.text.substr(0, 1) : "";
+    if (first_bytes_.find(token.text[0]) == std::string::npos)
+      first_bytes_ += token.text[0];
     tokens_.push_back(std::move(token));
     std::ranges::stable_sort(tokens_, std::greater<>(), [](auto& t) { return t.text.size(); });
   }
@@ -65,19 +65,14 @@ struct BytePairs::Tables {
       if (const std::uint32_t id = byte_ids[static_cast<unsigned char>(c)]; id != none)
         ids.push_back(id);
     merge_pairs(ids, [&](std::uint32_t left, std::uint32_t right) {
-      const auto at = merges.find({left, right});
+      const auto at = merges.find(std::uint64_t{left} << 32 | right);
       return at == merges.end() ? Merge() : at->second;
     });
   }
 
-  struct Hash {
-    std::size_t operator()(const std::pair<std::uint32_t, std::uint32_t>& pair) const {
-      return (std::uint64_t{pair.first} << 32 | pair.second) * 0x9E3779B97F4A7C15 >> 20;
-    }
-  };
   const Parts parts;
   std::array<std::uint32_t, 256> byte_ids{};
-  std::unordered_map<std::pair<std::uint32_t, std::uint32_t>, Merge, Hash> merges;
+  std::unordered_map<std::uint64_t, Merge> merges;
   IdsByBytes whole;                  // the pieces that become one token
   std::vector<bool> is_added;        // by id
   std::array<AddedTokens, 2> added;  // before and after normalization
@@ -112,9 +107,8 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
     // Files, where these are names in one list, could not tell them apart.
     if (texts.contains(written_token(tokens[id])))
       fail<ValueError>(
-          "BytePairs: the added token '{}' is how id {} is written: give it another "
-          "text, such as <|{}|>",
-          written_token(tokens[id]), id, written_token(tokens[id]));
+          "BytePairs: the added token '{}' is how id {} is written: give it another text",
+          printable_name(written_token(tokens[id])), id);
   }
   byte_ids.fill(none);
   for (const auto& [bytes, id] : by_bytes)
@@ -124,13 +118,15 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
     const auto [left, right] = parts.merges[rank];
     for (const std::uint32_t id : {left, right})
       check<ValueError>(id < tokens.size() && !is_added[id],
-                        "BytePairs: merge {} is of id {}, which no text begins with", rank, id);
+                        "BytePairs: merge {} is of id {}, which is an added token's, or none's",
+                        rank, id);
     const auto joined = by_bytes.find(tokens[left] + tokens[right]);
     if (joined == by_bytes.end())
       fail<ValueError>("BytePairs: merge {} joins {} and {}, which together are no token", rank,
                        shown(left), shown(right));
-    check<ValueError>(merges.emplace(std::pair(left, right), Merge{rank, joined->second}).second,
-                      "BytePairs: merge {} is there twice", rank);
+    check<ValueError>(
+        merges.emplace(std::uint64_t{left} << 32 | right, Merge{rank, joined->second}).second,
+        "BytePairs: merge {} is there twice", rank);
   }
   // A token's bytes become that token by merging, as a rule, and then need not be merged.
   std::vector<std::uint32_t> merged;

@@ -23,7 +23,7 @@ using Parts = text::BytePairs::Parts;
 constexpr std::size_t deepest = 16;  // of a post_processor, too, which is passed over
 
 // What the formats call patterns and normalizers.
-const std::array<std::pair<Pattern, std::string>, 4> pre_tokenizers{{
+constexpr std::array<std::pair<Pattern, std::string_view>, 4> pre_tokenizers{{
     {Pattern::gpt2,
      R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})"},
     {Pattern::smollm,
@@ -40,7 +40,7 @@ const std::array<std::pair<Pattern, std::string>, 4> pre_tokenizers{{
      R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
      R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})"},
 }};
-const std::array<std::pair<bool, std::string>, 3> normalizers{{
+constexpr std::array<std::pair<bool, std::string_view>, 3> normalizers{{
     {false, "null"},
     {true, R"({"type":"NFC"})"},
     {true, R"({"type":"Sequence","normalizers":[{"type":"NFC"}]})"},
@@ -147,16 +147,16 @@ text::BytePairs vocabulary(Parts parts, const JsonObject& vocab, const Merges& m
                        printable_name(token), id);
     parts.tokens[id] = added.contains(token) ? std::string(token) : bytes_of(token);
   }
-  for (const auto& [left, right] : merges) {
+  for (const auto& merge : merges) {
     const auto id_of = [&](const std::string& part) {
       const auto at = ids.find(part);
       if (at == ids.end())
         fail<ValueError>("merge {}, '{}' with '{}': '{}' is not in the vocabulary",
-                         parts.merges.size(), printable_name(left), printable_name(right),
-                         printable_name(part));
+                         parts.merges.size(), printable_name(merge.first),
+                         printable_name(merge.second), printable_name(part));
       return static_cast<std::uint32_t>(at->second);
     };
-    parts.merges.emplace_back(id_of(left), id_of(right));
+    parts.merges.emplace_back(id_of(merge.first), id_of(merge.second));
   }
   return text::BytePairs(std::move(parts));
 }
