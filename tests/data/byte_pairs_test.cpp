@@ -17,7 +17,7 @@ using namespace xgrad::text;
 
 namespace {
 
-constexpr std::array patterns{Pattern::gpt2, Pattern::smollm, Pattern::llama3, Pattern::qwen2};
+constexpr std::array all_patterns{Pattern::gpt2, Pattern::smollm, Pattern::llama3, Pattern::qwen2};
 
 /// Pieces, between bars.
 std::string pieces_of(Pattern pattern, std::string_view text) {
@@ -68,7 +68,7 @@ std::string random_text(std::mt19937& random, std::size_t characters) {
   return encode_utf8(text);
 }
 
-std::string letters(std::size_t n, std::mt19937& random) {
+std::string random_letters(std::size_t n, std::mt19937& random) {
   std::string word(n, ' ');
   std::ranges::generate(word, [&] { return static_cast<char>('a' + random() % 3); });
   return word;
@@ -122,8 +122,8 @@ TEST_CASE("a text is cut as HuggingFace's tokenizers cut it", "[byte_pairs]") {
   for (const auto& expected : cases) {
     std::string text = expected[0];
     std::erase(text, '|');
-    for (std::size_t i = 0; i < patterns.size(); ++i)
-      CHECK(pieces_of(patterns[i], text) == expected[i]);
+    for (std::size_t i = 0; i < all_patterns.size(); ++i)
+      CHECK(pieces_of(all_patterns[i], text) == expected[i]);
   }
   CHECK(pieces_of(Pattern::gpt2, "") == "");
   CHECK(pieces_of(Pattern::llama3, std::string_view("\0a", 2)) == std::string_view("\0a", 2));
@@ -237,7 +237,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
 TEST_CASE("all bytes come back from ids", "[byte_pairs]") {
   std::mt19937 random(7);
   const std::string learned_from = random_text(random, 3000) + random_text(random, 3000);
-  for (const Pattern pattern : patterns) {
+  for (const Pattern pattern : all_patterns) {
     const BytePairs v = BytePairs::learn(learned_from, 700, {"<|endoftext|>"}, pattern);
     for (int i = 0; i < 100; ++i) {
       const std::string text = random_text(random, 1 + random() % 200);
@@ -319,7 +319,7 @@ TEST_CASE("learning counts pairs as counting them anew does", "[byte_pairs]") {
   std::vector<std::string> words;
   std::string text;
   for (int i = 0; i < 60; ++i) {
-    words.push_back(letters(1 + random() % 12, random));
+    words.push_back(random_letters(1 + random() % 12, random));
     text += (i > 0 ? "\n" : "") + words.back();
   }
   const BytePairs v = BytePairs::learn(text, 256 + 60);

@@ -11,7 +11,8 @@
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
-using namespace xgrad::text;
+using text::BytePairs;
+using text::Pattern;
 
 namespace {
 
@@ -21,7 +22,7 @@ BytePairs small_vocabulary() { return BytePairs::learn("ab ab ab abc b", 260, {"
 std::string small_tokenizer() { return io::format_json(io::tokenizer_json(small_vocabulary())); }
 
 /// A text in which something that is there is something else.
-std::string changed(std::string text, const std::string& from, const std::string& to) {
+std::string with_change(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   INFO(from);
   REQUIRE(at != std::string::npos);
@@ -76,18 +77,18 @@ TEST_CASE("other ways to write the same tokenizer.json", "[tokenizer]") {
   const auto read = [](const std::string& json) {
     return io::tokenizer_of(io::parse_json(json, 0, 9), "a text");
   };
-  CHECK(read(changed(text, R"("a b")", R"(["a","b"])")) == small_vocabulary());
-  CHECK(read(changed(text, byte_level,
-                     R"({"trim_offsets":false,"add_prefix_space":false,)"
-                     R"("type":"ByteLevel"})")) == small_vocabulary());
-  CHECK(read(changed(text, R"("type":"BPE",)",
-                     R"("dropout":null,"unk_token":"<|endoftext|>",)"
-                     R"("continuing_subword_prefix":"",)")) == small_vocabulary());
-  CHECK(read(changed(text, R"("post_processor":null)",
-                     R"("post_processor":{"type":"ByteLevel"})")) == small_vocabulary());
-  CHECK(read(changed(text, R"("normalizer":null)",
-                     R"("normalizer":{"type":"Sequence",)"
-                     R"("normalizers":[{"type":"NFC"}]})"))
+  CHECK(read(with_change(text, R"("a b")", R"(["a","b"])")) == small_vocabulary());
+  CHECK(read(with_change(text, byte_level,
+                         R"({"trim_offsets":false,"add_prefix_space":false,)"
+                         R"("type":"ByteLevel"})")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("type":"BPE",)",
+                         R"("dropout":null,"unk_token":"<|endoftext|>",)"
+                         R"("continuing_subword_prefix":"",)")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("post_processor":null)",
+                         R"("post_processor":{"type":"ByteLevel"})")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("normalizer":null)",
+                         R"("normalizer":{"type":"Sequence",)"
+                         R"("normalizers":[{"type":"NFC"}]})"))
             .parts()
             .nfc);
 }
@@ -172,15 +173,15 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
   const std::string path = folder / "tokenizer.json";
   for (const auto& [from, to, message] : cases) {
     INFO(to);
-    write_bytes(path, changed(small_tokenizer(), from, to));
+    write_bytes(path, with_change(small_tokenizer(), from, to));
     if (message.empty())
       CHECK_NOTHROW(io::read_tokenizer(path));
     else
       check_contains(message_of<FileError>([&] { io::read_tokenizer(path); }), {path, message});
   }
   // Without a token of a byte, an unk_token would stand for it.
-  write_bytes(path, changed(changed(small_tokenizer(), R"("!":0)", R"("no":0)"), R"("type":"BPE")",
-                            R"("type":"BPE","unk_token":"a")"));
+  write_bytes(path, with_change(with_change(small_tokenizer(), R"("!":0)", R"("no":0)"),
+                                R"("type":"BPE")", R"("type":"BPE","unk_token":"a")"));
   CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }),
              ContainsSubstring(R"(unk_token "a" is not supported; null is)"));
   for (const std::string text : {"", "null", "[1]", "{}", "{\"model\":3}"}) {
