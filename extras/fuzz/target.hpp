@@ -18,9 +18,9 @@ struct Target {
 };
 
 extern const Target checkpoint, configuration, flags, import, metrics, random_graph, safetensors,
-    text;
-inline const std::array targets{&checkpoint, &configuration, &flags,       &import,
-                                &metrics,    &random_graph,  &safetensors, &text};
+    text, tokenizer;
+inline const std::array targets{&checkpoint,   &configuration, &flags, &import,   &metrics,
+                                &random_graph, &safetensors,   &text,  &tokenizer};
 
 /// Throws unless the condition holds.
 inline void demand(bool condition, const char* what) {

@@ -1,0 +1,98 @@
+#pragma once
+// Byte-level byte-pair encoding: the vocabularies of GPT-2, Llama 3, SmolLM and Qwen2, and one's
+// own.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <xgrad/data/ids.hpp>
+#include <xgrad/data/pre_tokenizer.hpp>
+
+namespace xgrad::text {
+
+/// A token that is looked for in a text before it is cut into pieces.
+struct AddedToken {
+  std::string text;
+  std::uint32_t id = 0;
+  bool special = true;      ///< a sign such as <|endoftext|>, not a word
+  bool normalized = false;  ///< looked for after normalization, in what the others leave
+
+  friend bool operator==(const AddedToken&, const AddedToken&) = default;
+};
+
+/// What the text of a special token becomes: tokens as of any text, or that token.  The text of an
+/// AddedToken that is not special always becomes its token.
+enum class SpecialTokens : std::uint8_t { as_text, recognised };
+
+/// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et
+/// al. 2019).  A text is cut into pieces by a Pattern; in each, pairs of tokens are merged, the
+/// earliest merge of the list first, beginning with the tokens of single bytes.  Ids are those of
+/// HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
+///
+///     const auto vocabulary = text::BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
+///     const text::Ids ids = vocabulary.encode(utf8);
+///     const io::Json stored = io::tokenizer_json(vocabulary);   // io::tokenizer_of() reads it
+///     text::Utf8Stream characters;
+///     for (const std::int64_t id : sampled)
+///       std::cout << characters.add(vocabulary.bytes(id)) << std::flush;
+///     std::cout << characters.finish();
+class BytePairs {
+ public:
+  /// All that a vocabulary is.
+  struct Parts {
+    std::vector<std::string> tokens;  ///< bytes, by id
+    /// Ids, in the order of their ranks; two become the token of their joined bytes.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
+    std::vector<AddedToken> added;
+    Pattern pattern = Pattern::gpt2;
+    bool nfc = false;            ///< a text is brought into that form first
+    bool ignore_merges = false;  ///< a piece that is a token is not merged
+
+    friend bool operator==(const Parts&, const Parts&) = default;
+  };
+
+  /// Throws ValueError, which names the token or the merge, if two tokens have the same bytes, if
+  /// an added one has the text of another's written_token(), or if a merge joins what there is not.
+  /// Bytes of which there is no token are left out of texts, as in HuggingFace's: SmolLM2 has none
+  /// of some that are in no text.
+  explicit BytePairs(Parts parts);
+
+  /// The vocabulary of a text: 256 tokens of one byte, in the order of byte_characters(), one for
+  /// each merge, and the special ones; fewer than `vocab_size` if no two tokens of a piece are
+  /// left to merge.  The pair is merged that occurs most often; of those that occur as often, that
+  /// of the lowest first id, then of the lowest second id.  These are HuggingFace's BpeTrainer's,
+  /// where special tokens come last.  Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if
+  /// `vocab_size` has no room for the bytes and the special tokens.
+  static BytePairs learn(std::string_view utf8, std::size_t vocab_size,
+                         const std::vector<std::string>& special = {},
+                         Pattern pattern = Pattern::gpt2);
+
+  std::size_t size() const { return parts().tokens.size(); }
+  const Parts& parts() const;
+
+  /// The tokens of a text.  What is not UTF-8 becomes U+FFFD first, as replace_invalid_utf8()
+  /// makes it.
+  Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
+
+  /// The bytes that ids stand for, which need not be whole characters: Utf8Stream and
+  /// replace_invalid_utf8() are for what is shown.  Throws ValueError for an id not below size().
+  std::string decode(const Ids& ids) const;
+  /// The bytes of one token.  Throws ValueError as decode() does.
+  const std::string& bytes(std::int64_t id) const;
+
+  /// The id of an added token: find("<|endoftext|>").
+  std::optional<std::int64_t> find(std::string_view added) const;
+
+  friend bool operator==(const BytePairs& a, const BytePairs& b) { return a.parts() == b.parts(); }
+
+ private:
+  struct Tables;
+  std::shared_ptr<const Tables> tables_;
+};
+
+}  // namespace xgrad::text

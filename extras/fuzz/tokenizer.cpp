@@ -1,0 +1,42 @@
+// Vocabularies from tokenizer.json, and texts in the pieces and tokens of each pattern.
+
+#include <xgrad/autograd/error.hpp>
+#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+#include "files.hpp"
+#include "target.hpp"
+
+namespace fuzz {
+namespace {
+
+namespace text = xgrad::text;
+
+void run(std::string_view bytes) {
+  refused<xgrad::FileError>([&] {
+    const text::BytePairs read = xgrad::io::read_tokenizer(file_with(bytes));
+    demand(xgrad::io::tokenizer_of(xgrad::io::tokenizer_json(read), "its own") == read,
+           "a vocabulary there and back differs");
+    read.encode(bytes, text::SpecialTokens::recognised);
+  });
+  const std::string valid = text::replace_invalid_utf8(bytes);
+  for (const auto pattern :
+       {text::Pattern::gpt2, text::Pattern::smollm, text::Pattern::llama3, text::Pattern::qwen2}) {
+    const auto learned = text::BytePairs::learn(bytes.substr(0, 200), 270, {"<|a|>"}, pattern);
+    demand(learned.decode(learned.encode(bytes, text::SpecialTokens::recognised)) == valid,
+           "a text there and back differs");
+  }
+  demand(text::nfc(text::nfc(valid)) == text::nfc(valid), "a normal text is not normal");
+}
+
+std::vector<std::string> seeds() {
+  const auto small = text::BytePairs::learn("ab ab abc it's 12", 260, {"<|a|>"});
+  return {"", "We'll <|a|> 123\r\n\n  x\xFF\xC3\xA9 \xC2\x85 e\xCC\x81",
+          xgrad::io::format_json(xgrad::io::tokenizer_json(small))};
+}
+
+}  // namespace
+
+const Target tokenizer{"tokenizer", run, seeds};
+
+}  // namespace fuzz

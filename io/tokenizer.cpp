@@ -1,0 +1,298 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/data/text.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+namespace xgrad::io {
+namespace {
+
+using text::AddedToken;
+using text::Pattern;
+using Merges = std::vector<std::pair<std::string, std::string>>;
+using Parts = text::BytePairs::Parts;
+
+constexpr std::size_t deepest = 16;  // of a post_processor, too, which is passed over
+
+// What the formats call patterns and normalizers.
+constexpr std::array<std::pair<Pattern, std::string_view>, 4> pre_tokenizers{{
+    {Pattern::gpt2,
+     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})"},
+    {Pattern::smollm,
+     R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
+     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}]})"},
+    {Pattern::llama3,
+     R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|)"
+     R"('ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|)"
+     R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
+     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})"},
+    {Pattern::qwen2,
+     R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|)"
+     R"('ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|)"
+     R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
+     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})"},
+}};
+constexpr std::array<std::pair<bool, std::string_view>, 3> normalizers{{
+    {false, "null"},
+    {true, R"({"type":"NFC"})"},
+    {true, R"({"type":"Sequence","normalizers":[{"type":"NFC"}]})"},
+}};
+
+/// Whether a description says what a form says, in whatever order.
+bool matches(const Json& json, const Json& form) {
+  if (const auto* const entries = form.as<JsonObject>())
+    return std::ranges::all_of(*entries, [&](const auto& entry) {
+      const Json* const value = json.find(entry.first);
+      if (entry.first == "trim_offsets" || (entry.first == "use_regex" && value == nullptr))
+        return entry.first == "trim_offsets" || *entry.second.template as<bool>();
+      return value != nullptr && matches(*value, entry.second);
+    });
+  if (const auto* const parts = form.as<JsonArray>()) {
+    const auto* const others = json.as<JsonArray>();
+    return others != nullptr && std::ranges::equal(*others, *parts, matches);
+  }
+  return format_json(json) == format_json(form);
+}
+
+std::string read_file(const std::string& path) {
+  const ReadFile file(path);
+  check<FileError>(file.size() <= std::uint64_t{256} << 20,
+                   "{}: {} bytes are too many for a vocabulary", path, file.size());
+  std::string bytes(file.size(), '\0');
+  file.read(bytes.data(), bytes.size(), 0);
+  return bytes;
+}
+
+/// Calls f; what it finds wrong is wrong with a file.
+template <class F>
+auto of_file(const std::string& what, const F& f) {
+  try {
+    return f();
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: {}", what, error.what());
+  }
+}
+
+/// The bytes of a token that is written in text::byte_characters().
+std::string bytes_of(std::string_view token) {
+  std::string bytes;
+  for (const char32_t c : text::decode_utf8(token, "a token")) {
+    static const auto& all = text::byte_characters();
+    const auto at = c < 0x80 && c > ' ' ? all.begin() + c : std::ranges::find(all, c);
+    check<ValueError>(at != all.end(), "the token '{}' has a character that stands for no byte",
+                      printable_name(token));
+    bytes += static_cast<char>(at - all.begin());
+  }
+  return bytes;
+}
+
+/// The value of a key.
+template <class T>
+const T& value(const Json& json, const char* key) {
+  const T* const found = json.find<T>(key);
+  check<ValueError>(found != nullptr, "{} is not there, or not of the kind that it should be", key);
+  return *found;
+}
+
+/// Refuses a value, but for those that change nothing.
+void only(const Json& json, const char* key, std::initializer_list<std::string_view> values) {
+  const Json* const found = json.find(key);
+  const std::string text = found == nullptr ? "null" : format_json(*found);
+  check<ValueError>(std::ranges::find(values, text) != values.end(),
+                    "{} {} is not supported; {} is", key, printable_name(text),
+                    fmt::join(values, " or "));
+}
+
+/// What a form stands for that a value matches.
+template <class Forms>
+auto one_of(const Forms& forms, const Json& json, const char* key, const char* supported) {
+  const Json* const found = json.find(key);
+  const Json description = found == nullptr ? nullptr : *found;
+  const auto at = std::ranges::find_if(
+      forms, [&](const auto& form) { return matches(description, parse_json(form.second, 0, 9)); });
+  check<ValueError>(at != forms.end(), "the {} {} is not supported; {}", key,
+                    printable_name(format_json(description)), supported);
+  return at->first;
+}
+
+/// A vocabulary of which all is known but its tokens and merges.
+text::BytePairs vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
+  std::unordered_map<std::string_view, std::uint64_t> ids, added;
+  for (const auto& [token, id] : vocab) {
+    check<ValueError>(id.as<std::uint64_t>() != nullptr, "the id of '{}' is not a whole number",
+                      printable_name(token));
+    ids.emplace(token, *id.as<std::uint64_t>());
+  }
+  for (const AddedToken& token : parts.added) {
+    added.emplace(token.text, token.id);
+    const std::uint64_t id = ids.emplace(token.text, token.id).first->second;
+    check<ValueError>(id == token.id, "the added token '{}' has id {}, and {} in the vocabulary",
+                      printable_name(token.text), token.id, id);
+  }
+  std::vector<const std::string_view*> names(ids.size());
+  parts.tokens.resize(ids.size());
+  for (const auto& [token, id] : ids) {
+    check<ValueError>(id < names.size(), "'{}' has id {} of {} tokens: there are gaps before it",
+                      printable_name(token), id, names.size());
+    if (const auto* const other = std::exchange(names[id], &token))
+      fail<ValueError>("'{}' and '{}' both have id {}", printable_name(*other),
+                       printable_name(token), id);
+    parts.tokens[id] = added.contains(token) ? std::string(token) : bytes_of(token);
+  }
+  for (const auto& merge : merges) {
+    const auto id_of = [&](const std::string& part) {
+      const auto at = ids.find(part);
+      if (at == ids.end())
+        fail<ValueError>("merge {}, '{}' with '{}': '{}' is not in the vocabulary",
+                         parts.merges.size(), printable_name(merge.first),
+                         printable_name(merge.second), printable_name(part));
+      return static_cast<std::uint32_t>(at->second);
+    };
+    parts.merges.emplace_back(id_of(merge.first), id_of(merge.second));
+  }
+  return text::BytePairs(std::move(parts));
+}
+
+text::BytePairs tokenizer(const Json& json) {
+  const Json* const model = json.find("model");
+  check<ValueError>(model != nullptr, "not a tokenizer.json: it has no model");
+  if (model->find("type") != nullptr)  // there is none in old files
+    only(*model, "type", {R"("BPE")"});
+  only(*model, "byte_fallback", {"null", "false"});
+  only(*model, "dropout", {"null", "0.0", "0"});
+  only(*model, "continuing_subword_prefix", {"null", R"("")"});
+  only(*model, "end_of_word_suffix", {"null", R"("")"});
+  only(json, "truncation", {"null"});
+  only(json, "padding", {"null"});
+  Parts parts;
+  parts.nfc = one_of(normalizers, json, "normalizer", "NFC is");
+  parts.pattern = one_of(pre_tokenizers, json, "pre_tokenizer",
+                         "GPT-2's, Llama 3's, Qwen2's and SmolLM's are, without a prefix space");
+  const bool* const ignore_merges = model->find<bool>("ignore_merges");
+  parts.ignore_merges = ignore_merges != nullptr && *ignore_merges;
+  if (json.find<JsonObject>("decoder") != nullptr)
+    only(*json.find("decoder"), "type", {R"("ByteLevel")"});
+  const auto* const added = json.find<JsonArray>("added_tokens");
+  for (const Json& token : added == nullptr ? JsonArray() : *added) {
+    for (const char* const key : {"single_word", "lstrip", "rstrip"})
+      only(token, key, {"null", "false"});
+    const auto id = value<std::uint64_t>(token, "id");
+    check<ValueError>(id <= 0xFFFFFFFF, "added_tokens: {} is no id", id);
+    parts.added.push_back({value<std::string>(token, "content"), static_cast<std::uint32_t>(id),
+                           value<bool>(token, "special"), value<bool>(token, "normalized")});
+  }
+  Merges merges;
+  for (const Json& merge : value<JsonArray>(*model, "merges")) {
+    const auto* const joined = merge.as<std::string>();
+    const auto* const pair = merge.as<JsonArray>();
+    const std::size_t space = joined == nullptr ? std::string::npos : joined->find(' ');
+    const auto part = [&](std::size_t i) {
+      return pair != nullptr && pair->size() == 2 ? (*pair)[i].as<std::string>() : nullptr;
+    };
+    if (space != std::string::npos)
+      merges.emplace_back(joined->substr(0, space), joined->substr(space + 1));
+    else if (part(0) != nullptr && part(1) != nullptr)
+      merges.emplace_back(*part(0), *part(1));
+    else
+      fail<ValueError>(R"(merge {} is neither "a b" nor ["a", "b"])", merges.size());
+  }
+  const text::BytePairs result =
+      vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges);
+  const auto& tokens = result.parts().tokens;
+  if (std::ranges::count(tokens, 1U, &std::string::size) < 256)
+    only(*model, "unk_token", {"null"});  // it would stand for bytes without a token
+  return result;
+}
+
+}  // namespace
+
+text::BytePairs tokenizer_of(const Json& json, const std::string& what) {
+  return of_file(what, [&] { return tokenizer(json); });
+}
+
+text::BytePairs read_tokenizer(const std::string& path) {
+  return of_file(path, [&] { return tokenizer(parse_json(read_file(path), 0, deepest)); });
+}
+
+text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
+  const Json json = of_file(vocab_json, [&] { return parse_json(read_file(vocab_json)); });
+  const std::string lines = read_file(merges_txt);
+  Merges merges;
+  for (std::size_t begin = 0, number = 1, end; begin < lines.size(); begin = end + 1, ++number) {
+    end = std::min(lines.find('\n', begin), lines.size());
+    const std::string line = lines.substr(begin, end - begin);
+    if (line.starts_with("#version") || line.empty())
+      continue;
+    const std::size_t space = line.find(' ');
+    check<FileError>(space != std::string::npos, "{}: line {}, '{}', is not two tokens", merges_txt,
+                     number, printable_name(line));
+    merges.emplace_back(line.substr(0, space), line.substr(space + 1));
+  }
+  return of_file(fmt::format("{} with {}", vocab_json, merges_txt), [&] {
+    const auto* const vocab = json.as<JsonObject>();
+    check<ValueError>(vocab != nullptr, "the vocabulary is not an object");
+    Parts parts;
+    constexpr const char* end_of_text = "<|endoftext|>";
+    if (const auto* const id = json.find<std::uint64_t>(end_of_text); id != nullptr)
+      parts.added.push_back({end_of_text, static_cast<std::uint32_t>(*id)});
+    return vocabulary(std::move(parts), *vocab, merges);
+  });
+}
+
+Json tokenizer_json(const text::BytePairs& vocabulary) {
+  const Parts& parts = vocabulary.parts();
+  std::vector<bool> is_added(parts.tokens.size());
+  JsonArray added, merges;
+  for (const AddedToken& token : parts.added) {
+    is_added[token.id] = true;
+    added.emplace_back(JsonObject{{"id", std::uint64_t{token.id}},
+                                  {"content", token.text},
+                                  {"single_word", false},
+                                  {"lstrip", false},
+                                  {"rstrip", false},
+                                  {"normalized", token.normalized},
+                                  {"special", token.special}});
+  }
+  // An added token that others follow must be in the vocabulary, too: readers count on from there.
+  std::size_t end = parts.tokens.size();
+  while (end > 0 && is_added[end - 1])
+    --end;
+  JsonObject vocab;
+  for (std::size_t id = 0; id < end; ++id)
+    vocab.emplace_back(is_added[id] ? parts.tokens[id] : text::written_token(parts.tokens[id]),
+                       std::uint64_t{id});
+  for (const auto& [left, right] : parts.merges)
+    merges.emplace_back(text::written_token(parts.tokens[left]) + ' ' +
+                        text::written_token(parts.tokens[right]));
+  const auto form = [](const auto& forms, auto of) {
+    return parse_json(std::ranges::find(forms, of, [](auto& f) { return f.first; })->second, 0, 9);
+  };
+  return JsonObject{{"version", std::string("1.0")},
+                    {"truncation", nullptr},
+                    {"padding", nullptr},
+                    {"added_tokens", std::move(added)},
+                    {"normalizer", form(normalizers, parts.nfc)},
+                    {"pre_tokenizer", form(pre_tokenizers, parts.pattern)},
+                    {"post_processor", nullptr},
+                    {"decoder", form(pre_tokenizers, Pattern::gpt2)},
+                    {"model", JsonObject{{"type", std::string("BPE")},
+                                         {"ignore_merges", parts.ignore_merges},
+                                         {"vocab", std::move(vocab)},
+                                         {"merges", std::move(merges)}}}};
+}
+
+void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary) {
+  AtomicFile file(path);
+  file.write(format_json(tokenizer_json(vocabulary), InvalidUtf8::refused, 2));
+  file.commit();
+}
+
+}  // namespace xgrad::io

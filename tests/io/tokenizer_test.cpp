@@ -1,0 +1,197 @@
+// HuggingFace's files of byte-level vocabularies.
+
+#include <string>
+#include <vector>
+#include <xgrad/data/byte_pairs.hpp>
+#include <xgrad/io/json.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+#include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
+#include "helpers/temporary_folder.hpp"
+
+using namespace xgrad;
+using text::BytePairs;
+using text::Pattern;
+
+namespace {
+
+/// 256 bytes, "ab" (256), " ab" (257), " b" (258), "<|endoftext|>" (259).
+BytePairs small_vocabulary() { return BytePairs::learn("ab ab ab abc b", 260, {"<|endoftext|>"}); }
+
+std::string small_tokenizer() { return io::format_json(io::tokenizer_json(small_vocabulary())); }
+
+/// A text in which something that is there is something else.
+std::string with_change(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  INFO(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+const std::string byte_level =
+    R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
+
+}  // namespace
+
+TEST_CASE("what is learned is read again from tokenizer.json", "[tokenizer]") {
+  TemporaryFolder folder;
+  const std::string path = folder / "tokenizer.json";
+  for (const Pattern pattern : {Pattern::gpt2, Pattern::smollm, Pattern::llama3, Pattern::qwen2})
+    for (const bool on : {false, true}) {
+      auto parts =
+          BytePairs::learn("It's 12 ab\u00E9\u4E2D ab", 270, {"<|a|>", "\u00E9\u4E2D"}, pattern)
+              .parts();
+      parts.nfc = parts.ignore_merges = on;
+      parts.added[1].special = parts.added[1].normalized = on;
+      const BytePairs v(parts);
+      io::write_tokenizer(path, v);
+      CHECK(io::read_tokenizer(path) == v);
+      CHECK(io::tokenizer_of(io::tokenizer_json(v), "a checkpoint") == v);
+    }
+  CHECK(folder.count() == 1);
+  CHECK_FALSE(small_vocabulary() == io::read_tokenizer(path));
+}
+
+TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[tokenizer]") {
+  const std::string text = small_tokenizer();
+  CHECK_THAT(text, StartsWith(R"({"version":"1.0","truncation":null,"padding":null,)"
+                              R"("added_tokens":[{"id":259,"content":"<|endoftext|>",)"
+                              R"("single_word":false,"lstrip":false,"rstrip":false,)"
+                              R"("normalized":false,"special":true}],"normalizer":null,)"
+                              R"("pre_tokenizer":)" +
+                              byte_level + R"(,"post_processor":null,"decoder":)" + byte_level +
+                              R"(,"model":{"type":"BPE","ignore_merges":false,"vocab":{"!":0,)"));
+  // The space is U+0120, the byte 0xAD the last one.
+  CHECK_THAT(text, EndsWith("\"\u0143\":255,\"ab\":256,\"\u0120ab\":257,\"\u0120b\":258},"
+                            "\"merges\":[\"a b\",\"\u0120 ab\",\"\u0120 b\"]}}"));
+  // An added token that others follow keeps its place.
+  auto parts = small_vocabulary().parts();
+  parts.tokens.emplace_back("xyz");
+  CHECK_THAT(io::format_json(io::tokenizer_json(BytePairs(parts))),
+             ContainsSubstring(R"("<|endoftext|>":259,"xyz":260})"));
+}
+
+TEST_CASE("other ways to write the same tokenizer.json", "[tokenizer]") {
+  const std::string text = small_tokenizer();
+  const auto read = [](const std::string& json) {
+    return io::tokenizer_of(io::parse_json(json, 0, 9), "a text");
+  };
+  CHECK(read(with_change(text, R"("a b")", R"(["a","b"])")) == small_vocabulary());
+  CHECK(read(with_change(text, byte_level,
+                         R"({"trim_offsets":false,"add_prefix_space":false,)"
+                         R"("type":"ByteLevel"})")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("type":"BPE",)",
+                         R"("dropout":null,"unk_token":"<|endoftext|>",)"
+                         R"("continuing_subword_prefix":"",)")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("post_processor":null)",
+                         R"("post_processor":{"type":"ByteLevel"})")) == small_vocabulary());
+  CHECK(read(with_change(text, R"("normalizer":null)",
+                         R"("normalizer":{"type":"Sequence",)"
+                         R"("normalizers":[{"type":"NFC"}]})"))
+            .parts()
+            .nfc);
+}
+
+TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
+  TemporaryFolder folder;
+  const std::string vocab = folder / "vocab.json", merges = folder / "merges.txt";
+  const std::string text = small_tokenizer();
+  const std::size_t begin = text.find("\"vocab\":") + 8;
+  const std::string tokens = text.substr(begin, text.find("},\"merges\"") - begin);
+  write_bytes(vocab, tokens + R"(,"<|endoftext|>":259})");
+  write_bytes(merges, "#version: 0.2\na b\n\u0120 ab\n\u0120 b\n");
+  CHECK(io::read_tokenizer(vocab, merges) == small_vocabulary());
+
+  write_bytes(merges, "#version: 0.2\na b\n\nab\n");
+  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+             ContainsSubstring("merges.txt: line 4, 'ab', is not two tokens"));
+  write_bytes(merges, "a q\n");
+  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+             ContainsSubstring("merge 0 joins 'a'"));
+  write_bytes(vocab, "[]");
+  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+             ContainsSubstring("the vocabulary is not an object"));
+  CHECK_THROWS_AS(io::read_tokenizer(vocab, folder / "none"), FileError);
+}
+
+TEST_CASE("a tokenizer.json that asks for what is not here is refused by its name", "[tokenizer]") {
+  struct Case {
+    std::string from, to, message;
+  };
+  const std::string metaspace = R"({"type":"Metaspace","replacement":"_","split":true})";
+  const std::vector<Case> cases = {
+      {R"("type":"BPE")", R"("type":"WordPiece")",
+       R"(type "WordPiece" is not supported; "BPE" is)"},
+      {R"("type":"BPE")", R"("type":"Unigram")", R"("Unigram")"},
+      {R"("type":"BPE")", R"("type":"BPE","byte_fallback":true)", "byte_fallback true is not"},
+      {R"("type":"BPE")", R"("type":"BPE","dropout":0.1)", "dropout 0.1 is not supported"},
+      {R"("type":"BPE")", R"("type":"BPE","end_of_word_suffix":"</w>")", R"("</w>")"},
+      {R"("truncation":null)", R"("truncation":{"max_length":5})", "truncation"},
+      {R"("padding":null)", R"("padding":{"pad_id":5})", "padding"},
+      {R"("normalizer":null)", R"("normalizer":{"type":"Lowercase"})",
+       R"(the normalizer {"type":"Lowercase"} is not supported; NFC is)"},
+      {byte_level, "null", "the pre_tokenizer null is not supported; GPT-2's, Llama 3's"},
+      {byte_level, metaspace, "\"Metaspace\""},
+      {byte_level, R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true})",
+       "without a prefix space"},
+      {byte_level, R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})",
+       R"("use_regex":false)"},
+      {byte_level,
+       R"({"type":"Sequence","pretokenizers":[{"type":"Digits",)"
+       R"("individual_digits":false},)" +
+           byte_level + "]}",
+       "\"Digits\""},
+      {byte_level,
+       R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s"},)"
+       R"("behavior":"Isolated","invert":false},)" +
+           byte_level + "]}",
+       R"("Regex":"\\s")"},
+      {R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":"WordPiece")", "\"WordPiece\""},
+      {R"("lstrip":false)", R"("lstrip":true)", "lstrip true is not supported"},
+      {R"("model")", R"("no_model")", "it has no model"},
+      {R"("vocab")", R"("tokens")", "vocab is not there"},
+      {R"("merges")", R"("pairs")", "merges is not there"},
+      {R"("content")", R"("text")", "content is not there"},
+      {R"("id":259)", R"("id":"259")", "id is not there, or not of the kind"},
+      {R"("id":259)", R"("id":99999999999)", "99999999999 is no id"},
+      {R"("id":259)", R"("id":260)", "'<|endoftext|>' has id 260 of 260 tokens: there are gaps"},
+      {R"("id":259)", R"("id":258)", "both have id 258"},
+      {R"("ab":256)", R"("ab":-1)", "the id of 'ab' is not a whole number"},
+      {R"("ab":256)", R"("ab":256,"<|endoftext|>":260)", "has id 259, and 260 in the vocabulary"},
+      {R"("ab":256)", R"("a b":256)", "'a b' has a character that stands for no byte"},
+      {R"("a b")", R"("a zz")", "merge 0, 'a' with 'zz': 'zz' is not in the vocabulary"},
+      {R"("a b")", R"("a c")", "merge 0 joins 'a'"},
+      {R"("a b")", R"("ab")", R"(merge 0 is neither "a b" nor ["a", "b"])"},
+      {R"("a b")", R"(["a","b","c"])", "merge 0 is neither"},
+      {R"("a b")", R"("a b","a b")", "merge 1 is there twice"},
+      {R"("a b")", R"("<|endoftext|> b")", "merge 0 is of id 259"},
+      {R"("!":0)", R"("no":0)", ""},
+      {R"("a b")", R"("a b)", "is not JSON (byte"},
+  };
+  TemporaryFolder folder;
+  const std::string path = folder / "tokenizer.json";
+  for (const auto& [from, to, message] : cases) {
+    INFO(to);
+    write_bytes(path, with_change(small_tokenizer(), from, to));
+    if (message.empty())
+      CHECK_NOTHROW(io::read_tokenizer(path));
+    else
+      check_contains(message_of<FileError>([&] { io::read_tokenizer(path); }), {path, message});
+  }
+  // Without a token of a byte, an unk_token would stand for it.
+  write_bytes(path, with_change(with_change(small_tokenizer(), R"("!":0)", R"("no":0)"),
+                                R"("type":"BPE")", R"("type":"BPE","unk_token":"a")"));
+  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }),
+             ContainsSubstring(R"(unk_token "a" is not supported; null is)"));
+  for (const std::string text : {"", "null", "[1]", "{}", "{\"model\":3}"}) {
+    write_bytes(path, text);
+    CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }), StartsWith(path + ": "));
+  }
+  // Cut off anywhere.
+  const std::string whole = small_tokenizer();
+  for (std::size_t n = 0; n < whole.size(); n += 97) {
+    write_bytes(path, whole.substr(0, n));
+    CHECK_THROWS_AS(io::read_tokenizer(path), FileError);
+  }
+}
