@@ -23,6 +23,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
+#include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/absent.hpp>
 #include <xgrad/nn/activations.hpp>
@@ -32,6 +33,7 @@
 #include <xgrad/nn/embedding.hpp>
 #include <xgrad/nn/flatten.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/gpt_config.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/init.hpp>
