@@ -140,6 +140,28 @@ TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
   }
 }
 
+TEST_CASE("pretrained: every option comes back", "[pretrained]") {
+  const nn::GPTConfig sizes{
+      .block_size = 8, .vocab_size = 7, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 6};
+  nn::GPTConfig biased = nn::GPTConfig::llama(sizes), qwen2 = biased, gpt2 = sizes;
+  biased.qkv_bias = biased.proj_bias = biased.mlp_bias = true;
+  biased.n_kv_head = 1;
+  biased.head_dim = 6;
+  biased.norm_eps = 1e-3;
+  biased.rotary = {.theta = 50, .factor = 2.5};
+  qwen2.qkv_bias = qwen2.tied = true;
+  gpt2.tied = false;
+  gpt2.norm_eps = 1e-4;
+  for (const nn::GPTConfig& config : {biased, qwen2, gpt2}) {
+    const TemporaryFolder folder;
+    nn::GPT model(config);
+    for (Tensor p : nn::parameters(model))
+      p.copy_(p + normal(p.shape(), 3, DType::float32));
+    io::save_pretrained(folder / "x", model);
+    check_same_model(model, io::load_pretrained(folder / "x"));
+  }
+}
+
 TEST_CASE("pretrained: options that no family has are refused by name", "[pretrained]") {
   const auto refused = [](const nn::GPTConfig& config, const std::vector<std::string>& parts) {
     const TemporaryFolder folder;
