@@ -141,8 +141,7 @@ struct Weights {
   }
 };
 
-// The files that {"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors", ...}}
-// names.
+// The files that {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}} names.
 std::set<std::string> read_index(const std::string& path) {
   const Json json = read_json_file(path);
   const auto* const map = json.find<JsonObject>("weight_map");
@@ -154,8 +153,7 @@ std::set<std::string> read_index(const std::string& path) {
     if (file == nullptr || !file->ends_with(".safetensors") || file->starts_with('.') ||
         file->find_first_of(std::string_view("/\\:\0", 4)) != std::string::npos)
       fail<FileError>(
-          "{}: '{}' is in {}; it must be a .safetensors file beside the index, without "
-          "a path",
+          "{}: '{}' is in {}; it must be a .safetensors file beside the index, without a path",
           path, printable_name(name), printable_name(format_json(value)));
     files.insert(*file);
   }
@@ -164,8 +162,9 @@ std::set<std::string> read_index(const std::string& path) {
 
 Weights open_weights(const std::string& folder) {
   const std::string one = "model.safetensors", index = folder + "/" + one + ".index.json";
+  std::error_code none;
   const bool sharded =
-      !std::filesystem::exists(folder + "/" + one) && std::filesystem::exists(index);
+      !std::filesystem::exists(folder + "/" + one, none) && std::filesystem::exists(index, none);
   Weights weights;
   for (const std::string& path : sharded ? read_index(index) : std::set<std::string>{one}) {
     const SafetensorsFile& file = weights.files.emplace_back(folder + "/" + path);

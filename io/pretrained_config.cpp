@@ -76,15 +76,30 @@ class Section {
   const Json& json_;
 };
 
+// Sizes that every configuration has, by their keys.
+struct SizeKey {
+  const char *gpt2, *llama;
+  std::size_t nn::GPTConfig::*size;
+};
+constexpr SizeKey size_keys[] = {
+    {"vocab_size", "vocab_size", &nn::GPTConfig::vocab_size},
+    {"n_positions", "max_position_embeddings", &nn::GPTConfig::block_size},
+    {"n_layer", "num_hidden_layers", &nn::GPTConfig::n_layer},
+    {"n_head", "num_attention_heads", &nn::GPTConfig::n_head},
+    {"n_embd", "hidden_size", &nn::GPTConfig::n_embd}};
+
+nn::GPTConfig read_sizes(const Section& file, bool gpt2) {
+  nn::GPTConfig c;
+  for (const SizeKey& key : size_keys)
+    c.*key.size = file.size(gpt2 ? key.gpt2 : key.llama);
+  return c;
+}
+
 nn::GPTConfig read_gpt2(const Section& file) {
   file.supported(file.flag("scale_attn_weights", true), "scale_attn_weights", "true");
   for (const char* const key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     file.supported(!file.flag(key, false), key, "false");
-  nn::GPTConfig c = nn::GPTConfig::gpt2({.block_size = file.size("n_positions"),
-                                         .vocab_size = file.size("vocab_size"),
-                                         .n_layer = file.size("n_layer"),
-                                         .n_head = file.size("n_head"),
-                                         .n_embd = file.size("n_embd")});
+  nn::GPTConfig c = nn::GPTConfig::gpt2(read_sizes(file, true));
   c.n_inner = file.size("n_inner", 4 * c.n_embd);
   c.norm_eps = file.number("layer_norm_epsilon", 1e-5);
   const std::string activation = file.text("activation_function", "gelu_new");
@@ -125,11 +140,7 @@ nn::RotaryOptions read_rotary(const Section& file) {
 
 nn::GPTConfig read_llama(const Section& file, bool qwen2) {
   file.supported(file.text("hidden_act", "silu") == "silu", "hidden_act", "silu");
-  nn::GPTConfig c = nn::GPTConfig::llama({.block_size = file.size("max_position_embeddings"),
-                                          .vocab_size = file.size("vocab_size"),
-                                          .n_layer = file.size("num_hidden_layers"),
-                                          .n_head = file.size("num_attention_heads"),
-                                          .n_embd = file.size("hidden_size")});
+  nn::GPTConfig c = nn::GPTConfig::llama(read_sizes(file, false));
   c.n_kv_head = file.size("num_key_value_heads", c.n_head);
   c.head_dim = file.find("head_dim") == nullptr ? 0 : file.size("head_dim");
   c.n_inner = file.size("intermediate_size");
@@ -174,8 +185,8 @@ nn::GPTConfig read_pretrained_config(const std::string& path) {
                  "gpt2, llama and qwen2");
   if (file.find("quantization_config") != nullptr)
     fail<FileError>(
-        "{}: quantization_config asks for quantised weights; supported: F16, BF16, F32 "
-        "and F64",
+        "{}: quantization_config asks for quantised weights; supported: F16, BF16, "
+        "F32 and F64",
         path);
   for (const char* const key : {"alibi", "num_experts", "num_local_experts"})
     if (const Json* const value = file.find(key))
@@ -201,9 +212,7 @@ std::string pretrained_family(const nn::GPTConfig& c) {
     need(c.rotary->pairs == nn::RotaryPairs::half, "rotary.pairs (half)");
     need(c.norm == nn::NormKind::rms, "norm (rms)");
     need(swiglu, "activation (swiglu)");
-    need(proj ? qkv : !(qkv && mlp),
-         "biases (llama: of qkv and proj both or neither, of mlp or "
-         "not; qwen2: of qkv alone)");
+    need(proj ? qkv : !(qkv && mlp), "biases (llama: qkv and proj alike; qwen2: qkv alone)");
   } else {
     need(c.norm == nn::NormKind::layer, "norm (layer)");
     need(!swiglu, "activation (gelu, gelu_tanh)");
@@ -221,33 +230,27 @@ std::string pretrained_family(const nn::GPTConfig& c) {
 std::string format_pretrained_config(const nn::GPTConfig& c) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2", qwen2 = family == "qwen2";
-  const Json none = nullptr;
-  JsonObject json{
-      {"architectures", JsonArray{Json(gpt2    ? "GPT2LMHeadModel"
-                                       : qwen2 ? "Qwen2ForCausalLM"
-                                               : "LlamaForCausalLM")}},
-      {"model_type", family},
-      {"torch_dtype", "float32"},
-      {"vocab_size", c.vocab_size},
-      {"tie_word_embeddings", c.tied},
-      {"bos_token_id", none},
-      {"eos_token_id", none},
-      {gpt2 ? "n_positions" : "max_position_embeddings", c.block_size},
-      {gpt2 ? "n_layer" : "num_hidden_layers", c.n_layer},
-      {gpt2 ? "n_head" : "num_attention_heads", c.n_head},
-      {gpt2 ? "n_embd" : "hidden_size", c.n_embd},
-      {gpt2 ? "n_inner" : "intermediate_size", c.inner_width()},
-      {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", c.norm_eps},
-      {gpt2 ? "activation_function" : "hidden_act", !gpt2 ? "silu"
-                                                    : c.activation == nn::Activation::gelu
-                                                        ? "gelu"
-                                                        : "gelu_new"},
-  };
+  const char* const architecture = gpt2    ? "GPT2LMHeadModel"
+                                   : qwen2 ? "Qwen2ForCausalLM"
+                                           : "LlamaForCausalLM";
+  JsonObject json{{"architectures", JsonArray{Json(architecture)}},
+                  {"model_type", family},
+                  {"torch_dtype", "float32"},
+                  {"tie_word_embeddings", c.tied},
+                  {"bos_token_id", nullptr},  // the tokenizer's to say
+                  {"eos_token_id", nullptr},
+                  {gpt2 ? "n_inner" : "intermediate_size", c.inner_width()},
+                  {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", c.norm_eps}};
+  for (const SizeKey& key : size_keys)
+    json.emplace_back(gpt2 ? key.gpt2 : key.llama, c.*key.size);
   if (gpt2) {
+    const bool exact = c.activation == nn::Activation::gelu;
+    json.emplace_back("activation_function", exact ? "gelu" : "gelu_new");
     for (const char* const key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
       json.emplace_back(key, c.dropout);
     return format_json(json, InvalidUtf8::refused, 2) + "\n";
   }
+  json.emplace_back("hidden_act", "silu");
   json.emplace_back("num_key_value_heads", c.kv_heads());
   json.emplace_back("head_dim", c.head_width());
   json.emplace_back("attention_dropout", c.dropout);
@@ -268,7 +271,8 @@ std::string format_pretrained_config(const nn::GPTConfig& c) {
     scaling.emplace_back("original_max_position_embeddings",
                          rotary.original_max_position_embeddings);
   }
-  json.emplace_back("rope_scaling", llama3 || rotary.factor != 1 ? Json(scaling) : none);
+  if (llama3 || rotary.factor != 1)
+    json.emplace_back("rope_scaling", std::move(scaling));
   return format_json(json, InvalidUtf8::refused, 2) + "\n";
 }
 

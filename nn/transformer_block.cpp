@@ -9,9 +9,8 @@ namespace xgrad::nn {
 const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   if (c.block_size == 0 || c.vocab_size == 0 || c.n_layer == 0 || c.n_head == 0 || c.n_embd == 0)
     fail<ValueError>(
-        "{}: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: none may "
-        "be 0",
-        caller, c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
+        "{}: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: none may be 0", caller,
+        c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
   check<ValueError>(c.head_dim > 0 || c.n_embd % c.n_head == 0,
                     "{}: n_embd {} is not a multiple of n_head {}", caller, c.n_embd, c.n_head);
   check<ValueError>(c.n_head % c.kv_heads() == 0, "{}: n_head {} is not a multiple of n_kv_head {}",
@@ -64,8 +63,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
 Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* cache,
                                     const RotaryEmbedding* rotate) const {
   check<ShapeError>(qkv.dim() == 3,
-                    "CausalSelfAttention: queries, keys and values are {}, not (B, "
-                    "T, channels)",
+                    "CausalSelfAttention: queries, keys and values are {}, not (B, T, channels)",
                     to_string(qkv.shape()));
   const Size B = qkv.size(0), T = qkv.size(1), H = static_cast<Size>(n_head),
              G = static_cast<Size>(n_kv_head), D = qkv.size(2) / (H + 2 * G);

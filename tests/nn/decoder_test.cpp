@@ -1,6 +1,7 @@
 // nn::GPT with the options of GPT-2, Llama and their kin.  What PyTorch computes with them is in
 // tests/io/pretrained_test.cpp.
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -94,6 +95,21 @@ TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder
                                              "lm_head.weight (7, 8)"};
   CHECK(names_of(nn::GPT(c)) == expected);
   CHECK(nn::GPT(c).lm_head.weight.handle() != nn::GPT(c).wte.weight.handle());
+  const auto with = [&](auto change) {
+    GPTConfig changed = c;
+    change(changed);
+    std::vector<std::string> more;
+    for (const std::string& name : names_of(nn::GPT(changed)))
+      if (std::ranges::find(expected, name) == expected.end())
+        more.push_back(name);
+    return more;
+  };
+  CHECK(with([](GPTConfig& d) { d.proj_bias = true; }) ==
+        std::vector<std::string>{"transformer.h.0.attn.c_proj.bias (8,)"});
+  CHECK(with([](GPTConfig& d) { d.mlp_bias = true; }) ==
+        std::vector<std::string>{"transformer.h.0.mlp.c_fc.bias (5,)",
+                                 "transformer.h.0.mlp.c_gate.bias (5,)",
+                                 "transformer.h.0.mlp.c_proj.bias (8,)"});
   c.head_dim = 6;
   CHECK(nn::GPT(c).h[0].attn.c_attn.weight.shape() == Shape{48, 8});
   CHECK(nn::GPT(c).h[0].attn.c_proj.weight.shape() == Shape{8, 24});
@@ -183,20 +199,20 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
     }
 }
 
-TEST_CASE("decoder: dropout draws in training alone", "[gpt][decoder]") {
-  GPTConfig config = GPTConfig::llama(tiny_sizes);
-  config.n_kv_head = 2;
-  config.dropout = 0.3;
-  nn::GPT model = lively(config);
-  const auto one = [&] { return model.loss(decoder_ids, decoder_ids).item(); };
-  CHECK(one() != one());
-  for (nn::TransformerBlock& block : model.h)  // its attention weights' draws are the only ones
-    block.mlp.training = false;
-  model.drop.training = false;
-  const double before = one();
-  CHECK(before != one());
-  nn::eval(model);
-  CHECK(one() == one());
+TEST_CASE("decoder: without a turn, heads of their own are the fused op's", "[gpt][decoder]") {
+  const Tensor x = normal({2, 5, 8}, 1, DType::float32);
+  nn::CausalSelfAttention attention(8, 2, 0.4);
+  const nn::RotaryEmbedding still(4, Indices{0, 0, 0, 0, 0});
+  manual_seed(6);  // the draws of dropout as well
+  const Tensor fused = attention(x);
+  const std::string after = default_generator().state();
+  manual_seed(6);
+  CHECK(allclose(attention(x, nullptr, &still), fused, 1e-5, 1e-6));
+  CHECK(default_generator().state() == after);
+  nn::eval(attention);
+  CHECK(allclose(attention(x, nullptr, &still), attention(x), 1e-5, 1e-6));
+  CHECK(default_generator().state() == after);
+  CHECK_THROWS_AS(attention(x[0], nullptr, &still), ShapeError);
 }
 
 TEST_CASE("decoder: rotary frequencies are scaled as Llama 3's", "[decoder]") {
