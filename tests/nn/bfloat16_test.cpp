@@ -44,7 +44,7 @@ nn::Bfloat16Matrix matrix_of(const Tensor& x) {
 }
 
 double relative_distance(const Tensor& a, const Tensor& b) {
-  return amax(abs(a - b)).item() / amax(abs(b)).item();
+  return abs(a - b).max().item() / abs(b).max().item();
 }
 
 // GPT-2 and Llama, tied and not; the widths fill no register.
