@@ -310,7 +310,7 @@ void to(M& model, DType dtype) {
 /// Rounds the weights that may be in bfloat16, those of Linear and Embedding, and has them in 2
 /// bytes an element from now on, as bfloat16.hpp says; other handles on their Tensors keep these.
 /// ValueError for a model that is not float32, and for a finite value that rounds to infinity.
-template <Layer M>
+template <MutableLayer M>
 void to_bfloat16(M& model) {
   detail::to_bfloat16(detail::members(model));
 }

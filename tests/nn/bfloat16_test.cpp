@@ -114,7 +114,7 @@ TEST_CASE("bfloat16: products are those of the rounded weights", "[bfloat16]") {
       const Tensor w = normal({n, k}, n + k, DType::float32), b = normal(n, 3, DType::float32);
       const nn::Bfloat16Matrix matrix = matrix_of(w);
       const Tensor expected_w = rounded_to_bfloat16(w);
-      for (const std::size_t m : {1, 2, 4, 5, 17}) {
+      for (const std::size_t m : {1, 2, 7, 8, 17}) {
         const Tensor x = normal({m, k}, m, DType::float32);
         for (const Tensor& bias : {Tensor(), b}) {
           INFO(m << " rows, " << n << " x " << k << (bias.defined() ? ", bias" : ""));
