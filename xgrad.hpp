@@ -31,6 +31,7 @@
 #include <xgrad/nn/absent.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/batch_norm.hpp>
+#include <xgrad/nn/bfloat16.hpp>
 #include <xgrad/nn/check_layer.hpp>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>

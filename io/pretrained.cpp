@@ -219,9 +219,51 @@ void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string
                      folder, expected.front().name, head);
 }
 
+// A model whose values follow.  In bfloat16 its large weights are left out: at no time are they all
+// there in float32.
+nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& options) {
+  const nn::init::SkipInit values_follow;
+  if (!options.bfloat16) {
+    nn::GPT model(config);
+    nn::to(model, options.dtype);
+    return model;
+  }
+  nn::GPTConfig small = config;
+  small.n_layer = small.vocab_size = small.block_size = 1;
+  nn::GPT model(small);
+  nn::to_bfloat16(model);
+  for (std::size_t i = 1; i < config.n_layer; ++i)
+    model.h.push_back(nn::clone(model.h[0]));
+  model.config = config;
+  return model;
+}
+
+// A matrix of the files, or several one below the other, read a megabyte at a time.
+nn::Bfloat16Matrix read_bfloat16(const Weights& weights,
+                                 const std::vector<PretrainedTensor>& parts) {
+  std::size_t rows = 0, row = 0;
+  for (const PretrainedTensor& t : parts)
+    rows += t.shape[t.transposed ? 1 : 0];
+  nn::Bfloat16Matrix matrix(Shape{rows, parts[0].shape[parts[0].transposed ? 0 : 1]});
+  for (const PretrainedTensor& t : parts) {
+    const Stored& stored = weights.tensors.at(short_name(t.name));
+    const std::size_t n = t.shape[0], tile = std::max<std::size_t>(1, 262'144 / t.shape[1]);
+    for (std::size_t i = 0; i < n; i += tile) {
+      const Tensor x = stored.file->rows(stored.name, i, std::min(tile, n - i), DType::float32);
+      check<FileError>(
+          t.transposed ? matrix.put(row, i, transpose(x, 0, 1)) : matrix.put(row + i, 0, x),
+          "{}: tensor '{}' holds a finite value that bfloat16 cannot", stored.file->path(), t.name);
+    }
+    row += t.shape[t.transposed ? 1 : 0];
+  }
+  return matrix;
+}
+
 }  // namespace
 
 nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
+  check<ValueError>(!options.bfloat16 || options.dtype == DType::float32,
+                    "load_pretrained: bfloat16 weights are for a model in float32");
   nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
   config.dropout = options.dropout;
   checked(config, "load_pretrained");
@@ -230,11 +272,7 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
   for (const SafetensorsFile& file : weights.files)
     file.verify();
 
-  nn::GPT model = [&] {
-    const nn::init::SkipInit values_follow;
-    return nn::GPT(config);
-  }();
-  nn::to(model, options.dtype);
+  nn::GPT model = empty_model(config, options);
   const NoGrad no_grad;
   std::map<std::string, std::vector<PretrainedTensor>> parts;
   for (PretrainedTensor& t : pretrained_tensors(config))
@@ -247,6 +285,11 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
     }
     parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).impl().value);
   }
+  for (const nn::detail::Weight& weight : nn::detail::members(model).weights)
+    if (weight.bfloat16->defined() && parts.contains(weight.name))
+      *weight.bfloat16 = read_bfloat16(weights, parts.at(weight.name));
+  if (options.bfloat16 && config.tied)
+    model.lm_head.bfloat16 = model.wte.bfloat16;
   return model;
 }
 

@@ -17,6 +17,10 @@ namespace xgrad::io {
 struct PretrainedOptions {
   DType dtype = DType::float32;  ///< of the model; what is stored may be F16, BF16, F32 or F64
   double dropout = 0;
+  /// As nn::to_bfloat16() leaves it, for answers alone, and never there in float32: half the
+  /// memory, and half the time for a token.  Weights that are BF16 in the file are the file's.
+  /// ValueError with another dtype than float32, and for a finite value that rounds to infinity.
+  bool bfloat16 = false;
 };
 
 /// The model in a folder.  Throws FileError, before anything is allocated for its weights, for a

@@ -180,8 +180,7 @@ Array<T> SafetensorsFile::read(const StoredTensor& stored) const {
   return array;
 }
 
-Tensor SafetensorsFile::tensor(const std::string& name) const {
-  const StoredTensor& stored = find(name);
+Tensor SafetensorsFile::read(const std::string& name, const StoredTensor& stored) const {
   if (stored.dtype == name_of<float>)
     return Tensor(read<float>(stored));
   if (stored.dtype == name_of<double>)
@@ -190,8 +189,8 @@ Tensor SafetensorsFile::tensor(const std::string& name) const {
                   stored.dtype);
 }
 
-Tensor SafetensorsFile::tensor(const std::string& name, DType dtype) const {
-  const StoredTensor& stored = find(name);
+Tensor SafetensorsFile::read(const std::string& name, const StoredTensor& stored,
+                             DType dtype) const {
   const auto convert_from = [&]<class Stored, class Convert>(Convert convert) {
     std::vector<Stored> values(stored.bytes / sizeof(Stored));
     file_.read(values.data(), stored.bytes, stored.offset);
@@ -206,10 +205,28 @@ Tensor SafetensorsFile::tensor(const std::string& name, DType dtype) const {
     return convert_from.template operator()<std::uint16_t>(from_f16);
   if (stored.dtype == "BF16")
     return convert_from.template operator()<std::uint16_t>(from_bf16);
-  const Tensor x = tensor(name);
+  const Tensor x = read(name, stored);
   if (x.dtype() == DType::float64 && dtype == DType::float32)
     check_range(x, path(), name);
   return x.dtype() == dtype ? x : x.to(dtype);
+}
+
+Tensor SafetensorsFile::tensor(const std::string& name) const { return read(name, find(name)); }
+Tensor SafetensorsFile::tensor(const std::string& name, DType dtype) const {
+  return read(name, find(name), dtype);
+}
+Tensor SafetensorsFile::rows(const std::string& name, std::size_t first, std::size_t n,
+                             DType dtype) const {
+  StoredTensor part = find(name);
+  const std::size_t all = part.shape.empty() ? 0 : part.shape[0];
+  if (first > all || n > all - first)
+    fail<ValueError>("{}: tensor '{}' {} has no rows {} to {}", path(), name, to_string(part.shape),
+                     first, first + n);
+  part.shape[0] = n;
+  const std::uint64_t row = all == 0 ? 0 : part.bytes / all;
+  part.offset += first * row;
+  part.bytes = n * row;
+  return read(name, part, dtype);
 }
 
 Indices SafetensorsFile::indices(const std::string& name) const {

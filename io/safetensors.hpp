@@ -54,6 +54,8 @@ class SafetensorsFile {
   /// nearest, ties to even; all other conversions are exact.  Throws FileError for a name that is
   /// not there, another dtype, and a finite value that rounds to infinity, naming it.
   Tensor tensor(const std::string& name, DType dtype) const;
+  /// Rows first ... first + n - 1 of what tensor(name, dtype) reads, alone.
+  Tensor rows(const std::string& name, std::size_t first, std::size_t n, DType dtype) const;
   /// Reads an I64 tensor.  Throws FileError for a name that is not there, or another dtype.
   Indices indices(const std::string& name) const;
 
@@ -61,6 +63,8 @@ class SafetensorsFile {
   const StoredTensor& find(const std::string& name) const;
   template <class T>
   Array<T> read(const StoredTensor& stored) const;
+  Tensor read(const std::string& name, const StoredTensor& stored) const;
+  Tensor read(const std::string& name, const StoredTensor& stored, DType dtype) const;
 
   ReadFile file_;
   std::map<std::string, StoredTensor> tensors_;

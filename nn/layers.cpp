@@ -29,11 +29,15 @@ Linear::Linear(std::size_t in_features, std::size_t out_features, bool with_bias
     bias = init::uniform_(zeros({out_features}), -bound, bound).requires_grad_();
   }
 }
-Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight, bias); }
+Tensor Linear::operator()(const Tensor& x) const {
+  return bfloat16.defined() ? bfloat16.linear(x, bias) : linear(x, weight, bias);
+}
 
 Embedding::Embedding(std::size_t num_embeddings, std::size_t dim)
     : weight(init::normal_(zeros({num_embeddings, dim})).requires_grad_()) {}
-Tensor Embedding::operator()(const Indices& indices) const { return embedding(indices, weight); }
+Tensor Embedding::operator()(const Indices& indices) const {
+  return bfloat16.defined() ? bfloat16.rows(indices) : embedding(indices, weight);
+}
 
 LayerNorm::LayerNorm(const Dims& sizes, const LayerNormOptions& options)
     : normalized_shape(sizes), weight(ones(sizes).requires_grad_()), eps(options.eps) {

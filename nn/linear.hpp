@@ -2,19 +2,21 @@
 
 #include <cstddef>
 #include <xgrad/autograd/tensor.hpp>
+#include <xgrad/nn/bfloat16.hpp>
 
 namespace xgrad::nn {
 
 /// y = x Wᵀ + b: x (..., in) -> (..., out).
 struct Linear {
-  Tensor weight;  ///< (out, in)
-  Tensor bias;    ///< (out,), or undefined
+  Tensor weight;            ///< (out, in)
+  Tensor bias;              ///< (out,), or undefined
+  Bfloat16Matrix bfloat16;  ///< instead of the weight
 
   /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
   Linear(std::size_t in_features, std::size_t out_features, bool with_bias = true);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
-    v("weight", self.weight);
+    v("weight", may_be_bfloat16(self.weight, self.bfloat16));
     v("bias", self.bias);
   }
 };

@@ -134,7 +134,15 @@ StateDict named_buffers(const Members& members) { return select(members, true); 
 
 // ---- saving and loading ----
 
+void Members::check_tensors(const char* caller) const {
+  for (const Weight& w : weights)
+    check<ValueError>(!w.bfloat16->defined(),
+                      "{}: {} is in bfloat16, for answers alone; load the model in float32", caller,
+                      w.name);
+}
+
 StateDict state_dict(const Members& members) {
+  members.check_tensors("state_dict");
   StateDict list;
   for (const Member& m : members.tensors)
     if (!m.is_alias)
@@ -153,6 +161,7 @@ static std::string key_of(const Members& members, const Member& m) {
 }
 
 std::string mismatches(const Members& members, const std::vector<StateEntry>& state) {
+  members.check_tensors("load_state_dict");
   std::map<std::string, const Member*> expected;
   for (const Member& m : members.tensors)
     expected.emplace(m.name, &m);
@@ -226,10 +235,30 @@ void load_state_dict(const Members& members, const StateDict& state) {
 // ---- converting and copying ----
 
 void convert(const Members& members, DType dtype) {
+  members.check_tensors("to");
   std::vector<Tensor> tensors;
   for (const Member& m : members.tensors)
     tensors.push_back(m.tensor);
   xgrad::detail::convert(tensors, dtype);
+}
+
+void to_bfloat16(const Members& members) {
+  for (const Member& m : members.tensors)
+    check<ValueError>(m.tensor.dtype() == DType::float32,
+                      "to_bfloat16: {} is float64; call to(model, DType::float32) before", m.name);
+  std::unordered_map<const void*, Bfloat16Matrix> made;  // by the Tensor: ties stay
+  for (const Weight& w : members.weights)
+    if (w.tensor->defined())
+      if (Bfloat16Matrix& own = made[w.tensor->handle().get()]; !own.defined()) {
+        own = Bfloat16Matrix(w.tensor->shape());
+        check<ValueError>(own.put(0, 0, *w.tensor),
+                          "to_bfloat16: {} has a finite value that bfloat16 cannot hold", w.name);
+      }
+  for (const Weight& w : members.weights)
+    if (w.tensor->defined()) {
+      *w.bfloat16 = made.at(w.tensor->handle().get());
+      *w.tensor = Tensor();
+    }
 }
 
 void make_own(const Members& members) {
@@ -256,6 +285,26 @@ static std::string short_type_name(std::string_view pretty) {
   if (const auto at = pretty.rfind("::"); at != pretty.npos)
     pretty.remove_prefix(at + 2);
   return std::string(pretty);
+}
+
+// Those in bfloat16, each once.
+static std::vector<const Weight*> in_bfloat16(const Members& members) {
+  std::vector<const Weight*> list;
+  for (const Weight& w : members.weights)
+    if (w.bfloat16->defined() && std::ranges::none_of(list, [&](const Weight* other) {
+          return other->bfloat16->handle() == w.bfloat16->handle();
+        }))
+      list.push_back(&w);
+  return list;
+}
+
+std::size_t num_parameters(const Members& members) {
+  std::size_t n = 0;
+  for (const auto& [name, x] : named_parameters(members))
+    n += x.numel();
+  for (const Weight* w : in_bfloat16(members))
+    n += numel(w->bfloat16->shape());
+  return n;
 }
 
 static std::string with_commas(std::size_t n) {
@@ -291,6 +340,15 @@ std::string summary(const Members& members) {
         trainable += m.tensor.requires_grad() ? n : 0;
         bytes += n * (m.tensor.dtype() == DType::float32 ? 4 : 8);
       }
+    }
+    for (const Weight* w : in_bfloat16(members)) {
+      if (w->layer != i)
+        continue;
+      const std::size_t n = numel(w->bfloat16->shape());
+      shapes += (shapes.empty() ? "" : ", ") + w->name.substr(w->name.rfind('.') + 1) + " " +
+                to_string(w->bfloat16->shape()) + " bfloat16";
+      count += n;
+      bytes += 2 * n;
     }
     total += count;
     if (!shapes.empty())

@@ -10,7 +10,8 @@
 //     static void visit(auto& self, auto&& v) { v("c_fc", self.c_fc); v("c_proj", self.c_proj); }
 //   };
 //
-// visit may name Tensors (parameters), buffer(t) (Tensors that are not trained), layers,
+// visit may name Tensors (parameters), buffer(t) (Tensors that are not trained),
+// may_be_bfloat16(t, m) (weights that may be in bfloat16 instead: bfloat16.hpp), layers,
 // std::vector, std::array and std::optional of these, the flag `bool training`, and ties.  The
 // functions below follow from it.  Copying a layer shares its Tensors; clone() copies them.
 
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
+#include <xgrad/nn/bfloat16.hpp>
 
 namespace xgrad::nn {
 
@@ -78,6 +80,12 @@ struct Member {
   bool is_buffer;
   bool is_alias = false;  ///< tied to another member, under which it counts
 };
+struct Weight {  ///< that is in bfloat16, or may be
+  std::string name;
+  Tensor* tensor;
+  Bfloat16Matrix* bfloat16;
+  std::size_t layer;  ///< index into layers
+};
 struct LayerEntry {
   std::string name;       ///< "" for the model itself
   std::string_view type;  ///< a compiler's rendering of the type's name
@@ -90,6 +98,7 @@ struct Alias {
 // Everything that visit names in a model and in the layers it is made of.
 struct Members {
   std::vector<Member> tensors;  ///< undefined ones are left out
+  std::vector<Weight> weights;
   std::vector<LayerEntry> layers;
   std::vector<Alias> aliases;
   std::vector<bool*> training;
@@ -100,6 +109,8 @@ struct Members {
   /// ValueError if a name is given twice or is empty, a Tensor stands under two names without a
   /// tie, or a tie is not one; marks the aliases.  A layer that a Sequential has twice is tied.
   void resolve();
+  /// ValueError, beginning with `caller`, if a weight is in bfloat16.
+  void check_tensors(const char* caller) const;
 
  private:
   void check_names() const;
@@ -162,6 +173,9 @@ class Collector {
         found_.training.push_back(&x);
     } else if constexpr (Layer<M>) {
       layer(name, x);
+    } else if constexpr (requires { x.tensor, x.bfloat16; }) {
+      tensor(name, x.tensor, false);
+      found_.weights.push_back({name, &x.tensor, &x.bfloat16, layer_});
     } else if constexpr (requires { x.collect(*this, name); }) {
       found_.sequences.push_back(owner);
       x.collect(*this, name);  // a layer whose type is hidden: see sequential.hpp
@@ -221,6 +235,8 @@ struct StateEntry {
 /// A line for each kind of mismatch between a state and a model, listing names; empty if it fits.
 std::string mismatches(const Members& members, const std::vector<StateEntry>& state);
 void convert(const Members& members, DType dtype);
+void to_bfloat16(const Members& members);
+std::size_t num_parameters(const Members& members);
 void make_own(const Members& members);
 std::string summary(const Members& members);
 std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output);
@@ -248,13 +264,10 @@ template <Layer M>
 StateDict named_buffers(const M& model) {
   return detail::named_buffers(detail::members(model));
 }
-/// The number of elements of all parameters; a tied one counts once.
+/// The number of elements of all parameters, those in bfloat16 too; a tied one counts once.
 template <Layer M>
 std::size_t num_parameters(const M& model) {
-  std::size_t n = 0;
-  for (const Tensor& p : parameters(model))
-    n += p.numel();
-  return n;
+  return detail::num_parameters(detail::members(model));
 }
 
 /// Parameters and buffers by name, without graph.  A snapshot: later updates of the model do not
@@ -294,8 +307,15 @@ template <Layer M>
 void to(M& model, DType dtype) {
   detail::convert(detail::members(model), dtype);
 }
+/// Rounds the weights that may be in bfloat16, those of Linear and Embedding, and has them in 2
+/// bytes an element from now on, as bfloat16.hpp says; other handles on their Tensors keep these.
+/// ValueError for a model that is not float32, and for a finite value that rounds to infinity.
+template <MutableLayer M>
+void to_bfloat16(M& model) {
+  detail::to_bfloat16(detail::members(model));
+}
 /// A copy that shares no Tensor with the model; Tensors tied in the model are tied in the copy.
-/// Gradients are not copied.
+/// Gradients are not copied, and matrices in bfloat16, which nothing changes, are shared.
 template <Layer M>
 M clone(const M& model) {
   M copy = model;

@@ -326,6 +326,55 @@ TEST_CASE("pretrained: half-precision weights are read as they are", "[pretraine
     CHECK(b[i].second.dtype() == DType::float32);
     CHECK(allclose(a[i].second, b[i].second, 1.0 / 128, 0));
   }
+
+  // In bfloat16 they are what the file holds: these are not rounded.
+  const NoGrad no_grad;
+  const Indices ids{{1, 5, 3, 0, 6, 2}};
+  const Tensor logits = io::load_pretrained(files.path(), {.bfloat16 = true})(ids);
+  CHECK(relative_to(logits, half(ids)) < 1e-5);
+}
+
+TEST_CASE("pretrained: weights that stay in bfloat16", "[pretrained][bfloat16]") {
+  const NoGrad no_grad;
+  const Indices ids{{1, 5, 3, 0, 6, 2}};
+  const auto check_loads = [&](const std::string& folder) {
+    nn::GPT expected = io::load_pretrained(folder);
+    nn::to_bfloat16(expected);
+    const nn::GPT model = io::load_pretrained(folder, {.bfloat16 = true});
+    CHECK(nn::num_parameters(model) == nn::num_parameters(expected));
+    CHECK(model.lm_head.bfloat16.defined());
+    CHECK((model.lm_head.bfloat16.handle() == model.wte.bfloat16.handle()) == model.config.tied);
+    CHECK(same_bits(model(ids), expected(ids)));
+  };
+  for (const std::string name : families)
+    check_loads(golden_folder(name));
+
+  // Matrices of several tiles, as they lie in the file and transposed.
+  const TemporaryFolder folder;
+  nn::GPTConfig c = nn::GPTConfig::llama(
+      {.block_size = 8, .vocab_size = 34'000, .n_layer = 2, .n_head = 2, .n_embd = 8});
+  io::save_pretrained(folder / "llama", nn::GPT(c));
+  check_loads(folder / "llama");
+  c = nn::GPTConfig::gpt2(
+      {.block_size = 8, .vocab_size = 9, .n_layer = 1, .n_head = 2, .n_embd = 8});
+  c.n_inner = 40'000;
+  io::save_pretrained(folder / "gpt2", nn::GPT(c));
+  check_loads(folder / "gpt2");
+
+  CHECK_THROWS_WITH(
+      io::load_pretrained(folder / "gpt2", {.dtype = DType::float64, .bfloat16 = true}),
+      ContainsSubstring("for a model in float32"));
+  CHECK_THROWS_WITH(
+      io::save_pretrained(folder / "new", io::load_pretrained(folder / "gpt2", {.bfloat16 = true})),
+      ContainsSubstring("transformer.wte.weight is in bfloat16"));
+  CHECK(folder.count() == 2);
+  Pretrained files("llama");
+  set_element(files.weights.tensors.at("model.layers.1.mlp.up_proj.weight"), 3, 3.4e38);
+  files.write();
+  check_contains(
+      message_of<FileError>([&] { io::load_pretrained(files.path(), {.bfloat16 = true}); }),
+      {"model.safetensors: tensor 'model.layers.1.mlp.up_proj.weight' holds",
+       "that bfloat16 cannot"});
 }
 
 TEST_CASE("pretrained: one error lists all that is wrong with the weights", "[pretrained]") {

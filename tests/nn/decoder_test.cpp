@@ -15,6 +15,7 @@
 #include <xgrad/nn/init.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/element.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
