@@ -25,6 +25,7 @@
 #include <xgrad/data/utf8_stream.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
+#include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/absent.hpp>
@@ -35,6 +36,7 @@
 #include <xgrad/nn/embedding.hpp>
 #include <xgrad/nn/flatten.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/gpt_config.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/group_norm.hpp>
 #include <xgrad/nn/init.hpp>

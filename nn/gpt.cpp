@@ -12,30 +12,22 @@
 
 namespace xgrad::nn {
 
-static const GPTConfig& checked(const GPTConfig& c) {
-  if (c.block_size == 0 || c.vocab_size == 0 || c.n_layer == 0 || c.n_head == 0 || c.n_embd == 0)
-    fail<ValueError>(
-        "GPT: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: none may be 0",
-        c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
-  check<ValueError>(c.n_embd % c.n_head == 0, "GPT: n_embd {} is not a multiple of n_head {}",
-                    c.n_embd, c.n_head);
-  return c;
-}
-
 GPT::GPT(const GPTConfig& c)
     : config(checked(c)),
       wte(c.vocab_size, c.n_embd),
-      wpe(c.block_size, c.n_embd),
+      wpe(c.rotary ? std::nullopt
+                   : std::optional<Embedding>(std::in_place, c.block_size, c.n_embd)),
       drop(c.dropout),
       h([&c] {
         std::vector<TransformerBlock> blocks;
         for (std::size_t i = 0; i < c.n_layer; ++i)
-          blocks.emplace_back(c.n_embd, c.n_head, c.dropout, c.bias);
+          blocks.emplace_back(c);
         return blocks;
       }()),
-      ln_f(c.n_embd, {.bias = c.bias}),
+      ln_f(c),
       lm_head(c.n_embd, c.vocab_size, false) {
-  wte.weight = lm_head.weight;
+  if (c.tied)
+    wte.weight = lm_head.weight;
   // PyTorch's apply() comes to the tied weight twice, as wte and as lm_head, so it is drawn twice.
   const auto redraw = [](const Linear& layer) {
     init::normal_(layer.weight, 0, 0.02);
@@ -43,11 +35,14 @@ GPT::GPT(const GPTConfig& c)
       init::zeros_(layer.bias);
   };
   init::normal_(wte.weight, 0, 0.02);
-  init::normal_(wpe.weight, 0, 0.02);
+  if (wpe)
+    init::normal_(wpe->weight, 0, 0.02);
   for (const TransformerBlock& block : h) {
     redraw(block.attn.c_attn);
     redraw(block.attn.c_proj);
     redraw(block.mlp.c_fc);
+    if (block.mlp.c_gate)
+      redraw(*block.mlp.c_gate);
     redraw(block.mlp.c_proj);
   }
   redraw(lm_head);
@@ -74,13 +69,17 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
                      to_string(idx.shape()), config.block_size,
                      held == 0 ? "" : fmt::format(", less the {} that the caches hold", held));
   const auto first = static_cast<std::int64_t>(held);
+  const Indices positions = arange_indices(first, first + idx.size(1));
   Tensor x = [&] {
     const Scope scope("embeddings");
-    return drop(wte(idx) + wpe(arange_indices(first, first + idx.size(1))));  // (B, T, C)
+    return drop(wpe ? wte(idx) + (*wpe)(positions) : wte(idx));  // (B, T, C)
   }();
+  std::optional<RotaryEmbedding> rotate;
+  if (config.rotary)
+    rotate.emplace(config.head_width(), positions, *config.rotary);
   for (std::size_t i = 0; i < h.size(); ++i) {
     const Scope scope("h", i);
-    x = h[i](x, caches.empty() ? nullptr : &caches[i]);  // (B, T, C)
+    x = h[i](x, caches.empty() ? nullptr : &caches[i], rotate ? &*rotate : nullptr);  // (B, T, C)
   }
   return x;
 }

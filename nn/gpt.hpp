@@ -1,6 +1,6 @@
 #pragma once
-// A GPT-2 style language model, with the names, the order of draws and the arithmetic of nanoGPT:
-// one seed gives the same weights, and the same losses.
+// A decoder: GPT-2, Llama and their kin.  As GPT-2 it has the names, the order of draws and the
+// arithmetic of nanoGPT: one seed gives the same weights, and the same losses.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <vector>
 #include <xgrad/nn/dropout.hpp>
 #include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/gpt_config.hpp>
 #include <xgrad/nn/key_value_cache.hpp>
-#include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/sampling.hpp>
@@ -23,29 +23,20 @@ class Generator;
 
 namespace xgrad::nn {
 
-struct GPTConfig {
-  std::size_t block_size = 1024;  ///< longest sequence
-  std::size_t vocab_size = 50304;
-  std::size_t n_layer = 12;
-  std::size_t n_head = 12;
-  std::size_t n_embd = 768;
-  double dropout = 0;
-  bool bias = true;  ///< in the Linears of the blocks and in the LayerNorms
-};
-
-/// wte + wpe, dropout, n_layer blocks, ln_f, and lm_head, whose weight is that of wte.
-/// Radford et al., 2019.
+/// wte, and wpe where positions are learned, dropout, n_layer blocks, ln_f, and lm_head, whose
+/// weight is that of wte if they are tied.
 struct GPT {
   GPTConfig config;
-  Embedding wte, wpe;
+  Embedding wte;
+  std::optional<Embedding> wpe;  ///< of learned positions
   Dropout drop;
   std::vector<TransformerBlock> h;
-  LayerNorm ln_f;
+  Norm ln_f;
   Linear lm_head;
 
   /// Draws all weights from default_generator(): each layer's own first, then all again from
   /// N(0, 0.02), those of the residual projections c_proj a third time from
-  /// N(0, 0.02 / sqrt(2 n_layer)).  ValueError if a size is 0 or n_head does not divide n_embd.
+  /// N(0, 0.02 / sqrt(2 n_layer)).  ValueError as of checked().
   explicit GPT(const GPTConfig& c);
 
   /// Logits for the token after each position: idx (B, T) -> (B, T, V).  ShapeError if T is 0 or
@@ -75,7 +66,8 @@ struct GPT {
     v("transformer.h", self.h);
     v("transformer.ln_f", self.ln_f);
     v("lm_head", self.lm_head);
-    v("lm_head.weight", tied_to("transformer.wte.weight"));
+    if (self.config.tied)
+      v("lm_head.weight", tied_to("transformer.wte.weight"));
   }
 
  private:

@@ -8,6 +8,19 @@
 
 namespace xgrad::nn::init {
 
+/// While one lives, what draws here leaves x as it is and draws nothing, on this thread: for a
+/// model whose values come from a file (torch.nn.utils.skip_init).
+class SkipInit {
+ public:
+  SkipInit();
+  SkipInit(const SkipInit&) = delete;
+  SkipInit& operator=(const SkipInit&) = delete;
+  ~SkipInit();
+
+ private:
+  bool before_;
+};
+
 Tensor constant_(Tensor x, double value);
 Tensor zeros_(Tensor x);
 Tensor ones_(Tensor x);

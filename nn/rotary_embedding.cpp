@@ -1,6 +1,9 @@
 #include <xgrad/nn/rotary_embedding.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -10,14 +13,32 @@ RotaryEmbedding::RotaryEmbedding(std::size_t head_dim, const Indices& positions,
                                  const RotaryOptions& options)
     : pairs_(options.pairs) {
   check<ValueError>(head_dim % 2 == 0, "RotaryEmbedding: head_dim {} is odd", head_dim);
+  check<ValueError>(options.theta > 0 && options.factor > 0,
+                    "RotaryEmbedding: theta {} and factor {} must be positive", options.theta,
+                    options.factor);
+  check<ValueError>(options.low_freq_factor < options.high_freq_factor,
+                    "RotaryEmbedding: low_freq_factor {} is not below high_freq_factor {}",
+                    options.low_freq_factor, options.high_freq_factor);
   const std::size_t pairs = head_dim / 2;
+  std::vector<double> frequencies(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const double share = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+    const double frequency = std::pow(options.theta, -share);
+    double kept = 0;  // how much of it is not divided
+    if (options.original_max_position_embeddings > 0) {
+      const double turns = static_cast<double>(options.original_max_position_embeddings) *
+                           frequency / (2 * std::numbers::pi);
+      kept = std::clamp(
+          (turns - options.low_freq_factor) / (options.high_freq_factor - options.low_freq_factor),
+          0.0, 1.0);
+    }
+    frequencies[i] = frequency * (kept + (1 - kept) / options.factor);
+  }
   Shape shape = positions.shape();
   shape.push_back(pairs);
   auto cos = empty_array<double>(shape), sin = empty_array<double>(shape);
   for (std::size_t i = 0; i < cos.size(); ++i) {
-    const double share = 2.0 * static_cast<double>(i % pairs) / static_cast<double>(head_dim);
-    const double angle =
-        static_cast<double>(positions.data()[i / pairs]) * std::pow(options.theta, -share);
+    const double angle = static_cast<double>(positions.data()[i / pairs]) * frequencies[i % pairs];
     cos.data()[i] = std::cos(angle);
     sin.data()[i] = std::sin(angle);
   }

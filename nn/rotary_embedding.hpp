@@ -13,6 +13,13 @@ enum class RotaryPairs {
 struct RotaryOptions {
   double theta = 10000;
   RotaryPairs pairs = RotaryPairs::half;
+  /// What all frequencies are divided by, for texts longer than those of the training ("linear").
+  double factor = 1;
+  /// Of Llama 3: if n is not 0, a pair that turns more than high_freq_factor times in n positions
+  /// keeps its frequency, one that turns fewer than low_freq_factor times has it divided, and those
+  /// between go from the one to the other.
+  std::size_t original_max_position_embeddings = 0;
+  double low_freq_factor = 1, high_freq_factor = 4;
 };
 
 /// Rotates queries and keys by their positions p, so that their products depend on distances: the
@@ -24,7 +31,8 @@ struct RotaryOptions {
 class RotaryEmbedding {
  public:
   /// Of heads of D channels, at positions (T,), or any shape that broadcasts to that of x without
-  /// D: (B, 1, T) where they differ within the batch.  ValueError unless D is even.
+  /// D: (B, 1, T) where they differ within the batch.  ValueError unless D is even, theta and
+  /// factor are positive and low_freq_factor is below high_freq_factor.
   RotaryEmbedding(std::size_t head_dim, const Indices& positions,
                   const RotaryOptions& options = {});
   Tensor operator()(const Tensor& x) const;  ///< (..., T, D) -> (..., T, D)

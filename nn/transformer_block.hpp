@@ -1,57 +1,87 @@
 #pragma once
-// The pre-norm transformer block of GPT-2, with nanoGPT's names and order of draws.
+// The pre-norm transformer block of GPT-2 and Llama, with nanoGPT's names and order of draws.
 
 #include <cstddef>
+#include <optional>
+#include <xgrad/nn/gpt_config.hpp>
 #include <xgrad/nn/key_value_cache.hpp>
-#include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
 
 namespace xgrad::nn {
 
-/// Causal self-attention: x (B, T, C) -> (B, T, C).  With a cache, x are the positions that come
-/// after those that it holds; errors as of KeyValueCache::append(), and ValueError if dropout is
-/// on.
+/// Causal self-attention: x (B, T, C) -> (B, T, C), H heads of D channels, of which G have keys and
+/// values.  With a cache, x are the positions that come after those that it holds; errors as of
+/// KeyValueCache::append(), and ValueError if dropout is on.  Queries and keys are rotated by
+/// `rotate`, if it is given: by x's own positions.
 struct CausalSelfAttention {
-  Linear c_attn;  ///< C -> 3C: queries, keys, values
-  Linear c_proj;  ///< C -> C
-  std::size_t n_head;
+  Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
+  Linear c_proj;  ///< HD -> C
+  std::size_t n_head, n_kv_head;
   double dropout;  ///< on the attention weights, and on the result
   bool training = true;
 
-  /// ValueError unless heads divides width.
+  /// ValueError as of checked().
+  explicit CausalSelfAttention(const GPTConfig& c);
   CausalSelfAttention(std::size_t width, std::size_t heads, double p = 0, bool bias = true);
-  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr) const;
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
+                    const RotaryEmbedding* rotate = nullptr) const;
   static void visit(auto& self, auto&& v) {
     v("c_attn", self.c_attn);
     v("c_proj", self.c_proj);
     v("training", self.training);
   }
+
+ private:
+  Tensor grouped(const Tensor& qkv, double p, KeyValueCache* cache,
+                 const RotaryEmbedding* rotate) const;
 };
 
-/// c_proj(gelu(c_fc(x))), 4C wide inside, then dropout.
+/// c_proj(gelu(c_fc(x))) or, of SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
 struct MLP {
-  Linear c_fc, c_proj;
+  Linear c_fc;
+  std::optional<Linear> c_gate;  ///< of SwiGLU
+  Linear c_proj;
   double dropout;
+  Activation activation;
   bool training = true;
 
+  explicit MLP(const GPTConfig& c);
   MLP(std::size_t width, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("c_fc", self.c_fc);
+    v("c_gate", self.c_gate);
     v("c_proj", self.c_proj);
     v("training", self.training);
   }
 };
 
-/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).  The cache is that of attn.
+/// The LayerNorm or RMSNorm of a decoder, over the last dimension.
+struct Norm {
+  Tensor weight;  ///< (n_embd,), ones
+  Tensor bias;    ///< (n_embd,), zeros, or undefined: an RMSNorm has none
+  double eps;
+  NormKind kind;
+
+  explicit Norm(const GPTConfig& c);
+  Tensor operator()(const Tensor& x) const;
+  static void visit(auto& self, auto&& v) {
+    v("weight", self.weight);
+    v("bias", self.bias);
+  }
+};
+
+/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).  Cache and rotation are those of attn.
 struct TransformerBlock {
-  LayerNorm ln_1;
+  Norm ln_1;
   CausalSelfAttention attn;
-  LayerNorm ln_2;
+  Norm ln_2;
   MLP mlp;
 
+  explicit TransformerBlock(const GPTConfig& c);
   TransformerBlock(std::size_t width, std::size_t heads, double dropout = 0, bool bias = true);
-  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr) const;
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
+                    const RotaryEmbedding* rotate = nullptr) const;
   static void visit(auto& self, auto&& v) {
     v("ln_1", self.ln_1);
     v("attn", self.attn);

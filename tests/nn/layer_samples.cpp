@@ -249,7 +249,26 @@ void add_transformers(std::vector<LayerSample>& all) {
   all.push_back(sample_of("TransformerBlock", "", nn::TransformerBlock(4, 2), x));
   all.push_back(sample_of("TransformerBlock", "dropout's mask fixed",
                           nn::TransformerBlock(4, 2, 0.3, false), sample_randn({1, 3, 4}, 11)));
+  nn::GPTConfig llama = nn::GPTConfig::llama({.block_size = 3,
+                                              .vocab_size = 4,
+                                              .n_layer = 1,
+                                              .n_head = 2,
+                                              .n_embd = 4,
+                                              .n_kv_head = 1,
+                                              .n_inner = 3});
+  llama.qkv_bias = true;
+  all.push_back(sample_of("Norm", "layer", nn::Norm({.n_embd = 4}), x));
+  all.push_back(sample_of("Norm", "rms", nn::Norm(llama), x));
+  all.push_back(sample_of("MLP", "SwiGLU", nn::MLP(llama), x));
+  all.push_back(sample_of("CausalSelfAttention", "grouped", nn::CausalSelfAttention(llama), x));
+  all.push_back(sample_of("TransformerBlock", "Llama's", nn::TransformerBlock(llama), Inputs{x},
+                          [](const nn::TransformerBlock& block, const Inputs& in) {
+                            const nn::RotaryEmbedding rotate(2, arange_indices(0, 3));
+                            return tanh(block(in[0], nullptr, &rotate));
+                          }));
   const Indices ids({{0, 3, 1}, {2, 2, 0}}), targets({{3, 1, -100}, {2, 0, 1}});
+  all.push_back(sample_of("GPT", "Llama's", nn::GPT(llama), {},
+                          [=](const nn::GPT& m, const Inputs&) { return m.loss(ids, targets); }));
   const nn::GPTConfig config{
       .block_size = 3, .vocab_size = 4, .n_layer = 1, .n_head = 2, .n_embd = 4};
   all.push_back(sample_of("GPT", "loss", nn::GPT(config), {},

@@ -1,0 +1,253 @@
+#include <xgrad/io/pretrained.hpp>
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/pretrained_config.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/nn/init.hpp>
+
+namespace xgrad::io {
+
+std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
+  const bool gpt2 = pretrained_family(c) == "gpt2";
+  const std::size_t C = c.n_embd, D = c.head_width(), HD = c.n_head * D, GD = c.kv_heads() * D,
+                    F = c.inner_width();
+  const bool qkv = c.qkv_bias.value_or(c.bias), mlp = c.mlp_bias.value_or(c.bias);
+  std::vector<PretrainedTensor> all;
+  // GPT-2's names are nn::GPT's own.
+  const auto matrix = [&](std::string name, const std::string& parameter, Shape shape) {
+    all.push_back({(gpt2 ? parameter : name) + ".weight", parameter + ".weight", shape});
+  };
+  const auto linear = [&](const std::string& name, const std::string& parameter, std::size_t out,
+                          std::size_t in, bool bias) {
+    matrix(name, parameter, gpt2 ? Shape{in, out} : Shape{out, in});
+    all.back().transposed = gpt2;
+    if (bias)
+      all.push_back({(gpt2 ? parameter : name) + ".bias", parameter + ".bias", {out}});
+  };
+  const auto norm = [&](const std::string& name, const std::string& parameter) {
+    matrix(name, parameter, {C});
+    if (gpt2)
+      all.push_back({parameter + ".bias", parameter + ".bias", {C}});
+  };
+  matrix("model.embed_tokens", "transformer.wte", {c.vocab_size, C});
+  if (gpt2)
+    matrix("", "transformer.wpe", {c.block_size, C});
+  for (std::size_t i = 0; i < c.n_layer; ++i) {
+    const std::string layer = fmt::format("model.layers.{}.", i),
+                      block = fmt::format("transformer.h.{}.", i), attn = block + "attn.c_attn";
+    norm(layer + "input_layernorm", block + "ln_1");
+    if (gpt2) {
+      linear("", attn, 3 * C, C, true);
+    } else {
+      linear(layer + "self_attn.q_proj", attn, HD, C, qkv);
+      linear(layer + "self_attn.k_proj", attn, GD, C, qkv);
+      linear(layer + "self_attn.v_proj", attn, GD, C, qkv);
+    }
+    linear(layer + "self_attn.o_proj", block + "attn.c_proj", C, HD, c.proj_bias.value_or(c.bias));
+    norm(layer + "post_attention_layernorm", block + "ln_2");
+    linear(layer + "mlp.up_proj", block + "mlp.c_fc", F, C, mlp);
+    if (!gpt2)
+      linear(layer + "mlp.gate_proj", block + "mlp.c_gate", F, C, mlp);
+    linear(layer + "mlp.down_proj", block + "mlp.c_proj", C, F, mlp);
+  }
+  norm("model.norm", "transformer.ln_f");
+  if (!c.tied)
+    matrix("lm_head", "lm_head", {c.vocab_size, C});
+  return all;
+}
+
+nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state) {
+  const NoGrad no_grad;
+  const std::map<std::string, Tensor> given(state.begin(), state.end());
+  std::map<std::string, Size> rows;  // of each parameter, that have been given out
+  nn::StateDict result;
+  for (const PretrainedTensor& t : pretrained_tensors(config)) {
+    const auto x = given.find(t.parameter);
+    check<ValueError>(x != given.end(), "to_pretrained: there is no {}", t.parameter);
+    const Size n = static_cast<Size>(t.transposed ? t.shape[1] : t.shape[0]);
+    Size& first = rows[t.parameter];
+    if (x->second.dim() == 0 || first + n > x->second.size(0))
+      fail<ValueError>("to_pretrained: {} is {}, and has no rows {} to {}", t.parameter,
+                       to_string(x->second.shape()), first, first + n);
+    const Tensor part = narrow(x->second.detach(), 0, first, n);
+    first += n;
+    result.emplace_back(t.name, t.transposed ? transpose(part, 0, 1) : part);
+    if (result.back().second.shape() != t.shape)
+      fail<ValueError>("to_pretrained: {} would be {}, and must be {}", t.name,
+                       to_string(result.back().second.shape()), to_string(t.shape));
+  }
+  return result;
+}
+
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite) {
+  const std::string config = format_pretrained_config(model.config);
+  TensorFile content{.metadata = {{"format", "pt"}}};
+  for (const auto& [name, x] : to_pretrained(model.config, nn::state_dict(model)))
+    content.tensors.emplace(name, x.to(DType::float32));
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  check<FileError>(!error, "{}: this folder cannot be made: {}", folder, error.message());
+  const std::string weights = folder + "/model.safetensors", json = folder + "/config.json";
+  check_output(weights, overwrite);
+  check_output(json, overwrite);
+  AtomicFile file(json);
+  file.write(config);
+  save_safetensors(weights, content);
+  file.commit();
+}
+
+// ---- loading ----
+
+namespace {
+
+// A name as models without a head have it.
+std::string short_name(const std::string& name) {
+  for (const std::string_view prefix : {"transformer.", "model."})
+    if (name.starts_with(prefix))
+      return name.substr(prefix.size());
+  return name;
+}
+
+bool is_old_buffer(const std::string& name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".rotary_emb.inv_freq");
+}
+
+struct Stored {
+  const SafetensorsFile* file;
+  std::string name;
+  const StoredTensor& header() const { return file->tensors().at(name); }
+  Tensor read(DType dtype) const { return file->tensor(name, dtype); }
+};
+
+// The files with a folder's weights, opened, and their tensors by short name.
+struct Weights {
+  std::deque<SafetensorsFile> files;
+  std::map<std::string, Stored> tensors;
+  std::map<std::string, std::string> problems;  // lists of names by what is wrong with them
+
+  void problem(const std::string& kind, const std::string& name) {
+    std::string& list = problems[kind];
+    list += (list.empty() ? "" : ", ") + name;
+  }
+};
+
+// The files that {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}} names.
+std::set<std::string> read_index(const std::string& path) {
+  const Json json = read_json_file(path);
+  const auto* const map = json.find<JsonObject>("weight_map");
+  check<FileError>(map != nullptr && !map->empty(), "{}: has no 'weight_map' that names files",
+                   path);
+  std::set<std::string> files;
+  for (const auto& [name, value] : *map) {
+    const auto* const file = value.as<std::string>();
+    if (file == nullptr || !file->ends_with(".safetensors") || file->starts_with('.') ||
+        file->find_first_of(std::string_view("/\\:\0", 4)) != std::string::npos)
+      fail<FileError>(
+          "{}: '{}' is in {}; it must be a .safetensors file beside the index, without a path",
+          path, printable_name(name), printable_name(format_json(value)));
+    files.insert(*file);
+  }
+  return files;
+}
+
+Weights open_weights(const std::string& folder) {
+  const std::string one = "model.safetensors", index = folder + "/" + one + ".index.json";
+  std::error_code none;
+  const bool sharded =
+      !std::filesystem::exists(folder + "/" + one, none) && std::filesystem::exists(index, none);
+  Weights weights;
+  for (const std::string& path : sharded ? read_index(index) : std::set<std::string>{one}) {
+    const SafetensorsFile& file = weights.files.emplace_back(folder + "/" + path);
+    for (const auto& [name, header] : file.tensors()) {
+      const std::string known = short_name(name);
+      if (!is_old_buffer(known) && !weights.tensors.emplace(known, Stored{&file, name}).second)
+        weights.problem("given twice", printable_name(name));
+    }
+  }
+  return weights;
+}
+
+void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string& folder) {
+  check<FileError>(config.n_layer <= weights.tensors.size(),
+                   "{}: config.json asks for {} layers, and the weights have {}", folder,
+                   config.n_layer, counted(weights.tensors.size(), "tensor", "tensors"));
+  const std::vector<PretrainedTensor> expected = pretrained_tensors(config);
+  const std::string embedding = short_name(expected.front().name), head = "lm_head.weight";
+  // A tied weight may come under either name, or under both.
+  auto second =
+      config.tied ? weights.tensors.extract(head) : decltype(weights.tensors)::node_type();
+  if (second && !weights.tensors.contains(embedding)) {
+    second.key() = embedding;
+    weights.tensors.insert(std::move(second));
+  }
+  std::set<std::string> known;
+  for (const PretrainedTensor& t : expected) {
+    const std::string& name = *known.insert(short_name(t.name)).first;
+    const auto stored = weights.tensors.find(name);
+    if (stored == weights.tensors.end())
+      weights.problem("missing", t.name);
+    else if (const Shape& shape = stored->second.header().shape; shape != t.shape)
+      weights.problem("wrong shape", fmt::format("{} is {} here and {} by config.json", t.name,
+                                                 to_string(shape), to_string(t.shape)));
+  }
+  for (const auto& [name, stored] : weights.tensors) {
+    const std::string& dtype = stored.header().dtype;
+    if (!known.contains(name))
+      weights.problem("unexpected", printable_name(stored.name));
+    if (dtype != "F16" && dtype != "BF16" && dtype != "F32" && dtype != "F64")
+      weights.problem("unsupported dtype (F16, BF16, F32 and F64 are supported)",
+                      fmt::format("{} is {}", printable_name(stored.name), dtype));
+  }
+  std::string all;
+  for (const auto& [kind, list] : weights.problems)
+    all += fmt::format("\n  {}: {}", kind, list);
+  check<FileError>(all.empty(), "{}: the weights do not fit config.json{}", folder, all);
+  if (second)
+    check<FileError>(xgrad::detail::same_bits(weights.tensors.at(embedding).read(DType::float32),
+                                              second.mapped().read(DType::float32)),
+                     "{}: {} and {} differ, and config.json ties them (tie_word_embeddings)",
+                     folder, expected.front().name, head);
+}
+
+}  // namespace
+
+nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
+  nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
+  config.dropout = options.dropout;
+  checked(config, "load_pretrained");
+  Weights weights = open_weights(folder);
+  check_fits(weights, config, folder);
+  for (const SafetensorsFile& file : weights.files)
+    file.verify();
+
+  nn::GPT model = [&] {
+    const nn::init::SkipInit values_follow;
+    return nn::GPT(config);
+  }();
+  nn::to(model, options.dtype);
+  const NoGrad no_grad;
+  std::map<std::string, std::vector<PretrainedTensor>> parts;
+  for (PretrainedTensor& t : pretrained_tensors(config))
+    parts[t.parameter].push_back(std::move(t));
+  for (auto& [name, parameter] : nn::named_parameters(model)) {
+    std::vector<Tensor> rows;
+    for (const PretrainedTensor& t : parts.at(name)) {
+      const Tensor x = weights.tensors.at(short_name(t.name)).read(options.dtype);
+      rows.push_back(t.transposed ? transpose(x, 0, 1) : x);
+    }
+    parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).impl().value);
+  }
+  return model;
+}
+
+}  // namespace xgrad::io

@@ -1,0 +1,47 @@
+#pragma once
+// Pretrained decoders in the folders of HuggingFace's transformers: config.json, and the weights in
+// model.safetensors or in the files that model.safetensors.index.json names.
+//
+//   nn::GPT model = io::load_pretrained("smollm2-135m");
+//   io::save_pretrained("mine", model);
+//
+// The families are gpt2, llama (SmolLM is one of them) and qwen2, as config.json's model_type names
+// them.  What a configuration asks for beyond nn::GPTConfig is refused by name.
+
+#include <string>
+#include <vector>
+#include <xgrad/nn/gpt.hpp>
+
+namespace xgrad::io {
+
+struct PretrainedOptions {
+  DType dtype = DType::float32;  ///< of the model; what is stored may be F16, BF16, F32 or F64
+  double dropout = 0;
+};
+
+/// The model in a folder.  Throws FileError, before anything is allocated for its weights, for a
+/// file that is not there or damaged, for a configuration that asks for what is not supported, and
+/// one that lists all names that are missing, unexpected, of another shape or unsupported dtype.
+/// Names may lack "transformer." or "model."; buffers that transformers saved at some time (causal
+/// masks, rotary frequencies) are passed over.
+nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options = {});
+
+/// Writes config.json and model.safetensors, in float32, into a folder that is made if it is not
+/// there.  Throws ValueError naming the options that no family has, and FileError for what cannot
+/// be written, or is there already unless `overwrite`; then nothing has been written.
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false);
+
+/// A tensor in these files: a parameter of nn::GPT or, where several have the same `parameter`,
+/// rows of it, in this order.
+struct PretrainedTensor {
+  std::string name, parameter;
+  Shape shape;              ///< in the file
+  bool transposed = false;  ///< as GPT-2's Conv1D, (in, out)
+};
+/// What a model's files hold.  ValueError naming the options that no family has.
+std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& config);
+/// What has the names and shapes of nn::GPT's parameters, values or gradients, with the names and
+/// shapes of the files.  ValueError for a name that is missing, or another shape.
+nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state);
+
+}  // namespace xgrad::io

@@ -1,0 +1,20 @@
+#pragma once
+// The config.json of a pretrained model.  Internal: read and written by pretrained.cpp.
+
+#include <string>
+#include <xgrad/io/json.hpp>
+#include <xgrad/nn/gpt_config.hpp>
+
+namespace xgrad::io {
+
+/// Reads a file of at most 64 MiB.  Throws FileError.
+Json read_json_file(const std::string& path);
+
+/// Throws FileError that names the file, the key and what is supported.
+nn::GPTConfig read_pretrained_config(const std::string& path);
+
+/// The model_type that has these options.  ValueError naming those that no family has.
+std::string pretrained_family(const nn::GPTConfig& config);
+std::string format_pretrained_config(const nn::GPTConfig& config);
+
+}  // namespace xgrad::io

@@ -1,0 +1,477 @@
+// Pretrained decoders against HuggingFace's transformers (tests/golden/pretrained.py), and folders
+// that do not fit.
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/io/json.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/safetensors.hpp>
+
+#include "golden/file.hpp"
+#include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/safetensors.hpp"
+#include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
+
+using namespace xgrad;
+
+namespace {
+
+const char* const families[] = {"gpt2", "llama", "qwen2"};
+
+std::string golden_folder(const std::string& name) {
+  return source_dir + "/tests/golden/pretrained/" + name;
+}
+
+double relative_to(const Tensor& ours, const Tensor& expected) {
+  return testing::distance(ours.to(DType::float64),
+                           reshape(expected, ours.shape()).to(DType::float64),
+                           testing::ErrorUnit::relative);
+}
+
+Tensor next_token_loss(const nn::GPT& model, const Indices& ids) {
+  return model.loss(ids.slice(1, 0, -1), ids.slice(1, 1, {}));
+}
+
+// The gradients of a model by the names of the pretrained files.
+nn::StateDict pretrained_gradients(const nn::GPT& model) {
+  nn::StateDict gradients;
+  for (const auto& [name, p] : nn::named_parameters(model))
+    gradients.emplace_back(name, p.grad());
+  return io::to_pretrained(model.config, gradients);
+}
+
+// A copy of a golden folder, with a changed config.json or other weights.
+class Pretrained {
+ public:
+  explicit Pretrained(const std::string& name) {
+    for (const char* const file : {"config.json", "model.safetensors"})
+      std::filesystem::copy_file(golden_folder(name) + "/" + file, folder_ / file);
+    weights = io::load_safetensors(folder_ / "model.safetensors");
+  }
+  std::string path(const std::string& file = "") const { return folder_ / file; }
+  void config(const std::string& key, const std::string& value) {
+    io::Json json = io::parse_json(read_bytes(path("config.json")), 0, 16);
+    io::JsonObject object = *json.as<io::JsonObject>();
+    std::erase_if(object, [&](const auto& entry) { return entry.first == key; });
+    if (!value.empty())
+      object.emplace_back(key, io::parse_json(value, 0, 16));
+    write_bytes(path("config.json"), io::format_json(object));
+  }
+  void write() const { io::save_safetensors(path("model.safetensors"), weights); }
+  nn::GPT load() const { return io::load_pretrained(path()); }
+  std::string error() const {
+    return message_of<FileError>([&] { load(); });
+  }
+
+  io::TensorFile weights;  // of model.safetensors; write() puts them there
+
+ private:
+  TemporaryFolder folder_;
+};
+
+void check_same_model(const nn::GPT& a, const nn::GPT& b) {
+  const nn::StateDict x = nn::state_dict(a), y = nn::state_dict(b);
+  REQUIRE(x.size() == y.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    INFO(x[i].first);
+    CHECK(x[i].first == y[i].first);
+    CHECK(same_bits(x[i].second, y[i].second));
+  }
+  const Indices ids{{1, 5, 3, 0, 6, 2}};
+  CHECK(same_bits(a(ids), b(ids)));
+}
+
+}  // namespace
+
+TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[pretrained]") {
+  for (const std::string name : families) {
+    const testing::GoldenFile expected("pretrained/" + name + "/expected");
+    const Indices ids = expected.indices("ids");
+    const nn::GPT narrow = io::load_pretrained(golden_folder(name));
+    CHECK(relative_to(narrow(ids), expected.tensor("f32.logits")) < 1e-5);
+    CHECK(narrow.lm_head.weight.dtype() == DType::float32);
+    const nn::GPT wide = io::load_pretrained(golden_folder(name), {.dtype = DType::float64});
+    CHECK(relative_to(wide(ids), expected.tensor("logits")) < 1e-9);
+    const Tensor loss = next_token_loss(wide, ids);
+    CHECK(relative_to(loss, expected.tensor("loss")) < 1e-9);
+    loss.backward();
+    for (const auto& [key, gradient] : pretrained_gradients(wide)) {
+      INFO(name << " " << key);
+      CHECK(relative_to(gradient, expected.tensor("grad." + key)) < 1e-9);
+    }
+    CHECK(expected.unused().empty());
+  }
+}
+
+TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
+  for (const std::string name : families) {
+    const TemporaryFolder folder;
+    const nn::GPT model = io::load_pretrained(golden_folder(name));
+    io::save_pretrained(folder / "new", model);
+    const nn::GPT again = io::load_pretrained(folder / "new");
+    check_same_model(model, again);
+    CHECK(again.config.rotary.has_value() == model.config.rotary.has_value());
+
+    // The names are those that transformers wrote, and no others.
+    const io::SafetensorsFile ours(folder / "new/model.safetensors"),
+        theirs(golden_folder(name) + "/model.safetensors");
+    CHECK(ours.metadata().at("format") == "pt");
+    REQUIRE(ours.tensors().size() == theirs.tensors().size());
+    for (const auto& [key, stored] : theirs.tensors())
+      CHECK(ours.tensors().at(key).shape == stored.shape);
+
+    CHECK_THROWS_WITH(io::save_pretrained(folder / "new", model),
+                      ContainsSubstring("is there already"));
+    io::save_pretrained(folder / "new", model, true);
+    write_bytes(folder / "file", "");
+    CHECK_THROWS_WITH(io::save_pretrained(folder / "file", model),
+                      ContainsSubstring("this folder cannot be made"));
+  }
+}
+
+TEST_CASE("pretrained: every option comes back", "[pretrained]") {
+  const nn::GPTConfig sizes{
+      .block_size = 8, .vocab_size = 7, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 6};
+  nn::GPTConfig biased = nn::GPTConfig::llama(sizes), qwen2 = biased, gpt2 = sizes;
+  biased.qkv_bias = biased.proj_bias = biased.mlp_bias = true;
+  biased.n_kv_head = 1;
+  biased.head_dim = 6;
+  biased.norm_eps = 1e-3;
+  biased.rotary = {.theta = 50, .factor = 2.5};
+  qwen2.qkv_bias = qwen2.tied = true;
+  gpt2.tied = false;
+  gpt2.norm_eps = 1e-4;
+  for (const nn::GPTConfig& config : {biased, qwen2, gpt2}) {
+    const TemporaryFolder folder;
+    nn::GPT model(config);
+    for (Tensor p : nn::parameters(model))
+      p.copy_(p + normal(p.shape(), 3, DType::float32));
+    io::save_pretrained(folder / "x", model);
+    check_same_model(model, io::load_pretrained(folder / "x"));
+  }
+}
+
+TEST_CASE("pretrained: options that no family has are refused by name", "[pretrained]") {
+  const auto refused = [](const nn::GPTConfig& config, const std::vector<std::string>& parts) {
+    const TemporaryFolder folder;
+    check_contains(
+        message_of<ValueError>([&] { io::save_pretrained(folder / "x", nn::GPT(config)); }), parts);
+    CHECK(folder.count() == 0);
+  };
+  const nn::GPTConfig sizes{
+      .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4};
+  nn::GPTConfig c = sizes;
+  c.bias = false;
+  c.n_kv_head = 1;
+  refused(c, {"learned positions", "n_kv_head (n_head), bias (true, of all parts)"});
+  c = sizes;
+  c.norm = nn::NormKind::rms;
+  c.activation = nn::Activation::swiglu;
+  c.head_dim = 4;
+  refused(c, {"norm (layer), activation (gelu, gelu_tanh), head_dim"});
+  c = nn::GPTConfig::llama(sizes);
+  c.rotary->pairs = nn::RotaryPairs::interleaved;
+  c.norm = nn::NormKind::layer;
+  c.activation = nn::Activation::gelu;
+  refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
+  c = nn::GPTConfig::llama(sizes);
+  c.proj_bias = true;
+  refused(c, {"biases (llama: qkv and proj alike"});
+  c = nn::GPTConfig::llama(sizes);
+  c.qkv_bias = c.mlp_bias = true;
+  refused(c, {"biases (llama: qkv and proj alike"});
+  CHECK_THROWS_WITH(io::to_pretrained(sizes, {}), ContainsSubstring("no transformer.wte.weight"));
+  CHECK_THROWS_WITH(io::to_pretrained(sizes, {{"transformer.wte.weight", ones({5, 3})}}),
+                    ContainsSubstring("would be (5, 3), and must be (5, 4)"));
+}
+
+TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretrained]") {
+  Pretrained old("llama");  // before version 5
+  const nn::GPT model = old.load();
+  CHECK(model.config.rotary->original_max_position_embeddings == 24);
+  old.config("rope_parameters", "");
+  old.config("rope_theta", "100");
+  old.config("rope_scaling", R"({"rope_type": "llama3", "factor": 4, "low_freq_factor": 0.2,
+                                 "high_freq_factor": 3, "original_max_position_embeddings": 24})");
+  check_same_model(model, old.load());
+  old.config("rope_scaling", R"({"type": "linear", "factor": 2.5})");
+  CHECK(old.load().config.rotary->factor == 2.5);
+  old.config("rope_scaling", "null");
+  old.config("rope_theta", "");
+  CHECK(old.load().config.rotary->theta == 10000);
+  CHECK(old.load().config.rotary->factor == 1);
+
+  Pretrained gpt2("gpt2");
+  for (const char* const key : {"activation_function", "layer_norm_epsilon", "tie_word_embeddings"})
+    gpt2.config(key, "");
+  check_same_model(io::load_pretrained(golden_folder("gpt2")), gpt2.load());
+  gpt2.config("activation_function", "\"gelu\"");
+  CHECK(gpt2.load().config.activation == nn::Activation::gelu);
+  CHECK(io::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
+}
+
+TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight twice",
+          "[pretrained]") {
+  for (const std::string name : families) {
+    INFO(name);
+    Pretrained files(name);
+    const nn::GPT model = files.load();
+    const std::string prefix = name == "gpt2" ? "transformer." : "model.";
+    io::TensorFile bare;
+    for (const auto& [key, x] : files.weights.tensors)
+      bare.tensors.emplace(key.starts_with(prefix) ? key.substr(prefix.size()) : key, x);
+    bare.tensors.emplace("h.0.attn.bias", ones({1, 1, 16, 16}));
+    bare.tensors.emplace("h.0.attn.masked_bias", zeros(Dims()));
+    bare.tensors.emplace("layers.0.self_attn.rotary_emb.inv_freq", ones({2}));
+    io::save_safetensors(files.path("model.safetensors"), bare);
+    check_same_model(model, files.load());
+  }
+  Pretrained tied("llama");
+  const nn::GPT model = tied.load();
+  const std::string embedding = "model.embed_tokens.weight", head = "lm_head.weight";
+  tied.weights.tensors[head] = tied.weights.tensors.at(embedding).clone();
+  tied.write();
+  check_same_model(model, tied.load());
+  tied.weights.tensors.erase(embedding);
+  tied.write();
+  check_same_model(model, tied.load());
+  tied.weights.tensors[embedding] = tied.weights.tensors.at(head) + 1;
+  tied.write();
+  check_contains(tied.error(),
+                 {"model.embed_tokens.weight and lm_head.weight differ", "tie_word_embeddings"});
+}
+
+TEST_CASE("pretrained: shards are as good as one file", "[pretrained]") {
+  Pretrained files("llama");
+  const nn::GPT model = files.load();
+  const auto shard = [](int i) {
+    return "model-0000" + std::to_string(i) + "-of-00002.safetensors";
+  };
+  io::TensorFile parts[2];
+  io::JsonObject map;
+  for (const auto& [name, x] : files.weights.tensors) {
+    const bool second = name.find("layers.1") != std::string::npos;
+    parts[second].tensors.emplace(name, x);
+    map.emplace_back(name, shard(second ? 2 : 1));
+  }
+  std::filesystem::remove(files.path("model.safetensors"));
+  const auto write_index = [&](const io::Json& index) {
+    write_bytes(files.path("model.safetensors.index.json"), io::format_json(index));
+  };
+  for (const int i : {0, 1})
+    io::save_safetensors(files.path(shard(i + 1)), parts[i]);
+  write_index(io::JsonObject{{"weight_map", map}});
+  check_same_model(model, files.load());
+
+  // A name in two shards, and shards that are cut off or missing.
+  parts[1].tensors.emplace("model.norm.weight", ones({8}));
+  io::save_safetensors(files.path(shard(2)), parts[1]);
+  check_contains(files.error(), {"given twice: model.norm.weight"});
+  const std::string bytes = read_bytes(files.path(shard(2)));
+  write_bytes(files.path(shard(2)), bytes.substr(0, bytes.size() - 1));
+  check_contains(files.error(), {shard(2), "tensor 'model."});
+  write_bytes(files.path(shard(2)), bytes.substr(0, 5));
+  check_contains(files.error(), {shard(2), "not a safetensors file"});
+  std::filesystem::remove(files.path(shard(2)));
+  check_contains(files.error(), {shard(2)});
+
+  for (const char* const bad : {"../model.safetensors", "/etc/x.safetensors", "a/b.safetensors",
+                                "..", "", "x.bin", ".safetensors", "a\\b.safetensors"}) {
+    map.front().second = std::string(bad);
+    write_index(io::JsonObject{{"weight_map", map}});
+    check_contains(files.error(),
+                   {"index.json: '", "must be a .safetensors file beside the index"});
+  }
+  map.front().second = std::uint64_t{7};
+  write_index(io::JsonObject{{"weight_map", map}});
+  check_contains(files.error(), {"is in 7; it must be"});
+  write_index(io::JsonObject{{"weight_map", io::JsonObject{}}});
+  check_contains(files.error(), {"has no 'weight_map' that names files"});
+  write_bytes(files.path("model.safetensors.index.json"), "{\"weight_map\": ");
+  check_contains(files.error(), {"index.json: is not JSON"});
+}
+
+TEST_CASE("pretrained: half-precision weights are read as they are", "[pretrained]") {
+  Pretrained files("qwen2");
+  const nn::GPT model = files.load();
+  std::string header, data;
+  for (const auto& [name, x] : files.weights.tensors) {
+    const std::size_t begin = data.size();
+    for (Size i = 0; i < x.numel(); ++i) {  // the upper half of a float32, truncated
+      const auto* const bytes = reinterpret_cast<const char*>(x.data<float>() + i);
+      data.append(bytes + 2, 2);
+    }
+    std::string shape;
+    for (const std::size_t n : x.shape())
+      shape += (shape.empty() ? "" : ",") + std::to_string(n);
+    header += (header.empty() ? "{" : ",") + ("\"" + name) + R"(":{"dtype":"BF16","shape":[)" +
+              shape + "],\"data_offsets\":[" + std::to_string(begin) + "," +
+              std::to_string(data.size()) + "]}";
+  }
+  write_bytes(files.path("model.safetensors"), file_of(header + "}", data));
+  const nn::GPT half = files.load();
+  const auto a = nn::state_dict(model), b = nn::state_dict(half);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(b[i].second.dtype() == DType::float32);
+    CHECK(allclose(a[i].second, b[i].second, 1.0 / 128, 0));
+  }
+}
+
+TEST_CASE("pretrained: one error lists all that is wrong with the weights", "[pretrained]") {
+  Pretrained files("qwen2");
+  auto& tensors = files.weights.tensors;
+  tensors.erase("model.norm.weight");
+  tensors.erase("model.layers.0.self_attn.k_proj.bias");
+  tensors["model.layers.0.mlp.up_proj.weight"] = zeros({10, 7});
+  tensors["model.layers.1.mlp.up_proj.weight"] = zeros({10, 8});
+  tensors.erase("lm_head.weight");
+  files.weights.indices["lm_head.weight"] = Indices({1, 2});
+  files.write();
+  check_contains(
+      files.error(),
+      {files.path() + ": the weights do not fit config.json",
+       "missing: model.layers.0.self_attn.k_proj.bias, model.norm.weight",
+       "unexpected: model.layers.1.mlp.up_proj.weight",
+       "model.layers.0.mlp.up_proj.weight is (10, 7) here and (10, 8) by config.json",
+       "lm_head.weight is (2,) here and (11, 8) by config.json",
+       "unsupported dtype (F16, BF16, F32 and F64 are supported): lm_head.weight is I64"});
+  std::filesystem::remove(files.path("model.safetensors"));
+  check_contains(files.error(), {"model.safetensors"});
+}
+
+TEST_CASE("pretrained: a configuration that asks for what is not here is refused", "[pretrained]") {
+  const auto refused = [](const std::string& family, const std::string& key,
+                          const std::string& value, const std::vector<std::string>& parts) {
+    Pretrained files(family);
+    files.config(key, value);
+    // The weights are not looked at.
+    std::filesystem::remove(files.path("model.safetensors"));
+    INFO(key << " " << value);
+    check_contains(files.error(), parts);
+    check_contains(files.error(), {"config.json: "});
+  };
+  refused("llama", "model_type", "\"mixtral\"",
+          {"model_type is \"mixtral\"; supported: gpt2, llama and qwen2"});
+  refused("llama", "model_type", "", {"model_type is missing; supported"});
+  refused("llama", "model_type", "[1]", {"model_type is [1]; it must be a text"});
+  refused("qwen2", "quantization_config", R"({"quant_method": "awq"})",
+          {"quantised weights; supported: F16, BF16, F32 and F64"});
+  refused("llama", "num_local_experts", "8", {"num_local_experts is 8; supported: none of it"});
+  refused("llama", "alibi", "true", {"alibi is true"});
+  refused("gpt2", "activation_function", "\"relu\"",
+          {"activation_function is \"relu\"; supported: gelu, gelu_new and gelu_pytorch_tanh"});
+  refused("gpt2", "scale_attn_weights", "false", {"is false; supported: true"});
+  refused("gpt2", "scale_attn_by_inverse_layer_idx", "true", {"is true; supported: false"});
+  refused("gpt2", "add_cross_attention", "true", {"is true; supported: false"});
+  refused("gpt2", "n_head", "3", {"n_embd 8 is not a multiple of n_head 3"});
+  refused("gpt2", "n_layer", "", {"n_layer is missing; it must be a whole number from 1 to"});
+  for (const char* const bad : {"0", "-3", "2.5", "\"2\"", "4294967296", "true", "[2]"})
+    refused("gpt2", "n_layer", bad, {std::string("n_layer is ") + bad, "a whole number from 1"});
+  refused("llama", "hidden_act", "\"gelu\"", {"hidden_act is \"gelu\"; supported: silu"});
+  refused("llama", "num_key_value_heads", "3", {"n_head 4 is not a multiple of n_kv_head 3"});
+  refused("llama", "head_dim", "5", {"heads of 5 channels cannot rotate"});
+  refused("llama", "rms_norm_eps", "0", {"rms_norm_eps is 0; it must be a positive number"});
+  refused("llama", "attention_bias", "1", {"attention_bias is 1; it must be true or false"});
+  refused("llama", "partial_rotary_factor", "0.5", {"is 0.5; supported: 1"});
+  refused("llama", "rope_parameters", R"({"rope_type": "yarn", "rope_theta": 1e4, "factor": 4})",
+          {"rope_parameters.rope_type is \"yarn\"; supported: default, linear and llama3"});
+  refused("llama", "rope_parameters", R"({"full_attention": {"rope_theta": 1e4}})",
+          {"rope_parameters.rope_theta is missing"});
+  refused("llama", "rope_parameters", R"({"rope_theta": 1e4, "rope_type": "linear"})",
+          {"rope_parameters.factor is missing"});
+  refused("llama", "rope_parameters",
+          R"({"rope_theta": 1e4, "rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+              "high_freq_factor": 4, "original_max_position_embeddings": 8})",
+          {"rope_parameters.low_freq_factor is 4", "must be below high_freq_factor"});
+  refused("llama", "rope_parameters", "7", {"rope_parameters is 7; it must be an object"});
+  refused("qwen2", "use_sliding_window", "true", {"use_sliding_window is true; supported: false"});
+  refused("qwen2", "layer_types", R"(["sliding_attention"])",
+          {"sliding_attention", "supported: full_attention in every layer"});
+
+  Pretrained files("llama");
+  write_bytes(files.path("config.json"), "{\"model_type\": ");
+  check_contains(files.error(), {"config.json: is not JSON"});
+  std::filesystem::remove(files.path("config.json"));
+  check_contains(files.error(), {"config.json"});
+  CHECK_THROWS_AS(io::load_pretrained(files.path() + "/nowhere"), FileError);
+}
+
+TEST_CASE("pretrained: absurd sizes are held against the weights first", "[pretrained]") {
+  const auto refused = [](const std::string& key, const std::vector<std::string>& parts) {
+    Pretrained files("llama");
+    files.config(key, "2000000000");
+    check_contains(files.error(), parts);
+  };
+  refused("num_hidden_layers", {"config.json asks for 2000000000 layers, and the weights have 20"});
+  refused("hidden_size", {"model.norm.weight is (8,) here and (2000000000,) by config.json"});
+  refused("vocab_size", {"model.embed_tokens.weight is (11, 8) here and (2000000000, 8)"});
+  refused("intermediate_size", {"mlp.up_proj.weight is (10, 8) here and (2000000000, 8)"});
+  refused("head_dim", {"self_attn.k_proj.weight is (16, 8) here and (4000000000, 8)"});
+  Pretrained files("llama");
+  files.config("max_position_embeddings", "2000000000");  // no weight has it
+  const nn::GPT model = files.load();
+  Generator generator(1);
+  CHECK(model.generate({{1}}, 3, generator).size(1) == 4);
+}
+
+// The folders that pretrained_reference.py writes: many options, and a real model.
+TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
+  const char* const root = std::getenv("XGRAD_PRETRAINED");
+  if (root == nullptr) {
+    WARN("skipped: XGRAD_PRETRAINED names no folder with reference models");
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    const std::string folder = entry.path().string();
+    const io::SafetensorsFile expected(folder + "/expected.safetensors");
+    const Indices ids = expected.indices("ids");
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      const std::string prefix = dtype == DType::float64 ? "float64." : "";
+      if (!expected.contains(prefix + "logits"))
+        continue;  // of a real model there is float32 alone
+      const nn::GPT model = io::load_pretrained(folder, {.dtype = dtype});
+      // In float64, too, transformers computes the loss, RMSNorm and rotations in float32; a loss
+      // that is F64 is of one in which they were not.
+      const bool exact = expected.tensors().at(prefix + "loss").dtype == "F64";
+      const double rounded = dtype == DType::float32 ? 1e-5 : exact ? 1e-9 : 1e-6;
+      const double close = dtype == DType::float64 && !model.config.rotary ? 1e-9 : rounded;
+      const auto agrees = [&](const std::string& name, const Tensor& ours, double limit) {
+        INFO(folder << " " << prefix << name);
+        CHECK(relative_to(ours, expected.tensor(prefix + name)) < limit);
+      };
+      agrees("logits", model(ids), close);
+      const Tensor loss = next_token_loss(model, ids);
+      agrees("loss", loss, rounded);
+      std::size_t gradients = 0, compared = 0;
+      for (const auto& [name, stored] : expected.tensors())
+        gradients += name.starts_with(prefix + "grad.") ? 1 : 0;
+      if (gradients > 0) {
+        loss.backward();
+        for (const auto& [name, gradient] : pretrained_gradients(model)) {
+          agrees("grad." + name, gradient, rounded);
+          ++compared;
+        }
+      }
+      CHECK(compared == gradients);
+    }
+    const Indices greedy = expected.indices("greedy");
+    const std::size_t prompt = ids.size(0) == 1 ? 8 : 4;
+    Generator generator(1);
+    const Indices all = io::load_pretrained(folder).generate(
+        ids.narrow(0, 0, 1).narrow(1, 0, prompt), greedy.numel(), generator, {.temperature = 0});
+    INFO(folder);
+    CHECK(numbers(all.flatten().slice(0, static_cast<std::int64_t>(prompt), {})) ==
+          numbers(greedy));
+  }
+}
