@@ -178,7 +178,10 @@ Json read_json_file(const std::string& path) {
 }
 
 nn::GPTConfig read_pretrained_config(const std::string& path) {
-  const Json json = read_json_file(path);
+  return pretrained_config_of(read_json_file(path), path);
+}
+
+nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
   const Section file(path, json);
   const std::string type = file.text("model_type");
   file.supported(type == "gpt2" || type == "llama" || type == "qwen2", "model_type",

@@ -1,5 +1,6 @@
 #pragma once
-// The config.json of a pretrained model.  Internal: read and written by pretrained.cpp.
+// The config.json of a pretrained model, for pretrained.cpp and for programs that store it in files
+// of their own.
 
 #include <string>
 #include <xgrad/io/json.hpp>
@@ -12,6 +13,8 @@ Json read_json_file(const std::string& path);
 
 /// Throws FileError that names the file, the key and what is supported.
 nn::GPTConfig read_pretrained_config(const std::string& path);
+/// The same of what such a file holds; `path` names it in messages.
+nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path);
 
 /// The model_type that has these options.  ValueError naming those that no family has.
 std::string pretrained_family(const nn::GPTConfig& config);

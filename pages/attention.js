@@ -36,10 +36,10 @@ const headNow = () => layerNow().heads[view.head];
 
 // A token as it can be seen: spaces, line ends, control characters and marks that join what is before them.
 function visible(token) {
-  const names = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍", "": "∅" };
-  if (token in names) return names[token];
+  const names = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍", "\u200d": "\u200d" };
+  if (token === "") return "∅";
   if (/^[\p{M}]/u.test(token)) return "◌" + token;
-  return token.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => (c === "\u200d" || c === "\ufe0f" ? c : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`));
+  return token.replace(/[ \p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => names[c] ?? `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
 }
 const queryToken = (i) => (data.tokens.length > i ? visible(data.tokens[i]) : String(i));
 const keyToken = (j, layer = layerNow()) => (layer.self ? queryToken(j) : data.keys.length > j ? visible(data.keys[j]) : String(j));
@@ -197,6 +197,7 @@ function drawBig() {
   map.style.aspectRatio = `${layer.S} / ${layer.T}`;
   const readable = largestSide(layer) <= 72;
   rowLabels.replaceChildren(...(readable ? Array.from({ length: layer.T }, (_, i) => word(queryToken(i))) : []));
+  columnLabels.classList.toggle("words", Array.from({ length: layer.S }, (_, j) => keyToken(j)).some((token) => Array.from(token).length > 2));
   columnLabels.replaceChildren(...(readable ? Array.from({ length: layer.S }, (_, j) => word(keyToken(j))) : []));
   drawLegend();
   drawPatterns();

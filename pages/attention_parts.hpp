@@ -28,8 +28,9 @@ inline bool is_masked(double score) { return score < -1e8; }
 /// them.
 class AttentionHeads {
  public:
-  /// ValueError if there is no such item.
-  AttentionHeads(std::string name, const Shape& weights, const AttentionOptions& options);
+  /// Of grouped queries, weights are (..., G, H / G, T, S).  ValueError if there is no such item.
+  AttentionHeads(std::string name, const Shape& weights, bool grouped,
+                 const AttentionOptions& options);
   std::size_t heads() const { return heads_; }
   std::size_t items() const { return items_; }
   const Shape& shape() const { return shape_; }

@@ -18,11 +18,12 @@ bool is_product(const Trace::Event& e) {
   return std::ranges::find(ops, e.op) != ops.end();
 }
 
-AttentionHeads::AttentionHeads(std::string name, const Shape& weights,
+AttentionHeads::AttentionHeads(std::string name, const Shape& weights, bool grouped,
                                const AttentionOptions& options)
     : name_(std::move(name)), shape_(weights), item_(options.item) {
   const std::size_t rank = shape_.size();
   heads_ = rank > 3 || (rank == 3 && options.heads_first) ? shape_[rank - 3] : 1;
+  heads_ *= grouped ? shape_[rank - 4] : 1;
   items_ = numel(shape_) / (heads_ * shape_[rank - 2] * shape_[rank - 1]);
   check<ValueError>(item_ < items_, "{}: item {} does not exist: the batch of {} has items 0 to {}",
                     attention_page, item_, name_, items_ - 1);
@@ -36,8 +37,9 @@ Tensor AttentionHeads::without(const Tensor& weights, std::size_t head) const {
                     "{}: {} has weights {}, which its product with the values reads as {}: that "
                     "must be as many, or (..., {}, T, S), for its heads to be told apart",
                     attention_page, name_, to_string(shape_), to_string(weights.shape()), heads_);
-  const Tensor number =
-      reshape(arange(static_cast<double>(heads_)), {static_cast<Size>(heads_), 1, 1});
+  const auto H = static_cast<Size>(heads_), last = static_cast<Size>(shape_[shape_.size() - 3]);
+  const Tensor all = arange(static_cast<double>(heads_)),
+               number = H == last ? reshape(all, {H, 1, 1}) : reshape(all, {H / last, last, 1, 1});
   const Tensor apart = same ? reshape(weights.detach(), shape_) : weights.detach();
   return reshape(masked_fill(apart, number == static_cast<double>(head), 0.0), weights.shape());
 }

@@ -126,6 +126,15 @@ const Shape& shape_with_heads(const Events& events, const Found& at) {
   return after.size() > before.size() && numel(after) == numel(before) ? after : before;
 }
 
+/// Whether several heads read the same values: weights (..., G, H / G, T, S), values (..., G, 1, S,
+/// D).
+bool is_grouped(const Trace::Event& product) {
+  if (!is_binary(product) || product.inputs[0].dim() < 5)
+    return false;
+  const Tensor &weights = product.inputs[0], &values = product.inputs[1];
+  return values.dim() == weights.dim() && weights.size(-3) > 1 && values.size(-3) == 1;
+}
+
 // ---- the logits ----
 
 /// Those of the item, if the last log_softmax has as many rows as there are positions.
@@ -204,7 +213,8 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   for (std::size_t n = 0; n < chosen.size(); ++n) {
     const Found& at = found[chosen[n]];
     const Tensor& weights = events[at.softmax].output;
-    const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at), options);
+    const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at),
+                               is_grouped(events[at.products.front()]), options);
     const auto T = static_cast<std::size_t>(weights.size(-2)),
                S = static_cast<std::size_t>(weights.size(-1));
     check_list("tokens", options.tokens.size(), T, names[chosen[n]]);

@@ -77,6 +77,7 @@ const settings = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 const className = (c) => (data.classes.length > c ? visible(data.classes[c]) : String(c));
 const hasNext = (layer) => runNow().logits !== undefined && runNow().logits.length === layer.T * runNow().classes;
 
+const greatest = (list) => list.reduce((a, b) => Math.max(a, b)); // of a vocabulary that is no list of arguments
 // Temperature, then top-k, then top-p, then min-p, each on what the one before has left; 0 where nothing is left.
 function distribution(logits, { temperature, topK, topP, minP }) {
   const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
@@ -101,7 +102,7 @@ function distribution(logits, { temperature, topK, topP, minP }) {
     keep((_, c) => nucleus.has(c));
   }
   if (minP > 0) {
-    const least = minP * Math.max(...p);
+    const least = minP * greatest(p);
     keep((x) => x >= least);
   }
   return p;
@@ -140,7 +141,7 @@ function drawNext() {
     make("span", { class: "track" }, make("i", { style: `width: ${100 * p[c]}%` })),
     make("span", { class: "number" }, p[c] === 0 ? "cut" : `${(100 * p[c]).toPrecision(3)} %`),
     make("span", { class: "soft" }, c === target ? `← the text; loss ${number(-Math.log(plain[c]))}` : ""))),
-  make("p", { class: "soft" }, `${left} of ${V} are left; at temperature 1 and without cuts the first has ${(100 * Math.max(...plain)).toPrecision(3)} %.`));
+  make("p", { class: "soft" }, `${left} of ${V} are left; at temperature 1 and without cuts the first has ${(100 * greatest(plain)).toPrecision(3)} %.`));
 }
 
 // ---- the controls ----
@@ -204,7 +205,7 @@ function checkAll() {
     for (const layer of run.layers) for (const head of layer.heads) checkHead(`${run.name} ${layer.name} head ${head.index}`, head, layer);
     if (!run.logits) continue;
     const largest = floats(run.largest), V = run.classes;
-    largest.forEach((p, i) => check(`${run.name} position ${i}: likeliest`, Math.max(...distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));
+    largest.forEach((p, i) => check(`${run.name} position ${i}: likeliest`, greatest(distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));
     if (!run.sampled) continue;
     const at = Math.min(data.position, run.logits.length / V - 1), drawn = distribution(run.logits.subarray(at * V, (at + 1) * V), data.sampled);
     floats(run.sampled).forEach((p, c) => check(`${run.name} class ${c} after temperature, top-k, top-p, min-p`, drawn[c], p));

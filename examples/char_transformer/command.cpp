@@ -117,6 +117,11 @@ void apply_config(CLI::App& app) {
   const auto* const object = json.as<xgrad::io::JsonObject>();
   if (object == nullptr)
     throw UsageError(fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", path));
+  // The size of a vocabulary of characters is in a run's config.json, and no flag.
+  const CLI::Option* const given = app.get_option_no_throw("--tokens");
+  const auto* const tokens = json.find<std::string>("tokens");
+  const bool pairs = given != nullptr && given->count() > 0 ? given->as<std::string>() == "bpe"
+                                                            : tokens != nullptr && *tokens == "bpe";
   std::set<std::string> seen;
   for (const auto& [key, value] : *object) {
     std::string flag = "--" + key;
@@ -124,7 +129,7 @@ void apply_config(CLI::App& app) {
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
       throw UsageError(fmt::format("{}: has '{}' twice, with '-' and with '_'", place(key), key));
-    if (flag == "--vocab-size" || flag == "--changes")  // in a run's config.json, and no flags
+    if ((flag == "--vocab-size" && !pairs) || flag == "--changes")
       continue;
     if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
       throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", place(key),
@@ -225,7 +230,8 @@ CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& targe
 }
 
 void add_checkpoint(CLI::App& app, std::string& target) {
-  add_path(app, "--checkpoint", target, "a checkpoint.safetensors, or a run's folder (needed)",
+  add_path(app, "--checkpoint", target,
+           "a checkpoint.safetensors, or the folder of a run or of a pretrained model (needed)",
            "FILE|DIR");
 }
 

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/tokenizer.hpp>
 #include <xgrad/optim/adam.hpp>
 
 #include "notes.hpp"
@@ -24,6 +27,7 @@ struct ExchangeOptions {
   std::optional<std::size_t> n_head;  ///< none: what the file says
 };
 
+namespace fs = std::filesystem;
 using xgrad::FileError;
 using xgrad::io::Json;
 using xgrad::io::SafetensorsFile;
@@ -88,17 +92,34 @@ std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_
                   file.path()));
 }
 
+/// As transformers does it.
+void export_folder(const ExchangeOptions& options) {
+  const fs::path folder = options.out;
+  if (std::error_code none; fs::exists(folder, none))
+    for (const char* const name : {"config.json", "model.safetensors", "tokenizer.json"})
+      check_output((folder / name).string(), options.overwrite, files_of(options.in));
+  const TrainedModel trained = read_trained_model(options.in);
+  const auto* const pairs = trained.notes.vocabulary.pairs();
+  xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite);
+  if (pairs != nullptr)
+    xgrad::io::write_tokenizer((folder / "tokenizer.json").string(), *pairs);
+  say(fmt::format(
+      "{}: config.json, model.safetensors{}\n", options.out,
+      pairs != nullptr ? ", tokenizer.json" : "; no tokenizer.json, for its ids are characters"));
+}
+
 void export_model(const ExchangeOptions& options) {
-  const std::string path = find_checkpoint(options.in);
-  check_output(options.out, options.overwrite, {path});
-  const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
-  const Notes notes = read_notes(checkpoint);
-  check_finite(checkpoint.model, checkpoint.path);
+  check_output(options.out, options.overwrite, files_of(options.in));
+  const TrainedModel trained = read_trained_model(options.in);
+  const Notes& notes = trained.notes;
+  const xgrad::nn::StateDict state = state_dict(trained.model);
+  const auto [key, vocabulary] = notes.vocabulary.stored();
+  const auto* const text = vocabulary.as<std::string>();
   const xgrad::io::TensorFile file{
-      .tensors = {checkpoint.model.begin(), checkpoint.model.end()},
+      .tensors = {state.begin(), state.end()},
       .metadata = {{"format", "pt"},
                    {"config", xgrad::io::format_json(notes.config)},
-                   {"characters", xgrad::text::encode_utf8(notes.characters.list())}}};
+                   {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
   say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor", "tensors")));
 }
@@ -115,12 +136,12 @@ void import_model(const ExchangeOptions& options) {
     throw FileError(fmt::format("{}: its width {} is not a multiple of {} {}", file.path(),
                                 recipe.n_embd, options.n_head ? "--n-head" : "its n_head",
                                 recipe.n_head));
-  const xgrad::text::Characters characters = characters_of(file, options.data);
-  const xgrad::nn::GPTConfig config = model_config(recipe, characters.size());
+  const Vocabulary vocabulary(characters_of(file, options.data));
+  const xgrad::nn::GPTConfig config = model_config(recipe, vocabulary.size());
   double weights = 0;
   for (const auto& [name, tensor] : file.tensors())
     weights += static_cast<double>(xgrad::numel(tensor.shape));
-  check_size(config, weights, file.path());
+  check_size(config, vocabulary, weights, file.path());
   try {
     xgrad::nn::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, masks);
@@ -134,7 +155,7 @@ void import_model(const ExchangeOptions& options) {
         sizes.emplace_back(key_of(field.flag), recipe.*member);
     });
     xgrad::io::save_checkpoint(options.out, model, optimizer,
-                               {.user = to_json(Notes{.config = sizes, .characters = characters})});
+                               {.user = to_json(Notes{.config = sizes, .vocabulary = vocabulary})});
     if (!converted.empty())
       say(fmt::format("Converted: {}.\n", converted));
   } catch (const xgrad::ValueError& error) {  // the sizes
@@ -152,10 +173,11 @@ Command add_export(CLI::App& program) {
   const auto options = std::make_shared<ExchangeOptions>();
   options->out = "model.safetensors";
   add_checkpoint(app, options->in);
-  add_out(app, options->out, options->overwrite, options->out);
+  add_out(app, options->out, options->overwrite,
+          options->out + "; DIR/: a folder as transformers reads it");
   return {&app, [options] {
             need("--checkpoint", options->in);
-            export_model(*options);
+            options->out.ends_with('/') ? export_folder(*options) : export_model(*options);
             return 0;
           }};
 }

@@ -16,8 +16,8 @@ const Preset& find_preset(std::string_view name) {
 
 xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size) {
   xgrad::io::JsonObject config{{"preset", options.preset}};
-  if (vocab_size > 0)
-    config.emplace_back("vocab_size", vocab_size);
+  if (const std::size_t size = options.vocab_size.value_or(vocab_size); size > 0)
+    config.emplace_back("vocab_size", size);
   for_each_field([&](const Field& field, auto member) {
     config.emplace_back(key_of(field.flag), options.recipe.*member);
   });
@@ -69,6 +69,12 @@ void complete(const CLI::App& app, TrainOptions& train) {
   });
   if (train.given.count("--min-lr") == 0)
     train.recipe.min_lr = train.recipe.learning_rate / 10;
+
+  if (train.tokens == "bpe")
+    train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
+  else if (train.vocab_size)
+    throw UsageError(
+        "--vocab-size is for --tokens bpe: of characters there are as many as the text has");
 
   if (!train.init_from.empty() && train.resumes_by_name())
     throw UsageError(fmt::format(
@@ -134,7 +140,8 @@ Command add_train(CLI::App& program, Ranks& ranks) {
       ->expected(0, 1);
   add_bool(app, "--allow-changes", train.allow_changes,
            "--resume with another learning rate, schedule or --eval-interval");
-  add_path(app, "--init-from", train.init_from, "begin a new run with the weights of a checkpoint",
+  add_path(app, "--init-from", train.init_from,
+           "begin a new run with the weights of a checkpoint, or of a pretrained model's folder",
            "FILE|DIR");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
@@ -143,6 +150,10 @@ Command add_train(CLI::App& program, Ranks& ranks) {
   app.option_defaults()->group("Model");
   add_name(app, "--dropout-generator", train.dropout_generator, {"pytorch", "counter"},
            "counter: not PyTorch's numbers, but threads and ranks share a batch [pytorch]");
+  add_name(app, "--tokens", train.tokens, {"characters", "bpe"},
+           "bpe: pairs of bytes that come often become one token [characters]");
+  add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
+             fmt::format("tokens that bpe learns from what is trained on [{}]", usual_vocab_size));
   app.option_defaults()->group("Configuration");
   add_bool(app, "--print-config", *print_config,
            "print the values of all flags, as --config reads them, and exit");

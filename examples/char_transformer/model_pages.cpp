@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -14,7 +15,6 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/text.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/pages/attention.hpp>
 #include <xgrad/pages/graph.hpp>
@@ -55,18 +55,20 @@ struct GraphOptions : PageOptions {
 };
 
 /// The ids of --prompt, of which a model takes 2 to so many.
-std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const text::Characters& known,
+std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,
                                         std::size_t most) {
   std::vector<std::int64_t> ids = encode("--prompt", prompt, known);
   if (ids.size() < 2 || ids.size() > most)
-    throw ValueError(fmt::format("--prompt has {}; this model takes 2 to {}",
-                                 format_count(ids.size(), "character", "characters"), most));
+    throw ValueError(
+        fmt::format("--prompt has {}; this model takes 2 to {}", known.count(ids.size()), most));
   return ids;
 }
 
 /// The checkpoints of a run's folder by their steps, or the one file, with a name for each: "after
 /// 300 steps (best)".
 std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::string& given) {
+  if (is_pretrained(given))
+    return {{given, "pretrained"}};
   std::error_code none;
   const bool folder = fs::is_directory(given, none);
   std::map<std::uint64_t, std::pair<std::string, std::string>> by_step;
@@ -93,24 +95,24 @@ std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::str
   return all;
 }
 
-/// What the model reads, and the character that follows each; none for -100.
+/// What the model reads, and what follows each; none for -100.
 struct Piece {
   std::vector<std::int64_t> ids, targets;
   std::string name;
 };
 
-/// The prompt, or the first characters of the file --data, or of the text that the model was
+/// The prompt, or the beginning of the file --data, or of the text that the model was
 /// validated on.
 Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t block_size = trained.model.config.block_size;
   if (options.prompt) {
-    const auto ids = ids_of_prompt(*options.prompt, trained.notes.characters, block_size);
+    const auto ids = ids_of_prompt(*options.prompt, trained.notes.vocabulary, block_size);
     Piece piece{ids, {ids.begin() + 1, ids.end()}, "the prompt"};
     piece.targets.push_back(-100);  // nobody knows what follows
     return piece;
   }
   const bool given = !options.data.empty();
-  const Source source = given ? open_source(options.data, "", "", trained.notes.characters)
+  const Source source = given ? open_source(options.data, "", "", trained.notes.vocabulary)
                               : open_text("", "", trained.path, trained.notes);
   const text::Ids& ids = given ? source.all : source.ids.validation;
   const std::string& name = given ? source.name : source.validation_name;
@@ -122,7 +124,7 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   ids.copy(0, length + 1, list.data());
   return {{list.begin(), list.end() - 1},
           {list.begin() + 1, list.end()},
-          fmt::format("the first {} characters of {}", length, name)};
+          fmt::format("the first {} of {}", trained.notes.vocabulary.count(length), name)};
 }
 
 /// FileError if the model's loss is not finite: there is nothing to explain.
@@ -142,24 +144,25 @@ void explain(const ExplainOptions& options) {
   const auto checkpoints = find_checkpoints(options.checkpoint);
   std::vector<std::string> read = {options.data};
   for (const auto& [path, name] : checkpoints)
-    read.push_back(path);
+    std::ranges::copy(files_of(path), std::back_inserter(read));
   check_output(options.out, options.overwrite, read);
   const TrainedModel first = load_trained_model(checkpoints.front().first);
   const Piece piece = read_piece(options, first);
-  for (const char32_t c : first.notes.characters.list())
-    page.classes.push_back(text::encode_utf8({&c, 1}));
+  const Vocabulary& vocabulary = first.notes.vocabulary;
+  for (std::size_t id = 0; id < first.model.config.vocab_size; ++id)
+    page.classes.push_back(vocabulary.piece(static_cast<std::int64_t>(id)));
   for (const std::int64_t id : piece.ids)
     page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
   for (const std::int64_t id : piece.targets)  // one that nobody knows is beyond all classes
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
-  page.about =
-      fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next character.",
-                  format_count(first.model.config.n_layer, "layer", "layers"),
-                  format_count(first.model.config.n_head, "head", "heads"), piece.name);
+  page.about = fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
+                           format_count(first.model.config.n_layer, "layer", "layers"),
+                           format_count(first.model.config.n_head, "head", "heads"), piece.name,
+                           vocabulary.unit());
   std::vector<pages::AttentionRun> runs;
   for (const auto& [path, name] : checkpoints) {
     const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
-    if (trained.notes.characters != first.notes.characters ||
+    if (trained.notes.vocabulary != vocabulary ||
         xgrad::nn::num_parameters(trained.model) != xgrad::nn::num_parameters(first.model))
       throw FileError(fmt::format("{}: a checkpoint of another model than {}", path, first.path));
     runs.push_back(pages::trace_attention(
@@ -177,8 +180,7 @@ void explain(const ExplainOptions& options) {
         "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
         options.max_mb));
   }
-  say(fmt::format("{}: {}, {}\n", options.out,
-                  format_count(piece.ids.size(), "character", "characters"),
+  say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(piece.ids.size()),
                   format_count(runs.size(), "checkpoint", "checkpoints")));
 }
 
@@ -186,7 +188,7 @@ void explain(const ExplainOptions& options) {
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
-      as_row(encode_prompt("", "", trained.notes.characters)),
+      as_row(encode_prompt("", "", trained.notes.vocabulary)),
       std::min<std::size_t>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
@@ -195,12 +197,13 @@ void graph(const GraphOptions& options) {
   const bool html = options.format == "html";
   const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())
-    check_output(out, options.overwrite, {find_checkpoint(options.checkpoint)});
+    check_output(out, options.overwrite, files_of(options.checkpoint));
   const TrainedModel trained = load_trained_model(options.checkpoint);
+  const Vocabulary& vocabulary = trained.notes.vocabulary;
   const std::vector<std::int64_t> ids =
-      options.prompt ? ids_of_prompt(*options.prompt, trained.notes.characters,
-                                     trained.model.config.block_size + 1)
-                     : own_text(trained);
+      options.prompt
+          ? ids_of_prompt(*options.prompt, vocabulary, trained.model.config.block_size + 1)
+          : own_text(trained);
   const auto all = std::span(ids);
   const auto loss = [&] {
     std::optional<xgrad::Decompose> by_ordinary_ops;
@@ -209,7 +212,9 @@ void graph(const GraphOptions& options) {
     return finite(trained,
                   trained.model.loss(as_row(all.first(all.size() - 1)), as_row(all.subspan(1))));
   };
-  const std::string read = trained.notes.characters.decode(text::Ids(ids));
+  std::string read;  // tokens are told apart
+  for (const std::int64_t id : ids)
+    read += (read.empty() || !vocabulary.pairs() ? "" : "|") + vocabulary.piece(id);
   std::string written;
   std::size_t nodes = 0;
   try {
@@ -252,12 +257,14 @@ Command add_explain(CLI::App& program) {
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
   add_path(app, "--checkpoint", options->checkpoint,
-           "a checkpoint.safetensors, or a run's folder: all that it keeps (needed)", "FILE|DIR");
+           "a checkpoint.safetensors, a run's folder: all that it keeps, or a pretrained model's "
+           "(needed)",
+           "FILE|DIR");
   add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
   add_path(app, "--data", options->data,
            "read its beginning instead [what the model was validated on]");
   add_number(app, "--length", options->length, {2, many},
-             "characters of the text [64, or as many as the model can]");
+             "characters or tokens of the text [64, or as many as the model can]");
   const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
     app.add_option(flag, list, help)
         ->delimiter(',')
@@ -267,7 +274,7 @@ Command add_explain(CLI::App& program) {
   add_list("--layers", options->layers, "which layers [all]");
   add_list("--heads", options->heads, "which heads of each layer [all]");
   add_number(app, "--position", options->position, {0, many},
-             "the character that is looked at first [that of the largest |A dL/dA|]");
+             "the place that is looked at first [that of the largest |A dL/dA|]");
   add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
              fmt::format("the largest page that is written [{}]", options->max_mb));
   return {&app, [options] {

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/data/text.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/pretrained_config.hpp>
+#include <xgrad/nn/init.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -56,24 +60,30 @@ Json to_json(const Notes& notes) {
     evaluations.emplace_back("best_loss_over",
                              format_batches(count_in(notes.config, "eval_iters")));
   }
-  return JsonObject{{"config", notes.config},
-                    {"characters", xgrad::text::encode_utf8(notes.characters.list())},
-                    {"text", notes.text},
-                    {"val_text", notes.val_text},
-                    {"evaluations", std::move(evaluations)}};
+  JsonObject json{{"config", notes.config},
+                  notes.vocabulary.stored(),
+                  {"text", notes.text},
+                  {"val_text", notes.val_text},
+                  {"evaluations", std::move(evaluations)}};
+  if (notes.model)
+    json.emplace_back("model",
+                      xgrad::io::parse_json(xgrad::io::format_pretrained_config(*notes.model)));
+  return json;
 }
 
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   const Json& user = checkpoint.user;
   const auto* const config = user.find<JsonObject>("config");
-  const auto* const list = user.find<std::string>("characters");
-  if (config == nullptr || list == nullptr)
-    throw FileError(fmt::format("{}: a checkpoint of another program: it has no {}",
-                                checkpoint.path, list == nullptr ? "characters" : "configuration"));
+  Vocabulary vocabulary(user, checkpoint.path);
+  if (config == nullptr)
+    throw FileError(checkpoint.path + ": a checkpoint of another program: it has no configuration");
   Notes notes{.config = *config,
-              .characters = read_characters(*list, checkpoint.path),
+              .vocabulary = std::move(vocabulary),
               .text = text_in(user, "text"),
               .val_text = text_in(user, "val_text")};
+  if (const Json* const model = user.find("model"))
+    notes.model =
+        xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
   if (const Json* const found = user.find("evaluations")) {
     Evaluations& e = notes.evaluations;
     e.last = count_in(*found, "last");
@@ -81,14 +91,6 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
       e.best = {count_in(*found, "best_step"), *loss};
   }
   return notes;
-}
-
-xgrad::text::Characters read_characters(const std::string& list, const std::string& path) {
-  try {
-    return xgrad::text::Characters::from_list(xgrad::text::decode_utf8(list, "characters"));
-  } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: the metadata's 'characters': {}", path, reason(error)));
-  }
 }
 
 std::string text_in(const Json& json, const char* key) {
@@ -117,6 +119,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size, c
     const auto& n = options.*count.member;
     config.emplace_back(key_of(count.flag), n ? Json(std::uint64_t{*n}) : Json(nullptr));
   }
+  config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
   const auto* const earlier = before.find<JsonArray>("changes");
   JsonArray all = earlier == nullptr ? JsonArray{} : *earlier;
@@ -138,25 +141,49 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) 
           .bias = recipe.bias};
 }
 
-void check_size(const xgrad::nn::GPTConfig& config, double weights, const std::string& path) {
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, const Notes& notes) {
+  if (!notes.model)
+    return model_config(recipe, notes.vocabulary.size());
+  xgrad::nn::GPTConfig config = *notes.model;
+  config.dropout = recipe.dropout;
+  return config;
+}
+
+void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,
+                const std::string& path) {
   const auto width = static_cast<double>(config.n_embd);
   const double asked = width * (static_cast<double>(config.vocab_size + config.block_size) +
                                 12 * width * static_cast<double>(config.n_layer));
   if (asked > weights)
     throw FileError(fmt::format(
-        "{}: its configuration (block_size {}, n_layer {}, n_embd {}, {} characters) asks for {} "
-        "weights, and it has {}",
-        path, config.block_size, config.n_layer, config.n_embd, config.vocab_size, asked, weights));
+        "{}: its configuration (block_size {}, n_layer {}, n_embd {}, {}) asks for {} weights, "
+        "and it has {}",
+        path, config.block_size, config.n_layer, config.n_embd, vocabulary.count(config.vocab_size),
+        asked, weights));
 }
 
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
                                        const Notes& notes) {
-  const xgrad::nn::GPTConfig config =
-      model_config(read_recipe(notes.config, checkpoint.path, true), notes.characters.size());
   double weights = 0;
   for (const auto& [name, x] : checkpoint.model)
     weights += static_cast<double>(x.numel());
-  check_size(config, weights, checkpoint.path);
+  if (notes.model) {
+    const std::size_t known = notes.vocabulary.size();
+    if (known > notes.model->vocab_size || notes.model->n_layer > checkpoint.model.size())
+      weights = -1;
+    else
+      for (const auto& tensor : xgrad::io::pretrained_tensors(*notes.model))
+        weights -= std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
+                                   std::multiplies<>());  // where whole numbers may overflow
+    if (weights < 0)
+      throw FileError(fmt::format(
+          "{}: its 'model' asks for more weights than it has, or for fewer ids than its {}",
+          checkpoint.path, notes.vocabulary.count(known)));
+    return *notes.model;
+  }
+  const xgrad::nn::GPTConfig config =
+      model_config(read_recipe(notes.config, checkpoint.path, true), notes.vocabulary.size());
+  check_size(config, notes.vocabulary, weights, checkpoint.path);
   return config;
 }
 
@@ -173,21 +200,31 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
     throw FileError(fmt::format("{}: {}", path, wrong));
 }
 
-TrainedModel load_trained_model(const std::string& given) {
+TrainedModel read_trained_model(const std::string& given) {
+  if (is_pretrained(given))
+    return read_pretrained(given);
   const std::string path = find_checkpoint(given);
   const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   Notes notes = read_notes(checkpoint);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
-    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes)};
+    const xgrad::nn::init::SkipInit values_follow;
+    TrainedModel trained{
+        path, xgrad::nn::GPT(config), std::move(notes),
+        fmt::format("{}, after {}", path, format_count(checkpoint.step, "step", "steps"))};
     xgrad::io::load_state(trained.model, checkpoint.model, path);
-    xgrad::nn::eval(trained.model);
     check_finite(checkpoint.model, path);
-    warn(fmt::format("{}, after {}", path, format_count(checkpoint.step, "step", "steps")));
     return trained;
   } catch (const xgrad::ValueError& error) {
     throw FileError(fmt::format("{}: {}", path, reason(error)));
   }
+}
+
+TrainedModel load_trained_model(const std::string& given) {
+  TrainedModel trained = read_trained_model(given);
+  xgrad::nn::eval(trained.model);
+  warn(trained.about);
+  return trained;
 }
 
 }  // namespace char_transformer

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 #include <xgrad/data/batches.hpp>
-#include <xgrad/data/characters.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include "corpus.hpp"
 #include "recipe.hpp"
+#include "vocabulary.hpp"
 
 namespace char_transformer {
 
@@ -39,17 +39,17 @@ bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& eval
 
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
-  xgrad::text::Characters characters;
-  std::string text = {};      ///< checksum() of the text of --data; empty if nobody knows
-  std::string val_text = {};  ///< of that of --val-data; empty without one
+  Vocabulary vocabulary = {};
+  std::string text = {};      ///< Source::sum of a run; empty if nobody knows
+  std::string val_text = {};  ///< its Source::val_sum
   Evaluations evaluations = {};
+  /// Of what was a pretrained model: all that it is made of, where `config` has some sizes.
+  std::optional<xgrad::nn::GPTConfig> model = {};
 };
 
 xgrad::io::Json to_json(const Notes& notes);
 /// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
-/// The characters that metadata lists.
-xgrad::text::Characters read_characters(const std::string& list, const std::string& path);
 
 /// The text under a key; empty without one.
 std::string text_in(const xgrad::io::Json& json, const char* key);
@@ -66,9 +66,12 @@ struct Source {
   std::string name;             ///< for people: the file, or what the embedded corpus is
   std::string training_name;    ///< "the training split of NAME", or NAME with --val-data
   std::string validation_name;  ///< "the validation split of NAME", or the file of --val-data
-  xgrad::text::Characters characters;
-  xgrad::text::Ids all;  ///< of the text that `name` is
+  Vocabulary vocabulary;
+  xgrad::text::Ids all;  ///< of the text that `name` is; none of tokens, if it is split
   xgrad::text::Split ids;
+  /// Checksums, of the ids if they are characters and of the text if they are tokens, and of the
+  /// text of --val-data; empty without one.
+  std::string sum, val_sum;
   std::vector<double> nll;  ///< -log p of each character to validate on; empty if nobody knows
 
   /// The mean of nll over so many characters to validate on, after the first, which is only ever
@@ -76,29 +79,33 @@ struct Source {
   std::optional<double> entropy(std::size_t characters) const;
 };
 
-/// Reads a text, or with an empty path makes the one of a preset.  Its last tenth is to validate
-/// on, unless `validation` names another text.  Ids are those of `characters`, or without them of
-/// the text's own.  Throws FileError for a file that cannot be read, is not UTF-8, or has
-/// characters that are not known.
+/// Reads a text, or with an empty path makes the one of a preset.  The last tenth of its characters
+/// is to validate on, unless `validation` names another text; its tokens are made after that, as
+/// nanoGPT makes them, and not split at all unless `splits`.  Ids are those of `vocabulary`, or
+/// without one of the text's own characters or, unless `learn` is 0, of as many tokens, which are
+/// learned from what is trained on.  Throws FileError for a file that cannot be read, is not UTF-8,
+/// or has characters that are not known.
 Source open_source(const std::string& path, const std::string& validation,
-                   const std::string& preset,
-                   const std::optional<xgrad::text::Characters>& characters = {});
+                   const std::string& preset, const std::optional<Vocabulary>& vocabulary = {},
+                   std::size_t learn = 0, bool splits = true);
 /// The texts of a run: those of --data and --val-data, or without them what config.json beside a
 /// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
 /// trained on it.
 Source open_text(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const Notes& notes);
+                 const std::string& checkpoint, const Notes& notes, bool splits = true);
 /// FileError for a text that has no whole block.
-void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size);
-/// A checksum of the ids of a text.
-std::string checksum(const xgrad::text::Ids& ids);
+void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
+                 const Vocabulary& vocabulary);
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
 std::string other_text(const Source& source, const Notes& notes);
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
+/// The same, or that of a pretrained model with the recipe's dropout.
+xgrad::nn::GPTConfig model_config(const Recipe& recipe, const Notes& notes);
 /// FileError if a model would be larger than the weights that a file holds: made before that is
 /// known, it may be larger than memory.
-void check_size(const xgrad::nn::GPTConfig& config, double weights, const std::string& path);
+void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,
+                const std::string& path);
 /// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
 /// asks for more than the tensors hold.
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
@@ -108,14 +115,25 @@ std::string not_finite(const xgrad::nn::StateDict& tensors);
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
 struct TrainedModel {
-  std::string path;  ///< of the checkpoint
+  std::string path;  ///< of the checkpoint, or the folder of a pretrained model
   xgrad::nn::GPT model;
   Notes notes;
+  std::string about;  ///< "PATH, after 300 steps"
 };
 
-/// The model of a checkpoint, or of a run's folder, with dropout off; says on standard error which
-/// it is.  Throws FileError for what is not a checkpoint of this program, holds other tensors than
-/// its configuration says, or values that are not finite.
-TrainedModel load_trained_model(const std::string& checkpoint);
+/// Whether a path is the folder of a pretrained model: its config.json has a "model_type", or it
+/// holds such a model's weights and no run.
+bool is_pretrained(const std::string& path);
+/// That model.  FileError as of xgrad::io::load_pretrained() and read_tokenizer(), if there is no
+/// tokenizer, or one with more tokens than the model has.
+TrainedModel read_pretrained(const std::string& folder);
+/// The files that a model is read from, none of which may be written over.
+std::vector<std::string> files_of(const std::string& given);
+/// The model of a checkpoint, of a run's folder, or of that of a pretrained one.  Throws FileError
+/// for what is not a checkpoint of this program, holds other tensors than its configuration says,
+/// or values that are not finite.
+TrainedModel read_trained_model(const std::string& given);
+/// The same with dropout off; says on standard error which it is.
+TrainedModel load_trained_model(const std::string& given);
 
 }  // namespace char_transformer

@@ -91,7 +91,8 @@ using R = Recipe;
 using enum Keeps;
 constexpr const char *m = "Model", *t = "Training", *e = "Evaluation";
 inline constexpr Field fields[] = {
-    Field("--block-size", &R::block_size, {1, 65536}, "characters that it looks back on", m, size),
+    Field("--block-size", &R::block_size, {1, 65536}, "characters or tokens that it looks back on",
+          m, size),
     Field("--n-layer", &R::n_layer, {1, 1024}, "blocks", m, size),
     Field("--n-head", &R::n_head, {1, 1024}, "attention heads of a block", m, size),
     Field("--n-embd", &R::n_embd, {1, 65536}, "width; a multiple of --n-head", m, size),
@@ -133,6 +134,8 @@ struct TrainOptions {
   std::string preset = "nano";
   Recipe recipe;
   std::string dropout_generator = "pytorch";  ///< or "counter"
+  std::string tokens = "characters";          ///< or "bpe"
+  std::optional<std::size_t> vocab_size;      ///< of "bpe", as asked for
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;
@@ -178,6 +181,9 @@ std::optional<T> value_in(const xgrad::io::Json& config, const char* flag, Range
                     (std::is_same_v<T, double> || found->as<std::uint64_t>() != nullptr);
   return fits ? std::optional(static_cast<T>(*value)) : std::nullopt;
 }
+
+inline constexpr Range vocab_sizes{257, 1e6};  ///< of --tokens bpe: more than there are bytes
+inline constexpr std::size_t usual_vocab_size = 1024;
 
 /// All that decides what comes of a run, and the size of the vocabulary.
 xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size);

@@ -7,6 +7,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
+#include <xgrad/data/utf8_stream.hpp>
 
 #include "notes.hpp"
 #include "output.hpp"
@@ -16,29 +17,30 @@ namespace char_transformer {
 namespace text = xgrad::text;
 
 std::vector<std::int64_t> encode(const std::string& what, const std::string& given,
-                                 const text::Characters& characters) {
+                                 const Vocabulary& vocabulary) {
   std::u32string decoded = text::decode_utf8(given, what);
   if (decoded.starts_with(U'\uFEFF'))
     decoded.erase(0, 1);
   for (std::size_t at = 0; (at = decoded.find(U'\r', at)) != decoded.npos;)
     decoded.replace(at, decoded[at + 1] == U'\n' ? 2 : 1, 1, U'\n');
   try {
-    const text::Ids ids = characters.encode(decoded);
+    const text::Ids ids = vocabulary.encode(text::encode_utf8(decoded));
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
     return list;
   } catch (const xgrad::ValueError& error) {
     throw xgrad::ValueError(
         fmt::format("{}: {}; it knows {}", what, reason(error),
-                    xgrad::printable_name(text::encode_utf8(characters.list()))));
+                    xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list()))));
   }
 }
 
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& given,
-                                        const text::Characters& characters) {
+                                        const Vocabulary& vocabulary) {
   if (!given.empty())
-    return encode(what, given, characters);
-  return characters.contains(U'\n') ? encode(what, "\n", characters) : std::vector<std::int64_t>{0};
+    return encode(what, given, vocabulary);
+  const bool newline = vocabulary.pairs() || vocabulary.characters()->contains(U'\n');
+  return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
 
 xgrad::Indices as_row(std::span<const std::int64_t> ids) {
@@ -47,7 +49,7 @@ xgrad::Indices as_row(std::span<const std::int64_t> ids) {
   return xgrad::Indices(std::move(list));
 }
 
-void print_samples(const xgrad::nn::GPT& model, const text::Characters& characters,
+void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options) {
   std::string what = "--prompt", given = options.prompt;
   if (!options.file.empty()) {
@@ -56,30 +58,36 @@ void print_samples(const xgrad::nn::GPT& model, const text::Characters& characte
     if (given.ends_with('\n'))
       given.pop_back();
   }
-  const std::vector<std::int64_t> prompt = encode_prompt(what, given, characters),
-                                  end = encode("--stop", options.stop, characters);
+  const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
+  const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
   if (prompt.size() > model.config.block_size)
-    warn(fmt::format("the prompt has {} characters, of which the model sees the last {}",
-                     prompt.size(), model.config.block_size));
+    warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
+                     vocabulary.unit(), model.config.block_size));
   xgrad::Generator generator(options.seed);
   for (std::size_t i = 0; i < options.num_samples && output_error() == 0; ++i) {
-    say((i > 0 ? "---------------\n" : "") + characters.decode(text::Ids(prompt)));
-    std::vector<std::int64_t> written;
+    text::Utf8Stream characters;
+    std::string begun = i > 0 ? "---------------\n" : "";
+    for (const std::int64_t id : prompt)
+      begun += vocabulary.bytes(id);
+    say(characters.add(begun));
+    std::string written;  // its end, which may begin the text that ends it
+    bool stopped = false;
     xgrad::nn::GenerateOptions drawing = options.drawing;
     drawing.on_token = [&](std::span<const std::int64_t> token) {
-      written.push_back(token[0]);
-      say(characters.decode(text::Ids(token)));
+      std::string more = vocabulary.bytes(token[0]);
+      const std::size_t before = written.size(), at = (written += more).find(end);
+      if ((stopped = !end.empty() && at != written.npos))  // a token may go on after it
+        more.resize(at + end.size() - before);
+      written.erase(0, written.size() - std::min(written.size(), end.size()));
+      say(characters.add(more));
     };
-    drawing.stop = [&] {
-      return output_error() != 0 || (!end.empty() && written.size() >= end.size() &&
-                                     std::equal(end.rbegin(), end.rend(), written.rbegin()));
-    };
+    drawing.stop = [&] { return output_error() != 0 || stopped; };
     try {
       model.generate(as_row(prompt), options.tokens, generator, drawing);
     } catch (const xgrad::ValueError& error) {
       throw xgrad::ValueError(fmt::format("it cannot write on: {}", reason(error)));
     }
-    say("\n");
+    say(characters.finish() + "\n");
   }
 }
 
@@ -92,15 +100,14 @@ Command add_sample(CLI::App& program) {
   app.add_option("--prompt", options->prompt, "what it continues [a newline]");
   add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
   add_number(app, "--tokens", options->tokens, {0, many},
-             fmt::format("characters that it adds, at most [{}]", options->tokens));
+             fmt::format("characters or tokens that it adds, at most [{}]", options->tokens));
   add_number(app, "--num-samples", options->num_samples, {1, many},
              "samples, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
   app.option_defaults()->group("How it draws, in this order");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
-  add_number(app, "--top-k", drawing.top_k, {1, many},
-             "draw among the k likeliest characters [all]");
+  add_number(app, "--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]");
   add_number(app, "--top-p", drawing.top_p, {1e-9, 1},
              "draw among the likeliest that have this probability together [1: all]");
   add_number(app, "--min-p", drawing.min_p, {0, 1},
@@ -113,7 +120,7 @@ Command add_sample(CLI::App& program) {
             if (!options->file.empty() && !options->prompt.empty())
               throw UsageError("--prompt and --file are both prompts: leave one of them out");
             const TrainedModel trained = load_trained_model(options->checkpoint);
-            print_samples(trained.model, trained.notes.characters, *options);
+            print_samples(trained.model, trained.notes.vocabulary, *options);
             return 0;
           }};
 }

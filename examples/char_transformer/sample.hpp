@@ -6,9 +6,10 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/data/characters.hpp>
 #include <xgrad/data/ids.hpp>
 #include <xgrad/nn/gpt.hpp>
+
+#include "vocabulary.hpp"
 
 namespace char_transformer {
 
@@ -16,10 +17,10 @@ namespace char_transformer {
 /// beginning with `what`, for bytes that are not UTF-8, and for characters that the model does not
 /// know, with those that it does.
 std::vector<std::int64_t> encode(const std::string& what, const std::string& text,
-                                 const xgrad::text::Characters& characters);
+                                 const Vocabulary& vocabulary);
 /// The same; with no text, a newline, or the first character of a model that has no newline.
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& text,
-                                        const xgrad::text::Characters& characters);
+                                        const Vocabulary& vocabulary);
 
 /// Ids as a batch of one row.
 xgrad::Indices as_row(std::span<const std::int64_t> ids);
@@ -36,11 +37,11 @@ struct SampleOptions {
   std::size_t threads = 0;
 };
 
-/// Prints prompt and continuation as they come, character by character, and a newline; a line
-/// between samples.  Draws from a generator of its own.  Ends early after the text of `stop`, and
+/// Prints prompt and continuation as they come, in whole characters, and a newline; a line between
+/// samples.  Draws from a generator of its own.  Ends early after the text of `stop`, and
 /// where nobody reads any more.  Throws ValueError naming each character of prompt and stop that
 /// the model does not know, and those that it does.
-void print_samples(const xgrad::nn::GPT& model, const xgrad::text::Characters& characters,
+void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options);
 
 }  // namespace char_transformer

@@ -22,6 +22,58 @@ corpus::Corpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
 }
 
+std::string checksum(const text::Ids& ids) {
+  xgrad::io::Checksum sum;
+  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
+  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
+    const std::size_t n = std::min(some.size(), ids.size() - begin);
+    for (std::size_t i = 0; i < n; ++i)
+      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
+    sum.add(some.data(), n * sizeof(some[0]));
+  }
+  return sum.digits();
+}
+
+/// A part of a text as UTF-8, without holding a long one in other forms.
+std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
+  constexpr std::size_t some = 1 << 20;
+  std::string all;
+  for (std::size_t at = 0; at < part.size(); at += some)
+    all += characters.decode(part.part(at, std::min(some, part.size() - at)));
+  return all;
+}
+
+/// The characters that a text may have; none if it may have any.
+std::optional<text::Characters> allowed(const std::optional<Vocabulary>& vocabulary) {
+  return vocabulary && vocabulary->characters() ? std::optional(*vocabulary->characters())
+                                                : std::nullopt;
+}
+
+/// All of a source but names and what is known of the text; the parameters are open_source()'s.
+Source make_source(const text::Text& read, const std::optional<Vocabulary>& vocabulary,
+                   std::size_t learn, bool splits) {
+  Source source;
+  if (vocabulary ? vocabulary->characters() != nullptr : learn == 0) {
+    source.vocabulary = Vocabulary(read.characters);
+    source.all = read.ids;
+    source.ids = text::split(read.ids);
+    source.sum = checksum(read.ids);
+    return source;
+  }
+  const text::Split parts = splits ? text::split(read.ids) : text::Split{read.ids, {}};
+  xgrad::io::Checksum sum;
+  std::string utf8 = utf8_of(read.characters, parts.train);
+  sum.add(utf8.data(), utf8.size());
+  source.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
+  source.ids.train = source.vocabulary.encode(utf8);
+  utf8 = utf8_of(read.characters, parts.validation);
+  sum.add(utf8.data(), utf8.size());
+  source.ids.validation = source.vocabulary.encode(utf8);
+  source.all = utf8.empty() ? source.ids.train : text::Ids();
+  source.sum = sum.digits();
+  return source;
+}
+
 }  // namespace
 
 std::optional<double> Source::entropy(std::size_t asked) const {
@@ -33,32 +85,35 @@ std::optional<double> Source::entropy(std::size_t asked) const {
 }
 
 Source open_source(const std::string& path, const std::string& validation,
-                   const std::string& preset, const std::optional<text::Characters>& characters) {
+                   const std::string& preset, const std::optional<Vocabulary>& vocabulary,
+                   std::size_t learn, bool splits) {
   Source source;
   std::vector<double> nll;
   std::string name = path;
   try {
+    text::Text read;
     if (path.empty()) {
       name = find_preset(preset).names ? "the embedded names" : "the embedded corpus";
       corpus::Corpus corpus = corpus_of(preset);
       const std::u32string decoded = text::decode_utf8(corpus.text, name);
-      source.characters = characters ? *characters : text::Characters::of(decoded);
-      source.all = source.characters.encode(decoded);
+      read.characters = allowed(vocabulary) ? *allowed(vocabulary) : text::Characters::of(decoded);
+      read.ids = read.characters.encode(decoded);
       nll = std::move(corpus.nll);
     } else {
-      text::Text text = text::read_text(path, characters);
-      source.characters = std::move(text.characters);
-      source.all = std::move(text.ids);
+      read = text::read_text(path, allowed(vocabulary));
     }
+    source = make_source(read, vocabulary, learn, splits && validation.empty());
     source.name = name;
-    source.ids = text::split(source.all);
     source.training_name = fmt::format("the training split of {}", name);
     source.validation_name = fmt::format("the validation split of {}", name);
     if (!validation.empty()) {
       source.training_name = name;
       name = source.validation_name = validation;
-      source.ids = {source.all, text::read_text(validation, source.characters).ids};
-    } else if (!nll.empty()) {
+      const Source other = make_source(text::read_text(validation, allowed(source.vocabulary)),
+                                       source.vocabulary, 0, false);
+      source.ids = {source.all, other.all};
+      source.val_sum = other.sum;
+    } else if (!nll.empty() && !source.vocabulary.pairs()) {
       source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
                         nll.end());
     }
@@ -69,7 +124,12 @@ Source open_source(const std::string& path, const std::string& validation,
 }
 
 Source open_text(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const Notes& notes) {
+                 const std::string& checkpoint, const Notes& notes, bool splits) {
+  if (is_pretrained(checkpoint))
+    throw FileError(
+        fmt::format("{}: a pretrained model, of whose text nothing is known; --data FILE names a "
+                    "text",
+                    checkpoint));
   const xgrad::io::Json config = read_config_beside(checkpoint);
   // A stranger may have written it, and a pipe would be waited for.
   const auto noted = [&](const char* key, const char* flag) {
@@ -84,7 +144,7 @@ Source open_text(const std::string& data, const std::string& val_data,
   const bool known = !path.empty() || config.find<std::nullptr_t>("data") != nullptr;
   try {
     Source source =
-        open_source(path, validation, text_in(notes.config, "preset"), notes.characters);
+        open_source(path, validation, text_in(notes.config, "preset"), notes.vocabulary, 0, splits);
     if (known || other_text(source, notes).empty())
       return source;
   } catch (const FileError&) {
@@ -96,33 +156,22 @@ Source open_text(const std::string& data, const std::string& val_data,
                   "FILE names a text");
 }
 
-void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size) {
+void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
+                 const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)
     throw FileError(
         fmt::format("{}: {}: too few for --block-size {}, which needs one more than "
                     "that",
-                    name, format_count(ids.size(), "character", "characters"), block_size));
-}
-
-std::string checksum(const text::Ids& ids) {
-  xgrad::io::Checksum sum;
-  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
-  for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
-    const std::size_t n = std::min(some.size(), ids.size() - begin);
-    for (std::size_t i = 0; i < n; ++i)
-      some[i] = static_cast<std::uint32_t>(ids[begin + i]);
-    sum.add(some.data(), n * sizeof(some[0]));
-  }
-  return sum.digits();
+                    name, vocabulary.count(ids.size()), block_size));
 }
 
 std::string other_text(const Source& source, const Notes& notes) {
-  const auto is_other = [](const text::Ids& ids, const std::string& noted) {
-    return !noted.empty() && checksum(ids) != noted;
+  const auto is_other = [](const std::string& sum, const std::string& noted) {
+    return !noted.empty() && sum != noted;
   };
-  return is_other(source.all, notes.text)                  ? "--data"
-         : is_other(source.ids.validation, notes.val_text) ? "--val-data"
-                                                           : "";
+  return is_other(source.sum, notes.text)           ? "--data"
+         : is_other(source.val_sum, notes.val_text) ? "--val-data"
+                                                    : "";
 }
 
 Command add_corpus(CLI::App& program) {

@@ -69,12 +69,22 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   const bool resumes = !checkpoint.empty();
   if (!resumes && given.init_from.empty())
     return start;
-  const std::string path = resumes ? checkpoint : find_checkpoint(given.init_from);
-  start.from = read_checkpoint(path);
-  start.notes = read_notes(*start.from);
+  const bool pretrained = !resumes && is_pretrained(given.init_from);
+  const std::string path = resumes      ? checkpoint
+                           : pretrained ? given.init_from
+                                        : find_checkpoint(given.init_from);
+  if (pretrained) {
+    TrainedModel trained = read_pretrained(path);
+    start.from.emplace().path = path;
+    start.from->model = state_dict(trained.model);
+    start.notes = std::move(trained.notes);
+  } else {
+    start.from = read_checkpoint(path);
+    start.notes = read_notes(*start.from);
+    read_model_config(*start.from, start.notes);  // do the tensors fit?
+    check_finite(start.from->model, path);
+  }
   const xgrad::io::Json& config = start.notes.config;
-  read_model_config(*start.from, start.notes);  // do the tensors fit?
-  check_finite(start.from->model, path);
   TrainOptions& options = start.options;
   if (resumes)
     options.recipe = read_recipe(config, path);
@@ -92,11 +102,25 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
       differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
                                         resumes ? "the run" : "the model", found));
   };
+  const bool begins_pretrained = !resumes && start.notes.model;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
-    if (resumes || field.keeps == Keeps::size)
+    const bool shorter = begins_pretrained && field.flag == std::string_view("--block-size");
+    if (resumes || (field.keeps == Keeps::size && !shorter))
       if (const auto found = value_in<T>(config, field.flag, field.range))
         compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.keeps);
   });
+  if (begins_pretrained) {
+    const std::size_t wanted = given.recipe.block_size, most = start.notes.model->block_size;
+    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), Keeps::size);
+  }
+  const Vocabulary& vocabulary = start.notes.vocabulary;
+  compare("--tokens", given.tokens, options.tokens,
+          std::string(vocabulary.pairs() ? "bpe" : "characters"), Keeps::recipe);
+  options.vocab_size.reset();
+  if (vocabulary.pairs())
+    compare("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
+            value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()),
+            Keeps::recipe);
   if (resumes) {
     start.resumed = start.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
@@ -153,6 +177,9 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
                      : given.resume                                ? RunDir::Holds::leftovers
                                                                    : RunDir::Holds::nothing;
+  if (is_pretrained(given.out))
+    throw FileError(fmt::format(
+        "{}: is a pretrained model's folder, in which a run would write: name another", given.out));
   std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));
   Start start = read_start(given, checkpoint);
   const TrainOptions& options = start.options;
@@ -173,7 +200,8 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   for (const std::string& read :
        {options.data, options.val_data, resumes ? std::string() : config_file().path})
     run_dir->check_input(read);
-  check_recipe(recipe);
+  if (!start.notes.model)
+    check_recipe(recipe);
   if (resumes) {
     start.source = open_text(given.data, given.val_data, checkpoint, start.notes);
     if (const std::string flag = other_text(start.source, start.notes); !flag.empty())
@@ -182,19 +210,25 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
                       flag == "--data" ? start.source.name : start.source.validation_name,
                       options.out, flag == "--data" ? "is trained" : "validates", flag));
   } else {
-    const auto& known = start.notes.characters;
+    const auto& known = start.notes.vocabulary;
     start.source = open_source(options.data, options.val_data, options.preset,
-                               start.from ? std::optional(known) : std::nullopt);
+                               start.from ? std::optional(known) : std::nullopt,
+                               options.vocab_size.value_or(0));
   }
-  check_block(start.source.ids.train, start.source.training_name, recipe.block_size);
-  check_block(start.source.ids.validation, start.source.validation_name, recipe.block_size);
+  const Vocabulary& vocabulary = start.source.vocabulary;
+  check_block(start.source.ids.train, start.source.training_name, recipe.block_size, vocabulary);
+  check_block(start.source.ids.validation, start.source.validation_name, recipe.block_size,
+              vocabulary);
 
   if (start.from)
-    tell(labelled("From", fmt::format("{}, after {}{}.", start.from->path,
-                                      format_count(start.from->step, "step", "steps"),
-                                      resumes && !given.init_from.empty()
-                                          ? "; --init-from is for a new run, and not used"
-                                          : "")));
+    tell(labelled("From",
+                  fmt::format("{}, {}{}.", start.from->path,
+                              is_pretrained(start.from->path)
+                                  ? "a pretrained model"
+                                  : "after " + format_count(start.from->step, "step", "steps"),
+                              resumes && !given.init_from.empty()
+                                  ? "; --init-from is for a new run, and not used"
+                                  : "")));
   else if (given.resume && writes)
     tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
   if (!start.changes.empty())
@@ -204,11 +238,12 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   if (resumes && fs::path(checkpoint).filename() != checkpoint_name &&
       step_of(run_dir->best()) > *start.resumed)
     before.best.reset();
-  start.notes = {.config = to_json(options, start.source.characters.size()),
-                 .characters = start.source.characters,
-                 .text = checksum(start.source.all),
-                 .val_text = options.val_data.empty() ? "" : checksum(start.source.ids.validation),
-                 .evaluations = before};
+  start.notes = {.config = to_json(options, vocabulary.size()),
+                 .vocabulary = vocabulary,
+                 .text = start.source.sum,
+                 .val_text = start.source.val_sum,
+                 .evaluations = before,
+                 .model = start.notes.model};
   start.run_dir = std::move(run_dir);
   return start;
 }
@@ -254,9 +289,7 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",
                      start && start->from ? file_checksum(start->from->path) : "");
-    ranks.check_same(
-        "the text",
-        start ? checksum(start->source.all) + checksum(start->source.ids.validation) : "");
+    ranks.check_same("the text", start ? start->source.sum + start->source.val_sum : "");
   }
   return start;
 }
@@ -299,20 +332,27 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   const Recipe& r = start.options.recipe;
   const Source& source = start.source;
   const auto& [train, validation] = source.ids;
-  const std::size_t characters = source.characters.size(), batches = r.gradient_accumulation_steps;
+  const Vocabulary& vocabulary = source.vocabulary;
+  const std::size_t known = vocabulary.size(), batches = r.gradient_accumulation_steps,
+                    asked = start.options.vocab_size.value_or(0);
+  const bool apart = !start.options.val_data.empty();
   const auto entropy =
       source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size);
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
-         labelled("Text",
-                  fmt::format("{}: {} characters, {} different; {} to train on, {} to validate{}.",
-                              source.name, format_count(source.all.size()), characters,
-                              format_count(train.size()), format_count(validation.size()),
-                              train.size() == source.all.size() ? ", from " + source.validation_name
-                                                                : "")) +
+         labelled(
+             "Text",
+             fmt::format("{}: {} {}s, {} different{}; {} to train on, {} to validate{}.",
+                         source.name, format_count(train.size() + (apart ? 0 : validation.size())),
+                         vocabulary.unit(), known,
+                         known < asked && !start.notes.model
+                             ? fmt::format(" and not {}, for no pairs are left", asked)
+                             : "",
+                         format_count(train.size()), format_count(validation.size()),
+                         apart ? ", from " + source.validation_name : "")) +
          labelled("Loss",
-                  fmt::format("a uniform guess has ln {} = {:.4f}{}.", characters,
-                              std::log(static_cast<double>(characters)),
+                  fmt::format("a uniform guess has ln {} = {:.4f}{}.", known,
+                              std::log(static_cast<double>(known)),
                               entropy ? fmt::format("; no model can beat {:.4f}, the entropy "
                                                     "of the text itself",
                                                     *entropy)
@@ -320,13 +360,13 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
          labelled("Model",
                   fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.", r.n_layer,
                               r.n_head, r.n_embd, format_count(xgrad::nn::num_parameters(model)))) +
-         labelled("Steps", fmt::format("{} of {} characters ({}{} of {}), on {}, seed {}.",
-                                       format_count(r.max_iters),
-                                       format_count(r.batch_size * r.block_size * batches),
-                                       batches > 1 ? fmt::format("{} batches of ", batches) : "",
-                                       format_count(r.batch_size, "block", "blocks"), r.block_size,
-                                       format_count(xgrad::num_threads(), "thread", "threads"),
-                                       start.options.seed));
+         labelled("Steps",
+                  fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
+                              vocabulary.count(r.batch_size * r.block_size * batches),
+                              batches > 1 ? fmt::format("{} batches of ", batches) : "",
+                              format_count(r.batch_size, "block", "blocks"), r.block_size,
+                              format_count(xgrad::num_threads(), "thread", "threads"),
+                              start.options.seed));
 }
 
 std::string format_environment(std::size_t ranks) {

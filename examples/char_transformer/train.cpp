@@ -18,7 +18,7 @@ namespace char_transformer {
 namespace {
 
 constexpr std::size_t profiled_steps = 10;  // and as many before them, which are slower
-constexpr std::size_t sampled_characters = 64, usual_val_blocks = 2048;
+constexpr std::size_t sampled_tokens = 64, usual_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step", "steps"); }
 
@@ -121,8 +121,9 @@ class Trainer {
           if (row.find("val_loss_over") == row.npos)
             losses += fmt::format(R"(, "val_loss_over": "{}")", format_batches(recipe_.eval_iters));
           if (final_loss_)
-            losses += fmt::format(R"(, "final_val_loss": {:.9g}, "final_val_loss_over": "{}")",
-                                  *final_loss_, format_blocks(blocks_, all_blocks_));
+            losses += fmt::format(
+                R"(, "final_val_loss": {:.9g}, "final_val_loss_over": "{}", "bits_per_byte": {:.9g})",
+                *final_loss_, format_blocks(blocks_, all_blocks_), bits_per_byte());
           if (!row.empty())
             row.insert(row.size() - 1, losses);
         }
@@ -173,16 +174,20 @@ class Trainer {
   /// Over the same random batches each time, so that all that a run has compare.
   std::optional<double> estimate(std::size_t batches) {
     return measured([&](const Stop& stop) {
-      return estimate_loss(ranks_, training_.model(), validation_, recipe_.batch_size, batches,
-                           options_.seed, stop);
+      return estimate_loss(ranks_, training_.model(), validation_, recipe_.block_size,
+                           recipe_.batch_size, batches, options_.seed, stop);
     });
   }
   /// That of the end, over as many blocks as --val-blocks says.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
     return measured([&](const Stop& stop) {
-      return block_loss(ranks_, training_.model(), validation_, blocks_, stop);
+      return block_loss(ranks_, training_.model(), validation_, recipe_.block_size, blocks_, stop);
     });
+  }
+  double bits_per_byte() const {
+    return vocabulary_.bits_per_byte(*final_loss_,
+                                     validation_.part(1, blocks_ * recipe_.block_size));
   }
   /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or unless the model
   /// was just measured, give a loss that is not.
@@ -202,10 +207,10 @@ class Trainer {
     if (!writes_ || evaluation_pending(steps_) || !due)
       return;
     xgrad::Generator generator(options_.seed);
-    const xgrad::Indices written = training_.model().generate(as_row(prompt_), sampled_characters,
+    const xgrad::Indices written = training_.model().generate(as_row(prompt_), sampled_tokens,
                                                               generator, {.temperature = 0.8});
-    const std::string text = start_.source.characters.decode(
-        xgrad::text::Ids(std::span(written.data(), static_cast<std::size_t>(written.numel()))));
+    const std::string text =
+        vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
     add_row(run_dir_.samples(),
             xgrad::io::format_json(xgrad::io::JsonObject{{"step", steps_}, {"text", text}}));
     if (steps_ < recipe_.max_iters)  // after the last step comes a longer one
@@ -222,9 +227,9 @@ class Trainer {
       // The row of a step whose evaluation is made again is written again.
       const std::uint64_t rows = begin - (steps_ == begin && evaluation_pending(begin) ? 1 : 0);
       if (writes_)
-        lost = run_dir_.open(format_config(options_, start_.source.characters.size(), start_.before,
-                                           begin, start_.changes),
-                             format_environment(ranks_.size()), begin, rows);
+        lost = run_dir_.open(
+            format_config(options_, vocabulary_.size(), start_.before, begin, start_.changes),
+            format_environment(ranks_.size()), begin, rows);
     });
     tell(labelled("Run", run_dir_.path()));
     if (!lost.empty())
@@ -292,7 +297,7 @@ class Trainer {
       final_loss_ = whole();
     if (!writes_)
       return;
-    print_loss("val_loss", *final_loss_,
+    print_loss("val_loss", *final_loss_, bits_per_byte(),
                fmt::format("{} of {}{}", format_blocks(blocks_, all_blocks_),
                            start_.source.validation_name,
                            blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
@@ -300,7 +305,7 @@ class Trainer {
     tell(fmt::format("The run is in {}. What the model writes:\n", run_dir_.path()));
     SampleOptions sample;
     sample.seed = options_.seed;
-    print_samples(training_.model(), start_.source.characters, sample);
+    print_samples(training_.model(), vocabulary_, sample);
   }
 
   void say_stopped() {
@@ -338,6 +343,7 @@ class Trainer {
   const std::vector<std::int64_t> prompt_;  ///< of the samples
   const TrainOptions& options_ = start_.options;
   const Recipe& recipe_ = options_.recipe;
+  const Vocabulary& vocabulary_ = start_.source.vocabulary;
   const xgrad::text::Ids& validation_ = start_.source.ids.validation;
   const Ranks& ranks_ = training_.ranks();
   const bool writes_ = ranks_.rank() == 0;
@@ -381,7 +387,7 @@ int train(const TrainOptions& given, Ranks& ranks) {
   if (options.overfit_one_batch && !options.dry_run)
     return overfit_one_batch(*start, ranks);
   const std::vector<std::int64_t> prompt =
-      encode_prompt("--sample-prompt", options.sample_prompt, start->source.characters);
+      encode_prompt("--sample-prompt", options.sample_prompt, start->source.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
   if (options.dropout_generator == "counter")

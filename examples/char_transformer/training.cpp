@@ -10,6 +10,7 @@
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/batches.hpp>
+#include <xgrad/nn/init.hpp>
 #include <xgrad/optim/clip.hpp>
 
 #include "output.hpp"
@@ -35,7 +36,12 @@ std::string first_anomaly(const std::function<void()>& again) {
 Training::Training(Start& start, Ranks& ranks)
     : recipe_(start.options.recipe),
       source_(start.source),
-      model_(model_config(recipe_, source_.characters.size())),
+      model_([&] {
+        std::optional<xgrad::nn::init::SkipInit> values_follow;
+        if (start.notes.model)
+          values_follow.emplace();
+        return GPT(model_config(recipe_, start.notes));
+      }()),
       parameters_(xgrad::nn::parameters(model_)),
       ranks_(ranks),
       optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe_.learning_rate,
@@ -132,22 +138,23 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_
 }  // namespace
 
 std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                 std::size_t blocks, const Stop& stop) {
-  constexpr std::size_t at_once = 16;  // evaluating takes little more memory than training
+                                 std::size_t block_size, std::size_t blocks, const Stop& stop) {
+  // Evaluating takes little more memory than training, or than the logits of one block.
+  const std::size_t at_once =
+      std::clamp<std::size_t>((1 << 24) / (block_size * model.config.vocab_size), 1, 16);
   return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
     const std::size_t n = std::min(at_once, blocks - done);
-    return std::pair(xgrad::text::block_batch(part, model.config.block_size, done, n), n);
+    return std::pair(xgrad::text::block_batch(part, block_size, done, n), n);
   });
 }
 
 std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
-                                    const Stop& stop) {
+                                    std::size_t block_size, std::size_t batch_size,
+                                    std::size_t batches, std::uint64_t seed, const Stop& stop) {
   Generator generator(seed);
   return mean_loss(ranks, model, batches, stop, [&](std::size_t) {
-    return std::pair(
-        xgrad::text::random_batch(part, model.config.block_size, batch_size, generator),
-        std::size_t{1});
+    return std::pair(xgrad::text::random_batch(part, block_size, batch_size, generator),
+                     std::size_t{1});
   });
 }
 
@@ -157,9 +164,10 @@ std::string format_blocks(std::size_t blocks, std::size_t all) {
              : "all " + format_count(all, "block", "blocks");
 }
 
-void print_loss(const std::string& label, double loss, const std::string& over,
-                const std::optional<double>& entropy) {
-  say(fmt::format("{} {:.9g} (perplexity {:.6g})\nOver {}.\n", label, loss, std::exp(loss), over));
+void print_loss(const std::string& label, double loss, double bits_per_byte,
+                const std::string& over, const std::optional<double>& entropy) {
+  say(fmt::format("{} {:.9g} (perplexity {:.6g}, {:.6g} bits per byte)\nOver {}.\n", label, loss,
+                  std::exp(loss), bits_per_byte, over));
   if (entropy)
     say(fmt::format(
         "The text itself has an entropy of {:.6f} per character, which no model can beat: distance "
@@ -179,22 +187,26 @@ struct EvalOptions {
 void evaluate(const EvalOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const Notes& notes = trained.notes;
-  const std::size_t block_size = trained.model.config.block_size;
   const bool named = !options.data.empty();
-  const Source source = named ? open_source(options.data, "", "", notes.characters)
-                              : open_text("", "", trained.path, notes);
+  const std::string split = options.split.empty() && !named ? "val" : options.split;
+  const bool train = split == "train", val = split == "val";
+  const Source source = named ? open_source(options.data, "", "", notes.vocabulary, 0, train || val)
+                              : open_text("", "", trained.path, notes, train || val);
   if (const std::string flag = other_text(source, notes); flag == "--data")
     warn(fmt::format("{}: another text than the model was trained on", source.name));
   else if (!flag.empty() && !named)
     warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
 
-  const std::string split = options.split.empty() && !named ? "val" : options.split;
-  const bool train = split == "train", val = split == "val";
   const xgrad::text::Ids& ids = train ? source.ids.train : val ? source.ids.validation : source.all;
   const std::string& name = val     ? source.validation_name
                             : train ? source.training_name
                                     : source.name;
-  check_block(ids, name, block_size);
+  // What it was trained on; of a pretrained model as much as it can and the text has.
+  const std::size_t most = trained.model.config.block_size;
+  const std::size_t block_size =
+      value_in<std::size_t>(notes.config, "--block-size", {1, static_cast<double>(most)})
+          .value_or(std::clamp<std::size_t>(ids.size(), 2, most + 1) - 1);
+  check_block(ids, name, block_size, notes.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
   Ranks one;
@@ -202,7 +214,7 @@ void evaluate(const EvalOptions& options) {
   one.share({}, shards >= 1 ? static_cast<std::size_t>(*shards) : xgrad::parallel::default_shards);
   Progress progress(0, 0, 0);
   const auto measure = [&] {
-    return block_loss(one, trained.model, ids, blocks,
+    return block_loss(one, trained.model, ids, block_size, blocks,
                       [&](double done) {
                         progress.evaluating(done);
                         return false;
@@ -217,7 +229,8 @@ void evaluate(const EvalOptions& options) {
   print_loss(train ? "train_loss"
              : val ? "val_loss"
                    : "loss",
-             loss, fmt::format("{} of {}", format_blocks(blocks, blocks), name),
+             loss, notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
+             fmt::format("{} of {}", format_blocks(blocks, blocks), name),
              val ? source.entropy(blocks * block_size) : std::nullopt);
 }
 

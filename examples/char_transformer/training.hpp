@@ -69,20 +69,21 @@ using Stop = std::function<bool(double done)>;
 
 /// The mean loss over the first `blocks` blocks that stand side by side; no value if stopped.
 std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                 const xgrad::text::Ids& part, std::size_t blocks,
-                                 const Stop& stop);
+                                 const xgrad::text::Ids& part, std::size_t block_size,
+                                 std::size_t blocks, const Stop& stop);
 /// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
 /// of its own; no value if stopped.
 std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                    const xgrad::text::Ids& part, std::size_t batch_size,
-                                    std::size_t batches, std::uint64_t seed, const Stop& stop);
+                                    const xgrad::text::Ids& part, std::size_t block_size,
+                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
+                                    const Stop& stop);
 
 /// "all 29 blocks", "the first 2,048 of 17,000 blocks".
 std::string format_blocks(std::size_t blocks, std::size_t all);
-/// Prints "LABEL X (perplexity Y)", what it is over, and with the text's own entropy how far it is
-/// from the best possible.
-void print_loss(const std::string& label, double loss, const std::string& over,
-                const std::optional<double>& entropy);
+/// Prints "LABEL X (perplexity Y, Z bits per byte)", what it is over, and with the text's own
+/// entropy how far it is from the best possible.
+void print_loss(const std::string& label, double loss, double bits_per_byte,
+                const std::string& over, const std::optional<double>& entropy);
 
 /// The command `train`, on each rank, of which the first alone prints and writes.  Returns the exit
 /// code: 0; 128 + the signal that ended it early; 1 if something could not be saved.  Throws

@@ -29,10 +29,10 @@ th[scope=row] { font-weight: 500; white-space: nowrap; }
 )~~~";
 
 /// Whether two of the runs had different texts: by the checksums of their checkpoints; where one
-/// has none, by a key of their configurations.
+/// has none, or for no `sum`, by a key of their configurations.
 bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char* key) {
   const auto differ = [&](const Run& a, const Run& b) {
-    if (!(a.*sum).empty() && !(b.*sum).empty())
+    if (sum != nullptr && !(a.*sum).empty() && !(b.*sum).empty())
       return a.*sum != b.*sum;
     const Json *const of_a = a.config.find(key), *const of_b = b.config.find(key);
     return of_a != nullptr && of_b != nullptr && *of_a != *of_b;
@@ -54,6 +54,8 @@ std::vector<std::string> remarks(const std::vector<Run>& runs) {
     all.push_back(
         "They were validated on different texts (--val-data): their validation losses do not "
         "compare.");
+  else if (other_texts(runs, nullptr, "tokens") || other_texts(runs, nullptr, "vocab_size"))
+    all.push_back("Their vocabularies differ: bits per byte compare, losses do not.");
   return all;
 }
 

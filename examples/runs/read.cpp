@@ -136,6 +136,7 @@ Metrics read_metrics(const std::string& path) {
     }
     add(metrics.validation, "val_loss");
     add(metrics.final_validation, "final_val_loss");
+    add(metrics.bits_per_byte, "bits_per_byte");
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");

@@ -14,6 +14,7 @@ namespace runs {
 /// from 0.  Any program may have written it.  What rows do not have is left out; null is NaN.
 struct Metrics {
   xgrad::pages::Series loss, validation, lr, grad_norm, ms;
+  xgrad::pages::Series bits_per_byte;     ///< of the final validation
   xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
   /// What the last of them are over, as "20 random batches"; empty if the file does not say.
   std::string validation_over, final_validation_over;

@@ -68,6 +68,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
       {"  both estimated over", or_none(m.validation_over)},
       {"final validation loss", last_of(m.final_validation)},
       {"  over", or_none(m.final_validation_over)},
+      {"  bits per byte", last_of(m.bits_per_byte)},
       {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN of none
       {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step", "steps") : "-"},
       {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},

@@ -56,22 +56,23 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
     ++drawn;
   CHECK(drawn >= 2);
   // It is cut to the width, and nothing of it is left beside what stays.
-  CHECK_THAT(from_row(terminal, "Run:"),
-             Catch::Matchers::Matches("Run:   run\n"
-                                      "after 100 steps: validation loss [0-9.]+ \\(estimate\\), "
-                                      "lowest\n"
-                                      "after 100 steps it writes: [^\n]*\n[^\n]*\n"
-                                      "after 200 steps: validation loss [0-9.]+ \\(estimate\\)"
-                                      "(, lowest)?\n"
-                                      "after 200 steps it writes: [^\n]*\n[^\n]*\n"
-                                      "step 300/300 100 % \\| loss [0-9.]+ \\| eta 0s \\| "
-                                      "val [0-9.]+[^\n]*\n"
-                                      "after 300 steps: validation loss [0-9.]+ \\(estimate\\)"
-                                      "(, lowest)?\n"
-                                      "validation over all 29 blocks\n"
-                                      "val_loss [0-9.]+ \\(perplexity [0-9.]+\\)\n"
-                                      "Over all 29 blocks of the validation split of text.\n"
-                                      "The run is in run\\. [^\n]*\n[^]*"));
+  CHECK_THAT(
+      from_row(terminal, "Run:"),
+      Catch::Matchers::Matches("Run:   run\n"
+                               "after 100 steps: validation loss [0-9.]+ \\(estimate\\), "
+                               "lowest\n"
+                               "after 100 steps it writes: [^\n]*\n[^\n]*\n"
+                               "after 200 steps: validation loss [0-9.]+ \\(estimate\\)"
+                               "(, lowest)?\n"
+                               "after 200 steps it writes: [^\n]*\n[^\n]*\n"
+                               "step 300/300 100 % \\| loss [0-9.]+ \\| eta 0s \\| "
+                               "val [0-9.]+[^\n]*\n"
+                               "after 300 steps: validation loss [0-9.]+ \\(estimate\\)"
+                               "(, lowest)?\n"
+                               "validation over all 29 blocks\n"
+                               "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits[^)]*\\)\n"
+                               "Over all 29 blocks of the validation split of text.\n"
+                               "The run is in run\\. [^\n]*\n[^]*"));
   for (const std::string& row : terminal.rows())
     if (row.starts_with("step "))
       CHECK(row.size() < 60);

@@ -93,8 +93,9 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
   CHECK(checkpoint.step == 40);
   // The checkpoint's configuration is the same without what another machine may have otherwise.
   Json decisive = config;
+  CHECK(decisive.at("tokens") == "characters");
   for (const char* const key : {"data", "val_data", "init_from", "save_interval", "keep",
-                                "val_blocks", "sample_interval", "sample_prompt"})
+                                "val_blocks", "sample_interval", "sample_prompt", "tokens"})
     CHECK(decisive.erase(key) == 1);
   CHECK(Json::parse(xgrad::io::format_json(*checkpoint.user.find("config"))) == decisive);
   CHECK(characters_in(checkpoint) == characters);

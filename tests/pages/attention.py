@@ -88,6 +88,7 @@ def check_run(page):
     assert "".join(tokens) == HOSTILE[:24], tokens
     shown = [t.get_property("textContent") for t in page.all(".strip .token")]
     assert len(shown) == 24 and "◌\u0301" in page.js("return Array.from(HOSTILE_TEXT, visible)".replace("HOSTILE_TEXT", "arguments[0]"), HOSTILE)
+    assert page.js("return visible(' a b\\n\\n')") == "␣a␣b⏎⏎"  # a token of several characters
     assert page.js("return visible('\\u202e')") == "U+202E" and page.js("return visible('\\n')") == "⏎"
 
     # Hover on a small map, then on the large one.

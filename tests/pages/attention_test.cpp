@@ -156,6 +156,37 @@ TEST_CASE("attention page: the loss without a head is that of a model without it
     }
 }
 
+TEST_CASE("attention page: heads of grouped queries are counted through", "[pages]") {
+  manual_seed(5);
+  nn::GPT model(nn::GPTConfig::llama({.block_size = 8,
+                                      .vocab_size = 7,
+                                      .n_layer = 1,
+                                      .n_head = 4,
+                                      .n_embd = 16,
+                                      .n_kv_head = 2,
+                                      .n_inner = 8}));
+  nn::to(model, DType::float64);
+  for (Tensor& p : nn::parameters(model))
+    p.copy_(p.detach() * 8.0);
+  const auto run = trace_attention([&] { return model.loss(some_ids, next_ids); }, {.item = 1});
+  REQUIRE(run.layers.size() == 1);
+  const pages::AttentionLayer& layer = run.layers[0];
+  check_scores(layer);
+  CHECK(layer.weights.shape() == Shape{4, 6, 6});
+  CHECK(run.logits.shape() == Shape{6, 7});
+  REQUIRE(layer.loss_without.size() == 4);
+  for (std::size_t h = 0; h < 4; ++h) {
+    nn::GPT other = nn::clone(model);
+    const Tensor weight = other.h[0].attn.c_proj.weight;
+    std::vector<double> values = numbers(weight);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (i % 16 / 4 == h)
+        values[i] = 0;
+    Tensor(weight).copy_(reshape(Tensor(std::move(values)), {16, 16}));
+    CHECK(layer.loss_without[h] == Approx(other.loss(some_ids, next_ids).item()).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   manual_seed(3);
   const Tensor x = normal({2, 4, 6}, 9), w = normal({2, 4, 6}, 10);

@@ -1,0 +1,80 @@
+// The folder of a pretrained model, where a checkpoint may be given.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/pretrained_config.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+#include "notes.hpp"
+#include "run_dir.hpp"
+
+namespace char_transformer {
+namespace {
+
+namespace fs = std::filesystem;
+using xgrad::FileError;
+
+bool is_there(const fs::path& path) {
+  std::error_code none;
+  return fs::exists(path, none);
+}
+
+Vocabulary read_vocabulary(const fs::path& folder) {
+  const fs::path json = folder / "tokenizer.json", vocab = folder / "vocab.json",
+                 merges = folder / "merges.txt";
+  if (is_there(json))
+    return Vocabulary(xgrad::io::read_tokenizer(json.string()));
+  if (is_there(vocab) && is_there(merges))
+    return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
+  throw FileError(fmt::format(
+      "{}: it has no tokenizer.json, nor vocab.json with merges.txt, which say what text its ids "
+      "are: put there those that were published with the weights",
+      folder.string()));
+}
+
+}  // namespace
+
+bool is_pretrained(const std::string& path) {
+  std::error_code none;
+  const fs::path folder = path;
+  if (!fs::is_directory(folder, none))
+    return false;
+  return read_config_beside((folder / "config.json").string()).find("model_type") != nullptr ||
+         (!checkpoint_in(path) && (is_there(folder / "model.safetensors") ||
+                                   is_there(folder / "model.safetensors.index.json")));
+}
+
+TrainedModel read_pretrained(const std::string& folder) {
+  const auto config =
+      xgrad::io::read_pretrained_config((fs::path(folder) / "config.json").string());
+  Vocabulary vocabulary = read_vocabulary(folder);
+  if (vocabulary.size() > config.vocab_size)
+    throw FileError(fmt::format("{}: the tokenizer has {}, and config.json a vocab_size of {}",
+                                folder, vocabulary.count(vocabulary.size()), config.vocab_size));
+  xgrad::nn::GPT model = xgrad::io::load_pretrained(folder);
+  check_finite(xgrad::nn::state_dict(model), folder);
+  // All sizes but --block-size: it may be trained on shorter blocks.
+  xgrad::io::JsonObject sizes{{"vocab_size", config.vocab_size},
+                              {"n_layer", config.n_layer},
+                              {"n_head", config.n_head},
+                              {"n_embd", config.n_embd},
+                              {"bias", config.bias}};
+  return {
+      .path = folder,
+      .model = std::move(model),
+      .notes = {.config = std::move(sizes), .vocabulary = std::move(vocabulary), .model = config},
+      .about = folder + ", a pretrained model"};
+}
+
+std::vector<std::string> files_of(const std::string& given) {
+  if (!is_pretrained(given))
+    return {find_checkpoint(given)};
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(given))
+    files.push_back(entry.path().string());
+  return files;
+}
+
+}  // namespace char_transformer

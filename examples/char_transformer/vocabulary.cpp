@@ -1,0 +1,95 @@
+#include "vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+#include <vector>
+#include <xgrad/data/text.hpp>
+#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+#include "output.hpp"
+
+namespace char_transformer {
+
+namespace text = xgrad::text;
+
+Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
+  if (const auto* const list = user.find<std::string>("characters"))
+    kind_ = read_characters(*list, path);
+  else if (const auto* const tokenizer = user.find("tokenizer"))
+    kind_ = xgrad::io::tokenizer_of(*tokenizer, path + ": the metadata's 'tokenizer'");
+  else
+    throw xgrad::FileError(path + ": a checkpoint of another program: it has no characters");
+}
+
+std::size_t Vocabulary::size() const {
+  return std::visit([](const auto& kind) { return kind.size(); }, kind_);
+}
+
+std::string Vocabulary::count(std::size_t n) const {
+  return format_count(n, unit(), pairs() ? "tokens" : "characters");
+}
+
+std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
+  if (pairs())
+    return {"tokenizer", xgrad::io::tokenizer_json(*pairs())};
+  return {"characters", text::encode_utf8(characters()->list())};
+}
+
+text::Ids Vocabulary::encode(const std::string& utf8) const {
+  return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised)
+                 : characters()->encode(text::decode_utf8(utf8, "the text"));
+}
+
+std::string Vocabulary::bytes(std::int64_t id) const {
+  if (std::cmp_greater_equal(id, size()))
+    return "\uFFFD";
+  return pairs() ? pairs()->bytes(id) : characters()->decode({id});
+}
+
+std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
+  std::string all;
+  for (const std::int64_t id : ids)
+    all += bytes(id);
+  return text::replace_invalid_utf8(all);
+}
+
+std::string Vocabulary::piece(std::int64_t id) const {
+  const std::string all = bytes(id);
+  if (text::replace_invalid_utf8(all) == all)
+    return all;
+  std::string shown;
+  bool inside = false;  // of < and >
+  for (const char c : all) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80)
+      shown += fmt::format("{}{:02X}", inside ? "\u00A0" : "<", byte);
+    else
+      shown += (inside ? ">" : "") + std::string(1, c);
+    inside = byte >= 0x80;
+  }
+  return shown + (inside ? ">" : "");
+}
+
+double Vocabulary::bits_per_byte(double loss, const text::Ids& ids) const {
+  std::vector<std::size_t> sizes(size());
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = bytes(static_cast<std::int64_t>(i)).size();
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    all += sizes[static_cast<std::size_t>(ids[i])];
+  return loss * static_cast<double>(ids.size()) / static_cast<double>(all) / std::numbers::ln2;
+}
+
+text::Characters read_characters(const std::string& list, const std::string& path) {
+  try {
+    return text::Characters::from_list(text::decode_utf8(list, "characters"));
+  } catch (const xgrad::ValueError& error) {
+    throw xgrad::FileError(fmt::format("{}: the metadata's 'characters': {}", path, reason(error)));
+  }
+}
+
+}  // namespace char_transformer

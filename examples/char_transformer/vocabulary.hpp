@@ -1,0 +1,62 @@
+#pragma once
+// What the ids of a model stand for.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <xgrad/data/byte_pairs.hpp>
+#include <xgrad/data/characters.hpp>
+#include <xgrad/io/json.hpp>
+
+namespace char_transformer {
+
+/// Characters, or byte pairs, which are called tokens.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  explicit Vocabulary(xgrad::text::Characters characters) : kind_(std::move(characters)) {}
+  explicit Vocabulary(xgrad::text::BytePairs pairs) : kind_(std::move(pairs)) {}
+  /// That of a checkpoint's JSON, as stored() gave it.  FileError, which names `path`.
+  Vocabulary(const xgrad::io::Json& user, const std::string& path);
+
+  /// Null if it is the other kind.
+  const xgrad::text::Characters* characters() const {
+    return std::get_if<xgrad::text::Characters>(&kind_);
+  }
+  const xgrad::text::BytePairs* pairs() const {
+    return std::get_if<xgrad::text::BytePairs>(&kind_);
+  }
+  std::size_t size() const;
+  /// "character" or "token", and so many of them: "1 token", "12 characters".
+  const char* unit() const { return pairs() ? "token" : "character"; }
+  std::string count(std::size_t n) const;
+  /// The key and the value that a checkpoint has.
+  std::pair<std::string, xgrad::io::Json> stored() const;
+
+  /// The ids of UTF-8.  Special tokens of byte pairs are recognised.  ValueError for characters
+  /// that are not known.
+  xgrad::text::Ids encode(const std::string& utf8) const;
+  /// The bytes of an id, which need not be whole characters; of one beyond size(), for which some
+  /// models have room, U+FFFD.
+  std::string bytes(std::int64_t id) const;
+  /// The text that ids stand for, with U+FFFD where it is not UTF-8.
+  std::string decode(std::span<const std::int64_t> ids) const;
+  /// What people see of an id: its text; if not all of it is whole characters, bytes as "<E2 82>",
+  /// with spaces that do not count as text (U+00A0).
+  std::string piece(std::int64_t id) const;
+  /// Of a mean loss over these ids, so that vocabularies compare.
+  double bits_per_byte(double loss, const xgrad::text::Ids& ids) const;
+
+  friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
+
+ private:
+  std::variant<xgrad::text::Characters, xgrad::text::BytePairs> kind_;
+};
+
+/// The characters that metadata lists.
+xgrad::text::Characters read_characters(const std::string& list, const std::string& path);
+
+}  // namespace char_transformer

@@ -1,0 +1,248 @@
+// char_transformer with the folder of a pretrained model where a checkpoint may be given.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/safetensors.hpp>
+#include <xgrad/io/tokenizer.hpp>
+
+#include "examples/char_transformer_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace io = xgrad::io;
+namespace nn = xgrad::nn;
+
+/// A text, and a model in `llama` with its tokenizer, and room for more tokens.
+struct PretrainedFolder : TinyFolder {
+  xgrad::text::BytePairs tokens = xgrad::text::BytePairs::learn(tiny_text(), 280);
+  PretrainedFolder() {
+    xgrad::manual_seed(5);
+    save("llama", nn::GPTConfig::llama(sizes()));
+  }
+  static nn::GPTConfig sizes() {
+    return {.block_size = 32,
+            .vocab_size = 288,
+            .n_layer = 2,
+            .n_head = 4,
+            .n_embd = 16,
+            .n_kv_head = 2,
+            .n_inner = 24};
+  }
+  void save(const std::string& name, const nn::GPTConfig& config) const {
+    io::save_pretrained(*this / name, nn::GPT(config));
+    io::write_tokenizer(*this / name + "/tokenizer.json", tokens);
+  }
+  xgrad::Indices row(const std::string& text, std::size_t begin, std::size_t end) const {
+    const auto ids = tokens.encode(text);
+    auto list = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, end - begin});
+    ids.copy(begin, end - begin, list.data());
+    return xgrad::Indices(std::move(list));
+  }
+};
+
+Result ran(const TemporaryFolder& folder, const Arguments& arguments) {
+  Result result = run(folder, arguments);
+  INFO(result.out << result.err);
+  REQUIRE(result.code == 0);
+  return result;
+}
+
+Arguments tuned(const Arguments& more = {}) {
+  Arguments all = {"train", "--init-from",  "llama", "--data",          "text", "--out",
+                   "run",   "--block-size", "8",     "--max-iters",     "4",    "--batch-size",
+                   "2",     "--eval-iters", "2",     "--eval-interval", "2",    "--dropout",
+                   "0.1"};
+  return overridden(all, more);
+}
+
+/// The first number after words.
+double value_after(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
+}
+
+}  // namespace
+
+TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown", "[pretrained]") {
+  const PretrainedFolder folder;
+  const nn::GPT model = io::load_pretrained(folder / "llama");
+  const Result written = ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "the cat",
+                                      "--tokens", "20", "--temperature", "0"});
+  CHECK(written.err == "char_transformer: llama, a pretrained model\n");
+  xgrad::Generator generator(0);
+  const std::size_t n = folder.tokens.encode("the cat").size();
+  const xgrad::Indices ids =
+      model.generate(folder.row("the cat", 0, n), 20, generator, {.temperature = 0});
+  xgrad::text::Utf8Stream characters;
+  std::string expected;
+  for (std::size_t i = 0; i < n + 20; ++i)
+    expected += characters.add(ids.data()[i] < 280 ? folder.tokens.bytes(ids.data()[i])
+                                                   : std::string("\xEF\xBF\xBD"));
+  CHECK(written.out == expected + characters.finish() + "\n");
+
+  const std::string few = "the cat sat on mat 3,\nthe dog did not.\n";
+  write_bytes(folder / "few", few);
+  const std::size_t m = folder.tokens.encode(few).size();
+  REQUIRE(m < 32);
+  const Result scored = ran(folder, {"eval", "--checkpoint", "llama", "--data", "few"});
+  CHECK(value_after(scored.out, "loss ") ==
+        Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
+  check_contains(scored.out, {"Over all 1 block of few."});
+  const std::size_t all = folder.tokens.encode(tiny_text()).size();
+  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "text"}).out,
+                 {fmt::format("Over all {} blocks of text.", (all - 1) / 32)});
+
+  check_contains(ran(folder, {"explain", "--checkpoint", "llama", "--prompt", "the cat"}).out,
+                 {"explain.html: ", " tokens, 1 checkpoint\n"});
+  check_contains(read_bytes(folder / "explain.html"), {"2 layers, 4 heads each, on the prompt"});
+  check_contains(
+      ran(folder, {"graph", "--checkpoint", "llama", "--format", "text", "--prompt", "a cat"}).out,
+      {"The loss on \"a|", "transformer.wte.weight"});
+  for (const Arguments& arguments : {Arguments{"eval"}, {"explain", "--overwrite"}})
+    check_refused(folder, overridden(arguments, {"--checkpoint", "llama"}), 1,
+                  {"llama: a pretrained model, of whose text nothing is known; --data FILE"});
+  // Nothing of it is written over.
+  const std::string config = read_bytes(folder / "llama/config.json");
+  for (const char* const name : {"explain", "graph", "export"})
+    check_refused(folder,
+                  {name, "--checkpoint", "llama", "--out", "llama/config.json", "--overwrite"}, 1,
+                  {"llama/config.json: is the same file as llama/config.json, which is read"});
+  check_refused(folder, {"export", "--checkpoint", "llama", "--out", "llama/", "--overwrite"}, 1,
+                {"which is read"});
+  check_refused(folder, tuned({"--out", "llama"}), 1, {"llama: is a pretrained model's folder"});
+  check_refused(folder, tuned({"--out", "llama", "--resume", "auto"}), 1,
+                {"llama: is a pretrained model's folder"});
+  CHECK(read_bytes(folder / "llama/config.json") == config);
+  check_refused(folder, {"train", "--resume", "llama"}, 1,
+                {"llama: the folder holds no checkpoint"});
+}
+
+TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
+  const PretrainedFolder folder;
+  const Result trained = run_well(folder, tuned());
+  check_contains(trained.err, {"From:  llama, a pretrained model.\n", " tokens, 280 different; ",
+                               "n_layer 2, n_head 4, n_embd 16: "});
+  const nn::GPT model = io::load_pretrained(folder / "llama");
+  const std::vector<Json> rows = metrics_of(folder / "run");
+  CHECK(rows.at(0).at("val_loss_before").get<double>() == Approx(std::log(288)).margin(0.3));
+  const Json config = Json::parse(read_bytes(folder / "run/config.json"));
+  CHECK(config.at("block_size") == 8);
+  CHECK(config.at("n_layer") == 2);
+  CHECK(config.at("tokens") == "bpe");
+  CHECK(config.at("vocab_size") == 288);
+  // All that the model is goes into the checkpoint, and on from there to the bit.
+  run_well(folder, tuned({"--out", "half", "--max-iters", "2"}));
+  run_well(folder, {"train", "--resume", "half", "--max-iters", "4"});
+  CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
+        read_bytes(folder / "run/checkpoint.safetensors"));
+  CHECK(timeless_metrics_of(folder / "half").back() == timeless_metrics_of(folder / "run").back());
+  run_well(folder, {"train", "--config", "run/config.json", "--out", "again"});
+  CHECK(read_bytes(folder / "again/checkpoint.safetensors") ==
+        read_bytes(folder / "run/checkpoint.safetensors"));
+  const std::string scored = run_well(folder, {"eval", "--checkpoint", "run"}).out;
+  CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
+  run_well(folder, {"sample", "--checkpoint", "run", "--tokens", "50"});
+  ran(folder, {"explain", "--checkpoint", "run"});
+  ran(folder, {"graph", "--checkpoint", "run", "--prompt", "the cat"});
+  run_well(folder, tuned({"--init-from", "run", "--out", "more", "--block-size", "16"}));
+
+  // Back to where it came from.
+  CHECK(ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}).out ==
+        "tuned/: config.json, model.safetensors, tokenizer.json\n");
+  CHECK(io::read_tokenizer(folder / "tuned/tokenizer.json") == folder.tokens);
+  const auto checkpoint = io::load_checkpoint(folder / "run/checkpoint.safetensors").model;
+  const auto exported = nn::state_dict(io::load_pretrained(folder / "tuned"));
+  REQUIRE(exported.size() == checkpoint.size());
+  for (const auto& [name, x] : exported)
+    for (const auto& [other, y] : checkpoint)
+      if (name == other)
+        CHECK(allclose(x, y, 0, 0));
+  check_refused(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}, 1,
+                {"tuned/config.json: ", "--overwrite"});
+  ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/", "--overwrite"});
+  check_refused(folder, {"export", "--checkpoint", "run", "--out", "run/", "--overwrite"}, 1,
+                {"config.json: is a file of the run"});
+  // A run of one's own is a GPT-2 if it has biases; its characters have no file.
+  run_well(folder, tiny_train({"--bias", "--out", "own", "--max-iters", "1"}));
+  check_contains(ran(folder, {"export", "--checkpoint", "own", "--out", "gpt2/"}).out,
+                 {"no tokenizer.json, for its ids are characters"});
+  run_well(folder, tiny_train({"--out", "plain", "--max-iters", "1"}));
+  check_refused(folder, {"export", "--checkpoint", "plain", "--out", "no/"}, 1, {"bias (true"});
+
+  const auto refused = [&](const Arguments& more, const std::string& says) {
+    check_refused(folder, tuned(more), 1, {says});
+  };
+  refused({"--n-layer", "3", "--out", "no"}, "--n-layer 3 is given, but the model has 2");
+  refused({"--n-embd", "32", "--out", "no"}, "--n-embd 32 is given, but the model has 16");
+  refused({"--block-size", "64", "--out", "no"}, "--block-size 64 is given, but the model has 32");
+  refused({"--tokens", "characters", "--out", "no"},
+          "--tokens characters is given, but the model has bpe");
+  CHECK_FALSE(fs::exists(folder / "no"));
+
+  const auto changed = [&](const char* key, const Json& value, const std::string& says) {
+    io::TensorFile file = io::load_safetensors(folder / "run/checkpoint.safetensors");
+    Json json = Json::parse(file.metadata["user"]);
+    json["model"][key] = value;
+    file.metadata["user"] = json.dump();
+    io::save_safetensors(folder / "changed", file);
+    for (const Arguments& arguments : {Arguments{"sample"}, {"graph", "--overwrite"}, {"export"}})
+      check_refused(folder, overridden(arguments, {"--checkpoint", "changed"}), 1,
+                    {"changed: ", says});
+  };
+  changed("model_type", "bert", "'model': model_type is \"bert\"");
+  changed("num_hidden_layers", 1000000, "its 'model' asks for more weights than it has");
+  changed("hidden_size", 1 << 20, "its 'model' asks for more weights than it has");
+  changed("vocab_size", 279, "fewer ids than its 280 tokens");
+  changed("num_hidden_layers", 1, "does not fit the model");
+}
+
+TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pretrained]") {
+  const PretrainedFolder folder;
+  const auto refused = [&](const std::vector<std::string>& fragments) {
+    for (const Arguments& arguments : {Arguments{"sample", "--checkpoint", "llama"},
+                                       {"eval", "--checkpoint", "llama", "--data", "text"},
+                                       {"explain", "--checkpoint", "llama", "--prompt", "the"},
+                                       {"graph", "--checkpoint", "llama"},
+                                       tuned()})
+      check_refused(folder, arguments, 1, fragments);
+    CHECK_FALSE(fs::exists(folder / "run"));
+  };
+  const std::string path = folder / "llama/tokenizer.json", json = read_bytes(path);
+  write_bytes(path, json.substr(0, json.size() / 2));
+  refused({"llama/tokenizer.json: ", "JSON"});
+  Json changed = Json::parse(json);
+  changed["model"]["type"] = "Unigram";
+  write_bytes(path, changed.dump());
+  refused({"llama/tokenizer.json: ", "Unigram"});
+  std::string numbers;
+  for (int i = 0; i < 500; ++i)
+    numbers += std::to_string(i * 7919) + " ";
+  io::write_tokenizer(path, xgrad::text::BytePairs::learn(numbers, 300));
+  refused({"llama: the tokenizer has 300 tokens, and config.json a vocab_size of 288"});
+  fs::remove(path);
+  refused({"llama: it has no tokenizer.json, nor vocab.json with merges.txt"});
+  // The two files of GPT-2 do as well.
+  const Json model = Json::parse(json).at("model");
+  write_bytes(folder / "llama/vocab.json", model.at("vocab").dump());
+  refused({"nor vocab.json with merges.txt"});
+  std::string merges = "#version: 0.2\n";
+  for (const std::string merge : model.at("merges"))
+    merges += merge + "\n";
+  write_bytes(folder / "llama/merges.txt", merges);
+  ran(folder, {"sample", "--checkpoint", "llama", "--tokens", "2"});
+
+  write_bytes(folder / "llama/config.json", "{");
+  refused({"llama/config.json: ", "JSON"});
+  write_bytes(folder / "llama/config.json", R"({"model_type": "mamba"})");
+  refused({"llama/config.json: model_type is \"mamba\"; supported: gpt2, llama and qwen2"});
+  fs::remove(folder / "llama/config.json");
+  refused({"llama/config.json: "});
+}
