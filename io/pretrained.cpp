@@ -239,12 +239,11 @@ nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& option
 }
 
 // A matrix of the files, or several one below the other, read a megabyte at a time.
-nn::Bfloat16Matrix read_bfloat16(const Weights& weights,
-                                 const std::vector<PretrainedTensor>& parts) {
+Bfloat16Matrix read_bfloat16(const Weights& weights, const std::vector<PretrainedTensor>& parts) {
   std::size_t rows = 0, row = 0;
   for (const PretrainedTensor& t : parts)
     rows += t.shape[t.transposed ? 1 : 0];
-  nn::Bfloat16Matrix matrix(Shape{rows, parts[0].shape[parts[0].transposed ? 0 : 1]});
+  Bfloat16Matrix matrix(Shape{rows, parts[0].shape[parts[0].transposed ? 0 : 1]});
   for (const PretrainedTensor& t : parts) {
     const Stored& stored = weights.tensors.at(short_name(t.name));
     const std::size_t n = t.shape[0], tile = std::max<std::size_t>(1, 262'144 / t.shape[1]);

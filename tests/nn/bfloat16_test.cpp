@@ -37,8 +37,8 @@ Tensor rounded_to_bfloat16(const Tensor& x) {
   return Tensor(std::move(y));
 }
 
-nn::Bfloat16Matrix matrix_of(const Tensor& x) {
-  nn::Bfloat16Matrix matrix(x.shape());
+Bfloat16Matrix matrix_of(const Tensor& x) {
+  Bfloat16Matrix matrix(x.shape());
   CHECK(matrix.put(0, 0, x));
   return matrix;
 }
@@ -112,7 +112,7 @@ TEST_CASE("bfloat16: products are those of the rounded weights", "[bfloat16]") {
   for (const std::size_t k : {1, 2, 31, 32, 33, 100, 576})
     for (const std::size_t n : {1, 3, 4, 5, 70, 200}) {
       const Tensor w = normal({n, k}, n + k, DType::float32), b = normal(n, 3, DType::float32);
-      const nn::Bfloat16Matrix matrix = matrix_of(w);
+      const Bfloat16Matrix matrix = matrix_of(w);
       const Tensor expected_w = rounded_to_bfloat16(w);
       for (const std::size_t m : {1, 2, 7, 8, 17}) {
         const Tensor x = normal({m, k}, m, DType::float32);
@@ -129,7 +129,7 @@ TEST_CASE("bfloat16: products are those of the rounded weights", "[bfloat16]") {
   set_num_threads(threads);
 
   const Tensor w = normal({6, 35}, 1, DType::float32);
-  const nn::Bfloat16Matrix matrix = matrix_of(w);
+  const Bfloat16Matrix matrix = matrix_of(w);
   CHECK(same_bits(matrix.rows({{5, 0}, {2, 2}}),
                   embedding({{5, 0}, {2, 2}}, rounded_to_bfloat16(w))));
   CHECK(matrix.linear(ones({2, 0, 35}), {}).shape() == Shape{2, 0, 6});

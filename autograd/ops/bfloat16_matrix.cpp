@@ -1,4 +1,4 @@
-#include <xgrad/nn/bfloat16.hpp>
+#include <xgrad/autograd/ops/bfloat16_matrix.hpp>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <xgrad/autograd/kernels/bfloat16.hpp>
 #include <xgrad/autograd/ops/index_common.hpp>
 
-namespace xgrad::nn {
+namespace xgrad {
 
 Bfloat16Matrix::Bfloat16Matrix(const Shape& shape) : shape_(shape) {
   const std::size_t rows = shape[0], columns = shape[1], whole = kernels::bfloat16_columns;
@@ -55,7 +55,7 @@ Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
 }
 
 Tensor Bfloat16Matrix::rows(const Indices& indices) const {
-  xgrad::detail::check_range("embedding", indices, shape_[0]);
+  detail::check_range("embedding", indices, shape_[0]);
   Shape shape = indices.shape();
   shape.push_back(shape_[1]);
   auto y = empty_array<float>(shape);
@@ -67,4 +67,4 @@ Tensor Bfloat16Matrix::rows(const Indices& indices) const {
   return Tensor(std::move(y));
 }
 
-}  // namespace xgrad::nn
+}  // namespace xgrad
