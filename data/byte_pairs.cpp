@@ -114,6 +114,11 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
   for (const auto& [bytes, id] : by_bytes)
     if (bytes.size() == 1)
       byte_ids[static_cast<unsigned char>(bytes[0])] = id;
+  for (const AddedToken& token : parts.added)
+    check<ValueError>(
+        token.text.size() != 1 || byte_ids[static_cast<unsigned char>(token.text[0])] != none,
+        "BytePairs: the added token '{}' is the only one of its byte, which as text had none",
+        printable_name(token.text));
   for (std::uint32_t rank = 0; rank < parts.merges.size(); ++rank) {
     const auto [left, right] = parts.merges[rank];
     for (const std::uint32_t id : {left, right})

@@ -26,7 +26,7 @@ struct AddedToken {
 };
 
 /// What the text of a special token becomes: tokens as of any text, or that token.  The text of an
-/// AddedToken that is not special always becomes its token.
+/// AddedToken that is not special always becomes its token, but within the text of a special one.
 enum class SpecialTokens : std::uint8_t { as_text, recognised };
 
 /// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et

@@ -85,6 +85,10 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
       fail<ValueError>("to_pretrained: {} would be {}, and must be {}", t.name,
                        to_string(result.back().second.shape()), to_string(t.shape));
   }
+  for (const auto& [name, n] : rows)
+    check<ValueError>(n == given.at(name).size(0),
+                      "to_pretrained: {} has {} rows, and of this configuration {}", name,
+                      given.at(name).size(0), n);
   return result;
 }
 
@@ -92,7 +96,10 @@ void save_pretrained(const std::string& folder, const nn::GPT& model, bool overw
   const std::string config = format_pretrained_config(model.config);
   TensorFile content{.metadata = {{"format", "pt"}}};
   for (const auto& [name, x] : to_pretrained(model.config, nn::state_dict(model)))
-    content.tensors.emplace(name, x.to(DType::float32));
+    if (Tensor single = x.to(DType::float32); (isfinite(x) & isinf(single)).any())
+      fail<ValueError>("save_pretrained: {} holds a finite value that float32 cannot", name);
+    else
+      content.tensors.emplace(name, std::move(single));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   check<FileError>(!error, "{}: this folder cannot be made: {}", folder, error.message());

@@ -19,7 +19,8 @@ struct PretrainedOptions {
   double dropout = 0;
   /// As nn::to_bfloat16() leaves it, for answers alone, and never there in float32: half the
   /// memory, and half the time for a token.  Weights that are BF16 in the file are the file's.
-  /// ValueError with another dtype than float32, and for a finite value that rounds to infinity.
+  /// ValueError with another dtype than float32, FileError for a finite value that rounds to
+  /// infinity.
   bool bfloat16 = false;
 };
 

@@ -176,11 +176,16 @@ text::BytePairs tokenizer(const Json& json) {
   parts.nfc = one_of(normalizers, json, "normalizer", "NFC is");
   parts.pattern = one_of(pre_tokenizers, json, "pre_tokenizer",
                          "GPT-2's, Llama 3's, Qwen2's and SmolLM's are, without a prefix space");
+  only(*model, "ignore_merges", {"null", "false", "true"});
   const bool* const ignore_merges = model->find<bool>("ignore_merges");
   parts.ignore_merges = ignore_merges != nullptr && *ignore_merges;
   if (json.find<JsonObject>("decoder") != nullptr)
     only(*json.find("decoder"), "type", {R"("ByteLevel")"});
+  else
+    only(json, "decoder", {"null"});
   const auto* const added = json.find<JsonArray>("added_tokens");
+  if (added == nullptr)
+    only(json, "added_tokens", {"null"});
   for (const Json& token : added == nullptr ? JsonArray() : *added) {
     for (const char* const key : {"single_word", "lstrip", "rstrip"})
       only(token, key, {"null", "false"});
@@ -228,7 +233,9 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
   Merges merges;
   for (std::size_t begin = 0, number = 1, end; begin < lines.size(); begin = end + 1, ++number) {
     end = std::min(lines.find('\n', begin), lines.size());
-    const std::string line = lines.substr(begin, end - begin);
+    std::string line = lines.substr(begin, end - begin);
+    if (line.ends_with('\r'))
+      line.pop_back();
     if (line.starts_with("#version") || line.empty())
       continue;
     const std::size_t space = line.find(' ');

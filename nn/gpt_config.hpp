@@ -58,8 +58,8 @@ struct GPTConfig {
 };
 
 /// The configuration.  ValueError, beginning with `caller`, if a size is 0, n_head does not divide
-/// n_embd (and no head_dim is given), n_kv_head does not divide n_head, or a head that rotates has
-/// an odd width.
+/// n_embd (and no head_dim is given), n_kv_head does not divide n_head, norm_eps is not positive, a
+/// head that rotates has an odd width, and as of RotaryEmbedding.
 const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 
 }  // namespace xgrad::nn

@@ -246,6 +246,12 @@ void to_bfloat16(const Members& members) {
   for (const Member& m : members.tensors)
     check<ValueError>(m.tensor.dtype() == DType::float32,
                       "to_bfloat16: {} is float64; call to(model, DType::float32) before", m.name);
+  for (const Member& m : members.tensors)
+    for (const Weight& w : members.weights)
+      check<ValueError>(
+          m.name == w.name || m.tensor.handle() != w.tensor->handle() ||
+              std::ranges::find(members.weights, m.name, &Weight::name) != members.weights.end(),
+          "to_bfloat16: {} is {}'s Tensor, and cannot be in bfloat16", m.name, w.name);
   std::unordered_map<const void*, Bfloat16Matrix> made;  // by the Tensor: ties stay
   for (const Weight& w : members.weights)
     if (w.tensor->defined())

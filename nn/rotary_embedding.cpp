@@ -13,7 +13,7 @@ RotaryEmbedding::RotaryEmbedding(std::size_t head_dim, const Indices& positions,
                                  const RotaryOptions& options)
     : pairs_(options.pairs) {
   check<ValueError>(head_dim % 2 == 0, "RotaryEmbedding: head_dim {} is odd", head_dim);
-  check<ValueError>(options.theta > 0 && options.factor > 0,
+  check<ValueError>(options.theta > 0 && options.factor > 0 && std::isfinite(1 / options.factor),
                     "RotaryEmbedding: theta {} and factor {} must be positive", options.theta,
                     options.factor);
   check<ValueError>(options.low_freq_factor < options.high_freq_factor,

@@ -1,5 +1,6 @@
 #include <xgrad/nn/transformer_block.hpp>
 
+#include <cmath>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
@@ -19,6 +20,10 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
                     "{}: heads of {} channels cannot rotate in pairs", caller, c.head_width());
   check<ValueError>(c.dropout >= 0 && c.dropout <= 1,
                     "{}: dropout is {}; a probability is in [0, 1]", caller, c.dropout);
+  check<ValueError>(c.norm_eps > 0 && std::isfinite(c.norm_eps), "{}: norm_eps {} must be positive",
+                    caller, c.norm_eps);
+  if (c.rotary)
+    RotaryEmbedding(c.head_width(), arange_indices(0, 1), *c.rotary);  // its errors
   return c;
 }
 

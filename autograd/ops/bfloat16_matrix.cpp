@@ -35,6 +35,9 @@ Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
   if (x.dim() == 0 || std::cmp_not_equal(x.size(-1), shape_[1]))
     fail<ShapeError>("linear: x {} does not fit weight {}: its last dimension must be {}",
                      to_string(x.shape()), to_string(shape_), shape_[1]);
+  if (bias.defined() && bias.shape() != Shape{shape_[0]})
+    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
+                     to_string(bias.shape()), to_string(shape_), shape_[0]);
   const std::array inputs{x, bias};
   for (const Tensor& in : inputs)
     check<DTypeError>(!in.defined() || in.dtype() == DType::float32,

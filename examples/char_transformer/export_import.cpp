@@ -64,16 +64,28 @@ std::string metadata(const SafetensorsFile& file, const char* key) {
   return found == file.metadata().end() ? "" : found->second;
 }
 
-/// The characters of a text, or those that the file's metadata lists.
-xgrad::text::Characters characters_of(const SafetensorsFile& file, const std::string& data) {
+/// The characters of a text, or the vocabulary in the file's metadata.
+Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
+  const std::string tokenizer = metadata(file, "tokenizer");
+  if (!tokenizer.empty() && !data.empty())
+    throw FileError(fmt::format("{}: its metadata has a tokenizer: leave out --data", file.path()));
+  if (!tokenizer.empty())
+    try {
+      return Vocabulary(
+          xgrad::io::JsonObject{{"tokenizer", xgrad::io::parse_json(tokenizer, 0, 9)}},
+          file.path());
+    } catch (const xgrad::ValueError& error) {
+      throw FileError(
+          fmt::format("{}: the metadata's 'tokenizer': {}", file.path(), reason(error)));
+    }
   if (!data.empty())
-    return xgrad::text::read_text(data).characters;
+    return Vocabulary(xgrad::text::read_text(data).characters);
   const std::string list = metadata(file, "characters");
   if (list.empty())
     throw FileError(
         fmt::format("{}: its metadata has no 'characters'; --data FILE says which text's they are",
                     file.path()));
-  return read_characters(list, file.path());
+  return Vocabulary(read_characters(list, file.path()));
 }
 
 /// --n-head, or what the configuration in the file's metadata says.
@@ -100,6 +112,12 @@ void export_folder(const ExchangeOptions& options) {
       check_output((folder / name).string(), options.overwrite, files_of(options.in));
   const TrainedModel trained = read_trained_model(options.in);
   const auto* const pairs = trained.notes.vocabulary.pairs();
+  for (const char* const name : {"tokenizer.json", "vocab.json"})
+    if (std::error_code none; pairs == nullptr && fs::exists(folder / name, none))
+      throw FileError(
+          fmt::format("{}: of another model, and this one's ids are characters: name "
+                      "another folder",
+                      (folder / name).string()));
   xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite);
   if (pairs != nullptr)
     xgrad::io::write_tokenizer((folder / "tokenizer.json").string(), *pairs);
@@ -136,7 +154,7 @@ void import_model(const ExchangeOptions& options) {
     throw FileError(fmt::format("{}: its width {} is not a multiple of {} {}", file.path(),
                                 recipe.n_embd, options.n_head ? "--n-head" : "its n_head",
                                 recipe.n_head));
-  const Vocabulary vocabulary(characters_of(file, options.data));
+  const Vocabulary vocabulary = vocabulary_of(file, options.data);
   const xgrad::nn::GPTConfig config = model_config(recipe, vocabulary.size());
   double weights = 0;
   for (const auto& [name, tensor] : file.tensors())

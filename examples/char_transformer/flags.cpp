@@ -74,7 +74,8 @@ void complete(const CLI::App& app, TrainOptions& train) {
     train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
   else if (train.vocab_size)
     throw UsageError(
-        "--vocab-size is for --tokens bpe: of characters there are as many as the text has");
+        "--vocab-size is for --tokens bpe, which is to be said with it: of characters there are as "
+        "many as the text has");
 
   if (!train.init_from.empty() && train.resumes_by_name())
     throw UsageError(fmt::format(

@@ -112,11 +112,12 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
     return piece;
   }
   const bool given = !options.data.empty();
-  const Source source = given ? open_source(options.data, "", "", trained.notes.vocabulary)
-                              : open_text("", "", trained.path, trained.notes);
+  const Source source = given
+                            ? open_source(options.data, "", "", trained.notes.vocabulary, 0, false)
+                            : open_text("", "", trained.path, trained.notes);
   const text::Ids& ids = given ? source.all : source.ids.validation;
   const std::string& name = given ? source.name : source.validation_name;
-  const std::size_t most = std::min(block_size, ids.size() - 1);
+  const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
   if (length > most)
     throw ValueError(fmt::format("--length {}: this model and {} allow {}", length, name, most));

@@ -179,6 +179,10 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
       throw FileError(fmt::format(
           "{}: its 'model' asks for more weights than it has, or for fewer ids than its {}",
           checkpoint.path, notes.vocabulary.count(known)));
+    if (const auto size = notes.config.number("block_size");
+        size && *size > static_cast<double>(notes.model->block_size))
+      throw FileError(fmt::format("{}: its block_size, {}, is above that of its 'model', {}",
+                                  checkpoint.path, *size, notes.model->block_size));
     return *notes.model;
   }
   const xgrad::nn::GPTConfig config =

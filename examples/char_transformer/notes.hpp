@@ -121,6 +121,8 @@ struct TrainedModel {
   std::string about;  ///< "PATH, after 300 steps"
 };
 
+/// Whether a folder's config.json has a "model_type", as those of pretrained models.
+bool has_model_type(const std::string& folder);
 /// Whether a path is the folder of a pretrained model: its config.json has a "model_type", or it
 /// holds such a model's weights and no run.
 bool is_pretrained(const std::string& path);

@@ -26,22 +26,30 @@ Vocabulary read_vocabulary(const fs::path& folder) {
                  merges = folder / "merges.txt";
   if (is_there(json))
     return Vocabulary(xgrad::io::read_tokenizer(json.string()));
-  if (is_there(vocab) && is_there(merges))
+  // These two do not say how a text is cut into pieces: GPT-2's are known.
+  const bool gpt2 =
+      text_in(read_config_beside((folder / "config.json").string()), "model_type") == "gpt2";
+  if (gpt2 && is_there(vocab) && is_there(merges))
     return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
   throw FileError(fmt::format(
-      "{}: it has no tokenizer.json, nor vocab.json with merges.txt, which say what text its ids "
-      "are: put there those that were published with the weights",
-      folder.string()));
+      "{}: it has no tokenizer.json{}, which says what text its ids are: put there what was "
+      "published with the weights",
+      folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : ""));
 }
 
 }  // namespace
+
+bool has_model_type(const std::string& folder) {
+  return read_config_beside((fs::path(folder) / "config.json").string()).find("model_type") !=
+         nullptr;
+}
 
 bool is_pretrained(const std::string& path) {
   std::error_code none;
   const fs::path folder = path;
   if (!fs::is_directory(folder, none))
     return false;
-  return read_config_beside((folder / "config.json").string()).find("model_type") != nullptr ||
+  return has_model_type(path) ||
          (!checkpoint_in(path) && (is_there(folder / "model.safetensors") ||
                                    is_there(folder / "model.safetensors.index.json")));
 }

@@ -24,7 +24,9 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   for (std::size_t at = 0; (at = decoded.find(U'\r', at)) != decoded.npos;)
     decoded.replace(at, decoded[at + 1] == U'\n' ? 2 : 1, 1, U'\n');
   try {
-    const text::Ids ids = vocabulary.encode(text::encode_utf8(decoded));
+    const std::string utf8 = text::encode_utf8(decoded);
+    warn_of_left_out(what, utf8, vocabulary);
+    const text::Ids ids = vocabulary.encode(utf8);
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
     return list;
@@ -37,9 +39,14 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
 
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& given,
                                         const Vocabulary& vocabulary) {
-  if (!given.empty())
-    return encode(what, given, vocabulary);
-  const bool newline = vocabulary.pairs() || vocabulary.characters()->contains(U'\n');
+  if (!given.empty()) {
+    std::vector<std::int64_t> ids = encode(what, given, vocabulary);
+    if (ids.empty())
+      throw xgrad::ValueError(fmt::format("{}: the vocabulary has tokens for none of it", what));
+    return ids;
+  }
+  const bool newline = vocabulary.pairs() ? vocabulary.left_out("\n") == 0
+                                          : vocabulary.characters()->contains(U'\n');
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
 
@@ -60,6 +67,8 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   }
   const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
+  if (vocabulary.left_out(options.stop) > 0)
+    throw xgrad::ValueError("--stop: the vocabulary has no tokens for some of it");
   if (prompt.size() > model.config.block_size)
     warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
                      vocabulary.unit(), model.config.block_size));

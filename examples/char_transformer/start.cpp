@@ -177,7 +177,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
                      : given.resume                                ? RunDir::Holds::leftovers
                                                                    : RunDir::Holds::nothing;
-  if (is_pretrained(given.out))
+  if (!given.out.empty() && has_model_type(given.out))
     throw FileError(fmt::format(
         "{}: is a pretrained model's folder, in which a run would write: name another", given.out));
   std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));

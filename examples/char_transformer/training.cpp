@@ -201,11 +201,14 @@ void evaluate(const EvalOptions& options) {
   const std::string& name = val     ? source.validation_name
                             : train ? source.training_name
                                     : source.name;
-  // What it was trained on; of a pretrained model as much as it can and the text has.
-  const std::size_t most = trained.model.config.block_size;
+  // What it was trained on; of a pretrained model blocks of one length, as long as it can and as
+  // memory is usual: a block's logits have a number for every token.
+  const std::size_t most = trained.model.config.block_size,
+                    targets = std::max<std::size_t>(ids.size(), 2) - 1,
+                    longest = std::min<std::size_t>(most, 1024);
   const std::size_t block_size =
       value_in<std::size_t>(notes.config, "--block-size", {1, static_cast<double>(most)})
-          .value_or(std::clamp<std::size_t>(ids.size(), 2, most + 1) - 1);
+          .value_or(targets / ((targets + longest - 1) / longest));
   check_block(ids, name, block_size, notes.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.

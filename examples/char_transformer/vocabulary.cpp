@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -22,7 +24,8 @@ Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
   else if (const auto* const tokenizer = user.find("tokenizer"))
     kind_ = xgrad::io::tokenizer_of(*tokenizer, path + ": the metadata's 'tokenizer'");
   else
-    throw xgrad::FileError(path + ": a checkpoint of another program: it has no characters");
+    throw xgrad::FileError(
+        path + ": a checkpoint of another program: it has neither characters nor a tokenizer");
 }
 
 std::size_t Vocabulary::size() const {
@@ -42,6 +45,24 @@ std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
 text::Ids Vocabulary::encode(const std::string& utf8) const {
   return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised)
                  : characters()->encode(text::decode_utf8(utf8, "the text"));
+}
+
+std::size_t Vocabulary::left_out(const std::string& utf8) const {
+  if (!pairs())
+    return 0;
+  std::array<bool, 256> known{};
+  for (const std::string& token : pairs()->parts().tokens)
+    if (token.size() == 1)
+      known[static_cast<unsigned char>(token[0])] = true;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(utf8, [&](char c) { return !known[static_cast<unsigned char>(c)]; }));
+}
+
+void warn_of_left_out(const std::string& what, const std::string& utf8,
+                      const Vocabulary& vocabulary) {
+  if (const std::size_t n = vocabulary.left_out(utf8); n > 0)
+    warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are left out", what,
+                     format_count(n), format_count(utf8.size(), "byte", "bytes")));
 }
 
 std::string Vocabulary::bytes(std::int64_t id) const {

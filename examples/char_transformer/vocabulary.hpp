@@ -39,6 +39,8 @@ class Vocabulary {
   /// The ids of UTF-8.  Special tokens of byte pairs are recognised.  ValueError for characters
   /// that are not known.
   xgrad::text::Ids encode(const std::string& utf8) const;
+  /// How many bytes of UTF-8 have no token and are left out, as HuggingFace's tokenizers do it.
+  std::size_t left_out(const std::string& utf8) const;
   /// The bytes of an id, which need not be whole characters; of one beyond size(), for which some
   /// models have room, U+FFFD.
   std::string bytes(std::int64_t id) const;
@@ -55,6 +57,10 @@ class Vocabulary {
  private:
   std::variant<xgrad::text::Characters, xgrad::text::BytePairs> kind_;
 };
+
+/// Warns of bytes that left_out() counts; `what` names the text.
+void warn_of_left_out(const std::string& what, const std::string& utf8,
+                      const Vocabulary& vocabulary);
 
 /// The characters that metadata lists.
 xgrad::text::Characters read_characters(const std::string& list, const std::string& path);

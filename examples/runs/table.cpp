@@ -84,7 +84,9 @@ void mark_lowest(const std::vector<Run>& runs, Row& row) {
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (const std::ptrdiff_t at = best_at(runs[i]); at >= 0) {
       losses.emplace_back(runs[i].metrics.validation.ys[static_cast<std::size_t>(at)], i);
-      if (runs[i].metrics.validation_over != runs[losses[0].second].metrics.validation_over)
+      const Run& first = runs[losses[0].second];
+      if (runs[i].metrics.validation_over != first.metrics.validation_over ||
+          runs[i].config.number("vocab_size") != first.config.number("vocab_size"))
         return;
     }
   for (const auto& [loss, i] : losses)

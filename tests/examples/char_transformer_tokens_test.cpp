@@ -162,6 +162,18 @@ TEST_CASE("char_transformer: pages show tokens as pieces of text", "[tokens]") {
   check_contains(graph, {"The loss on \"x| ", "0|!\""});
   check_refused(folder, {"graph", "--checkpoint", "run", "--prompt", "t"}, 1,
                 {"--prompt has 1 token; this model takes 2 to 9"});
+  printed_by(folder, {"explain", "--checkpoint", "run", "--data", "text", "--out", "data.html"});
+  write_bytes(folder / "short", "t");
+  check_refused(folder, {"explain", "--checkpoint", "run", "--data", "short", "--out", "x.html"}, 1,
+                {"this model and short allow 0"});
+  // As a file, with its vocabulary.
+  printed_by(folder, {"export", "--checkpoint", "run", "--out", "state.safetensors"});
+  printed_by(folder, {"import", "--state", "state.safetensors", "--out", "in.safetensors"});
+  CHECK(tokens_in(folder / "in.safetensors") == all);
+  check_refused(
+      folder,
+      {"import", "--state", "state.safetensors", "--data", "text", "--out", "y.safetensors"}, 1,
+      {"its metadata has a tokenizer: leave out --data"});
 }
 
 TEST_CASE("char_transformer: vocabularies that cannot be", "[tokens]") {

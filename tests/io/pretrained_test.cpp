@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
@@ -191,6 +192,24 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c = nn::GPTConfig::llama(sizes);
   c.qkv_bias = c.mlp_bias = true;
   refused(c, {"biases (llama: qkv and proj alike"});
+  // A state of other sizes than the configuration's, and what no file holds.
+  const TemporaryFolder folder;
+  nn::GPT model(nn::GPTConfig::llama(sizes));
+  model.config.n_kv_head = 1;
+  CHECK_THROWS_WITH(io::save_pretrained(folder / "x", model),
+                    ContainsSubstring("transformer.h.0.attn.c_attn.weight has 12 rows"));
+  model.config.n_kv_head = 0;
+  nn::to(model, DType::float64);
+  model.wte.weight.fill_(1e300);
+  CHECK_THROWS_WITH(io::save_pretrained(folder / "x", model),
+                    ContainsSubstring("holds a finite value that float32 cannot"));
+  CHECK(folder.count() == 0);
+  c = sizes;
+  c.norm_eps = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("norm_eps nan must be positive"));
+  c = nn::GPTConfig::llama(sizes);
+  c.rotary->theta = -1;
+  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("theta -1"));
   CHECK_THROWS_WITH(io::to_pretrained(sizes, {}), ContainsSubstring("no transformer.wte.weight"));
   CHECK_THROWS_WITH(io::to_pretrained(sizes, {{"transformer.wte.weight", ones({5, 3})}}),
                     ContainsSubstring("would be (5, 3), and must be (5, 4)"));

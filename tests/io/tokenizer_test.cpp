@@ -127,6 +127,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("type":"BPE")", R"("type":"BPE","byte_fallback":true)", "byte_fallback true is not"},
       {R"("type":"BPE")", R"("type":"BPE","dropout":0.1)", "dropout 0.1 is not supported"},
       {R"("type":"BPE")", R"("type":"BPE","end_of_word_suffix":"</w>")", R"("</w>")"},
+      {R"("ignore_merges":false)", R"("ignore_merges":"true")", R"(ignore_merges "true" is not)"},
       {R"("truncation":null)", R"("truncation":{"max_length":5})", "truncation"},
       {R"("padding":null)", R"("padding":{"pad_id":5})", "padding"},
       {R"("normalizer":null)", R"("normalizer":{"type":"Lowercase"})",
@@ -147,6 +148,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
        R"("behavior":"Isolated","invert":false},)" +
            byte_level + "]}",
        R"("Regex":"\\s")"},
+      {R"("added_tokens":[)", R"("added_tokens":1,"others":[)", "added_tokens 1 is not"},
       {R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":"WordPiece")", "\"WordPiece\""},
       {R"("lstrip":false)", R"("lstrip":true)", "lstrip true is not supported"},
       {R"("model")", R"("no_model")", "it has no model"},

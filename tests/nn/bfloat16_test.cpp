@@ -47,6 +47,17 @@ double relative_distance(const Tensor& a, const Tensor& b) {
   return abs(a - b).max().item() / abs(b).max().item();
 }
 
+// A weight that is a plain Tensor as well.
+struct PlainTie {
+  nn::Linear layer{4, 4, false};
+  Tensor plain = layer.weight;
+  static void visit(auto& self, auto&& v) {
+    v("layer", self.layer);
+    v("plain", self.plain);
+    v("plain", nn::tied_to("layer.weight"));
+  }
+};
+
 // GPT-2 and Llama, tied and not; the widths fill no register.
 std::vector<nn::GPT> random_decoders() {
   const nn::GPTConfig sizes{
@@ -194,6 +205,13 @@ TEST_CASE("bfloat16: what needs Tensors of weights says so", "[bfloat16][gpt]") 
     check_contains(message_of<GraphError>([&] { half.loss(half_ids, half_ids); }),
                    {"no gradient; use NoGrad"});
   }
+  nn::Linear bias(4, 64);
+  bias.bias = ones({2});
+  nn::to_bfloat16(bias);
+  CHECK_THROWS_WITH(bias(ones({1, 4})), ContainsSubstring("bias (2,) does not fit weight (64, 4)"));
+  PlainTie tie;
+  CHECK_THROWS_WITH(nn::to_bfloat16(tie), ContainsSubstring("plain is layer.weight's Tensor"));
+  CHECK(nn::num_parameters(tie) == 16);
   nn::Sequential wide{nn::Linear(2, 3)};
   nn::to(wide, DType::float64);
   CHECK_THROWS_WITH(nn::to_bfloat16(wide), ContainsSubstring("0.weight is float64"));
