@@ -23,7 +23,7 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   check<ValueError>(c.norm_eps > 0 && std::isfinite(c.norm_eps), "{}: norm_eps {} must be positive",
                     caller, c.norm_eps);
   if (c.rotary)
-    RotaryEmbedding(c.head_width(), arange_indices(0, 1), *c.rotary);  // its errors
+    RotaryEmbedding(2, arange_indices(0, 1), *c.rotary);  // its errors, whatever the sizes
   return c;
 }
 
