@@ -225,6 +225,17 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   CHECK_FALSE(blind.first_wrong.has_value());
   CHECK_THAT(blind.ops[0].message, ContainsSubstring("no digit is left"));
   CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
+  // large outputs beside others, which would be their rounding
+  const auto beside = [](double factor) {
+    return [=](const Inputs& in) {
+      const auto sizes = [](double large) { return tensor({1.0, large, -2.0}, DType::float64); };
+      return record(
+          "my_mul", {in[0]}, [=](std::span<const Tensor> v) { return v[0] * sizes(1e10); },
+          [=](Context& ctx) { ctx.add(0, ctx.gradient() * sizes(factor * 1e10)); });
+    };
+  };
+  CHECK(explain_gradient(beside(1), {x}, {.second_order = true}).ops[0].verdict == Verdict::right);
+  CHECK(explain_gradient(beside(1.02), {x}).ops[0].verdict == Verdict::wrong);
   // seconds since 1970: a step moves them by more than it says, or not at all
   const auto hours = [](double first) {
     return explain_gradient([first](const Inputs& in) { return sum((in[0] - first) / 3600.0); },
