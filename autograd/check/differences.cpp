@@ -246,13 +246,16 @@ Judgement Differences::judge(Weights weights, double analytic) {
         return false;
     return true;
   };
-  // Smaller steps differ by rounding alone; else the function is another one nearby.
+  // Smaller steps differ by rounding alone, to both sides; else the function is another one nearby.
   const auto stays = [&](std::size_t k) {
-    return std::all_of(
-        slopes.begin() + static_cast<std::ptrdiff_t>(k), slopes.end(), [&](const Slope& s) {
-          return std::abs(s.central - slopes[k].central) <=
-                 10 * (s.error + slopes[k].error) + 10 * tolerance(slopes[k].central);
-        });
+    const auto gap = [](const Slope& s) { return std::abs(s.right - s.left); };
+    const Slope& at = slopes[k];
+    return std::all_of(slopes.begin() + static_cast<std::ptrdiff_t>(k), slopes.end(),
+                       [&](const Slope& s) {
+                         const double near = 10 * (s.error + at.error) + 10 * tolerance(at.central);
+                         return std::abs(s.central - at.central) <= near &&
+                                (s.one_sided || gap(s) <= 1.5 * gap(at) + 2 * near);
+                       });
   };
   std::size_t best = 1;
   const double first = spread(1);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <numeric>
 #include <stdexcept>
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
@@ -194,12 +195,15 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
-  constexpr std::uint64_t compositions = 500;
+  // Of the last four, one has a sine at its top near 4e12, three a softmax of numbers like 1e6.
+  std::vector<std::uint64_t> seeds(500);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  seeds.insert(seeds.end(), {21987, 20652, 22449, 22550});
   std::vector<std::string> wrong;
-  for (std::uint64_t seed = 0; seed < compositions; ++seed)
+  for (const std::uint64_t seed : seeds)
     if (const std::string text = blamed(random_composition(seed), unchecked); !text.empty())
       wrong.push_back(fmt::format("{}: {}", seed, text));
-  std::cout << fmt::format("{} compositions, {} partly unchecked, {} blamed\n", compositions,
+  std::cout << fmt::format("{} compositions, {} partly unchecked, {} blamed\n", seeds.size(),
                            unchecked, wrong.size());
   CHECK(wrong == std::vector<std::string>{});
 }
