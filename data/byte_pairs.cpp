@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <xgrad/autograd/fail.hpp>
@@ -23,32 +24,37 @@ class AddedTokens {
   void add(AddedToken token) {
     if (first_bytes_.find(token.text[0]) == std::string::npos)
       first_bytes_ += token.text[0];
-    tokens_.push_back(std::move(token));
-    std::ranges::stable_sort(tokens_, std::greater<>(), [](auto& t) { return t.text.size(); });
+    auto& as_long = by_length_[token.text.size()];
+    as_long.emplace(token.text, std::move(token));
   }
   /// Calls plain() with each part of a text without them, and found() with each of them.
   template <class Plain, class Found>
   void split(std::string_view text, SpecialTokens special, const Plain& plain,
              const Found& found) const {
     for (std::size_t i = 0; (i = text.find_first_of(first_bytes_, i)) != std::string_view::npos;) {
-      const auto at = std::ranges::find_if(tokens_, [&](const AddedToken& t) {
-        return (special == SpecialTokens::recognised || !t.special) &&
-               text.substr(i).starts_with(t.text);
-      });
-      if (at == tokens_.end()) {
+      const AddedToken* const token = at_beginning(text.substr(i), special);
+      if (token == nullptr) {
         ++i;
         continue;
       }
       plain(text.substr(0, i));
-      found(at->id);
-      text.remove_prefix(i + at->text.size());
+      found(token->id);
+      text.remove_prefix(i + token->text.size());
       i = 0;
     }
     plain(text);
   }
 
  private:
-  std::vector<AddedToken> tokens_;
+  const AddedToken* at_beginning(std::string_view text, SpecialTokens special) const {
+    for (const auto& [length, tokens] : by_length_)
+      if (const auto at = tokens.find(text.substr(0, length));
+          at != tokens.end() && (special == SpecialTokens::recognised || !at->second.special))
+        return &at->second;
+    return nullptr;
+  }
+
+  std::map<std::size_t, std::map<std::string, AddedToken, std::less<>>, std::greater<>> by_length_;
   std::string first_bytes_;
 };
 

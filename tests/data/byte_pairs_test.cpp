@@ -192,6 +192,32 @@ TEST_CASE("special tokens are recognised when asked", "[byte_pairs]") {
   CHECK(BytePairs(parts).encode("x\u00E9") == Ids{'x', 260});
 }
 
+TEST_CASE("of added tokens the longest is found", "[byte_pairs]") {
+  auto parts = small_parts({});
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    parts.tokens.push_back(std::string(1 + i % 7, '<') + std::to_string(i));
+    parts.added.push_back({parts.tokens.back(), 256 + i});
+  }
+  const BytePairs v(parts);
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::string text;
+    while (text.size() < 40)
+      text += random() % 2 == 0 ? "<" : std::to_string(random() % 400);
+    std::vector<std::int64_t> expected;
+    for (std::size_t at = 0; at < text.size();) {
+      std::size_t best = static_cast<unsigned char>(text[at]);  // of one byte
+      for (std::size_t id = 256; id < parts.tokens.size(); ++id)
+        if (text.compare(at, parts.tokens[id].size(), parts.tokens[id]) == 0 &&
+            parts.tokens[id].size() > parts.tokens[best].size())
+          best = id;
+      expected.push_back(static_cast<std::int64_t>(best));
+      at += parts.tokens[best].size();
+    }
+    CHECK(v.encode(text, SpecialTokens::recognised) == Ids(expected));
+  }
+}
+
 TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
   const auto message = [](const auto& change) {
     auto parts = small_parts({{"a", "b"}});

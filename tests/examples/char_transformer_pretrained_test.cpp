@@ -204,6 +204,34 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   changed("num_hidden_layers", 1, "does not fit the model");
 }
 
+TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained]") {
+  PretrainedFolder folder;
+  auto parts = folder.tokens.parts();
+  REQUIRE(tiny_text().find('z') == std::string::npos);
+  parts.tokens['z'] = "never";
+  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  write_bytes(folder / "zoo", tiny_text() + "zzz");
+  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
+                 {"zoo: the vocabulary has no tokens for 3 of ", " bytes, which are left out"});
+  check_contains(run_well(folder, tuned({"--data", "zoo"})).err,
+                 {"zoo: the vocabulary has no tokens for 3 of "});
+  check_contains(ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "az"}).err,
+                 {"--prompt: the vocabulary has no tokens for 1 of 2 bytes"});
+  check_refused(folder, {"sample", "--checkpoint", "llama", "--prompt", "z"}, 1,
+                {"--prompt: the vocabulary has tokens for none of it"});
+  check_refused(folder, tuned({"--out", "no", "--sample-prompt", "z"}), 1,
+                {"--sample-prompt: the vocabulary has tokens for none of it"});
+  check_refused(folder, {"sample", "--checkpoint", "llama", "--stop", "az"}, 1,
+                {"--stop: the vocabulary has no tokens for some of it"});
+  // Its characters have no tokenizer.json, and another model's does not stand for one.
+  run_well(folder, tiny_train({"--bias", "--out", "own", "--max-iters", "1"}));
+  fs::create_directory(folder / "gpt2");
+  fs::copy_file(folder / "llama/tokenizer.json", folder / "gpt2/tokenizer.json");
+  check_refused(folder, {"export", "--checkpoint", "own", "--out", "gpt2/", "--overwrite"}, 1,
+                {"gpt2/tokenizer.json: of another model"});
+  CHECK_FALSE(fs::exists(folder / "gpt2/config.json"));
+}
+
 TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pretrained]") {
   const PretrainedFolder folder;
   const auto refused = [&](const std::vector<std::string>& fragments) {

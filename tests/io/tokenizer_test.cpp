@@ -102,6 +102,8 @@ TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   write_bytes(vocab, tokens + R"(,"<|endoftext|>":259})");
   write_bytes(merges, "#version: 0.2\na b\n\u0120 ab\n\u0120 b\n");
   CHECK(io::read_tokenizer(vocab, merges) == small_vocabulary());
+  write_bytes(merges, "#version: 0.2\r\na b\r\n\u0120 ab\r\n\u0120 b\r\n");
+  CHECK(io::read_tokenizer(vocab, merges) == small_vocabulary());
 
   write_bytes(merges, "#version: 0.2\na b\n\nab\n");
   CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
