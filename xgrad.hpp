@@ -44,6 +44,7 @@
 #include <xgrad/nn/key_value_cache.hpp>
 #include <xgrad/nn/layer_norm.hpp>
 #include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/lora.hpp>
 #include <xgrad/nn/losses.hpp>
 #include <xgrad/nn/masks.hpp>
 #include <xgrad/nn/module.hpp>

@@ -272,12 +272,15 @@ void save_checkpoint(const std::string& path, const nn::StateDict& model,
                      const nn::StateDict& named_parameters, const optim::Optimizer& optimizer,
                      const CheckpointOptions& options) {
   TensorFile file;
+  const Names names = parameter_names(named_parameters, optimizer);
+  const Places trained = places_of(names);
   for (const auto& [name, x] : model) {
+    if (options.trained_only && !trained.contains(name))
+      continue;
     check<ValueError>(!name.starts_with(optimizer_prefix),
                       "save_checkpoint: '{}' would be taken for the optimizer's", name);
     file.tensors.emplace(name, x);
   }
-  const Names names = parameter_names(named_parameters, optimizer);
   const optim::OptimizerState state = optimizer.state_dict();
   for (const auto& [name, x] : state.tensors) {
     const auto of = numbered(name, state_prefix, names.size());

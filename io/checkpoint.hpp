@@ -44,6 +44,9 @@ struct CheckpointOptions {
   std::uint64_t step = 0;  ///< updates made
   Json user = {};          ///< at most 64 levels; what is not finite becomes null
   Generators generators = {};
+  /// Of the model only what the optimizer trains: who restores it adds the others to
+  /// Checkpoint::model before.
+  bool trained_only = false;
 };
 
 /// A checkpoint as it stands in the file.

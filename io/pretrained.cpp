@@ -89,6 +89,10 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
     check<ValueError>(n == given.at(name).size(0),
                       "to_pretrained: {} has {} rows, and of this configuration {}", name,
                       given.at(name).size(0), n);
+  for (const auto& [name, x] : given)
+    check<ValueError>(
+        rows.contains(name), "to_pretrained: {} has no place in these files{}", name,
+        name.ends_with("lora_A") ? "; nn::merge_lora() adds adapters to weights" : "");
   return result;
 }
 

@@ -30,7 +30,8 @@ Linear::Linear(std::size_t in_features, std::size_t out_features, bool with_bias
   }
 }
 Tensor Linear::operator()(const Tensor& x) const {
-  return bfloat16.defined() ? bfloat16.linear(x, bias) : linear(x, weight, bias);
+  const Tensor y = bfloat16.defined() ? bfloat16.linear(x, bias) : linear(x, weight, bias);
+  return lora_A.defined() ? y + linear(lora_scale * linear(x, lora_A), lora_B) : y;
 }
 
 Embedding::Embedding(std::size_t num_embeddings, std::size_t dim)

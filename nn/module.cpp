@@ -83,6 +83,14 @@ bool Members::in_one_sequence(const std::string& a, const std::string& b) const 
   });
 }
 
+bool Members::tied(const std::string& a, const std::string& b) const {
+  const auto counted_as = [this](const std::string& name) {
+    const std::string target = tied_target(aliases, name);
+    return target.empty() ? name : target;
+  };
+  return counted_as(a) == counted_as(b) || in_one_sequence(a, b);
+}
+
 void Members::resolve() {
   check_names();
   std::map<std::string, const Member*> by_name;

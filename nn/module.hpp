@@ -29,6 +29,8 @@
 
 namespace xgrad::nn {
 
+struct Linear;
+
 /// Names and values, in the order of the model's members.
 using StateDict = std::vector<std::pair<std::string, Tensor>>;
 
@@ -100,6 +102,7 @@ struct Members {
   std::vector<Member> tensors;  ///< undefined ones are left out
   std::vector<Weight> weights;
   std::vector<LayerEntry> layers;
+  std::vector<std::pair<std::string, Linear*>> linears;
   std::vector<Alias> aliases;
   std::vector<bool*> training;
   std::vector<std::string> names;      ///< all that are given, but those of ties
@@ -111,6 +114,8 @@ struct Members {
   void resolve();
   /// ValueError, beginning with `caller`, if a weight is in bfloat16.
   void check_tensors(const char* caller) const;
+  /// Whether a Tensor under both names would count once.
+  bool tied(const std::string& a, const std::string& b) const;
 
  private:
   void check_names() const;
@@ -137,6 +142,8 @@ class Collector {
   void layer(const std::string& name, M& model) {
     const std::size_t outer = std::exchange(layer_, found_.layers.size());
     found_.layers.push_back({name, type_name<std::remove_const_t<M>>()});
+    if constexpr (std::same_as<M, Linear>)
+      found_.linears.emplace_back(name, &model);
     std::remove_const_t<M>::visit(model, Scope{*this, name});
     layer_ = outer;
   }

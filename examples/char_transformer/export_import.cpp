@@ -11,6 +11,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/tokenizer.hpp>
+#include <xgrad/nn/lora.hpp>
 #include <xgrad/optim/adam.hpp>
 
 #include "notes.hpp"
@@ -110,7 +111,8 @@ void export_folder(const ExchangeOptions& options) {
   if (std::error_code none; fs::exists(folder, none))
     for (const char* const name : {"config.json", "model.safetensors", "tokenizer.json"})
       check_output((folder / name).string(), options.overwrite, files_of(options.in));
-  const TrainedModel trained = read_trained_model(options.in);
+  TrainedModel trained = read_trained_model(options.in);
+  xgrad::nn::merge_lora(trained.model);
   const auto* const pairs = trained.notes.vocabulary.pairs();
   for (const char* const name : {"tokenizer.json", "vocab.json"})
     if (std::error_code none; pairs == nullptr && fs::exists(folder / name, none))
@@ -128,7 +130,8 @@ void export_folder(const ExchangeOptions& options) {
 
 void export_model(const ExchangeOptions& options) {
   check_output(options.out, options.overwrite, files_of(options.in));
-  const TrainedModel trained = read_trained_model(options.in);
+  TrainedModel trained = read_trained_model(options.in);
+  xgrad::nn::merge_lora(trained.model);
   const Notes& notes = trained.notes;
   const xgrad::nn::StateDict state = state_dict(trained.model);
   const auto [key, vocabulary] = notes.vocabulary.stored();

@@ -21,6 +21,8 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   for_each_field([&](const Field& field, auto member) {
     config.emplace_back(key_of(field.flag), options.recipe.*member);
   });
+  if (options.lora_rank > 0)
+    config.emplace_back("lora_rank", options.lora_rank);
   config.emplace_back("dropout_generator", options.dropout_generator);
   config.emplace_back("seed", options.seed);
   return config;
@@ -144,6 +146,8 @@ Command add_train(CLI::App& program, Ranks& ranks) {
   add_path(app, "--init-from", train.init_from,
            "begin a new run with the weights of a checkpoint, or of a pretrained model's folder",
            "FILE|DIR");
+  add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
+             "train adapters of this rank (LoRA) beside its weights; checkpoints hold them alone");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt, "what samples continue [a newline]");

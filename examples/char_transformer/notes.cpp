@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/io/checksum.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/nn/init.hpp>
+#include <xgrad/nn/lora.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -68,6 +71,11 @@ Json to_json(const Notes& notes) {
   if (notes.model)
     json.emplace_back("model",
                       xgrad::io::parse_json(xgrad::io::format_pretrained_config(*notes.model)));
+  if (const auto& lora = notes.lora)
+    json.emplace_back("lora", JsonObject{{"rank", lora->rank},
+                                         {"alpha", lora->alpha},
+                                         {"base", lora->base},
+                                         {"base_checksum", lora->base_checksum}});
   return json;
 }
 
@@ -84,6 +92,12 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   if (const Json* const model = user.find("model"))
     notes.model =
         xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
+  if (const Json* const lora = user.find("lora")) {
+    notes.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0),
+                  text_in(*lora, "base"), text_in(*lora, "base_checksum")};
+    if (notes.lora->base.empty())
+      throw FileError(checkpoint.path + ": the metadata's 'lora' names no 'base'");
+  }
   if (const Json* const found = user.find("evaluations")) {
     Evaluations& e = notes.evaluations;
     e.last = count_in(*found, "last");
@@ -204,18 +218,54 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
     throw FileError(fmt::format("{}: {}", path, wrong));
 }
 
-TrainedModel read_trained_model(const std::string& given) {
+std::string weights_checksum(const xgrad::nn::StateDict& weights) {
+  xgrad::io::Checksum sum;
+  for (const auto& [name, x] : weights) {
+    sum.add(name.data(), name.size());
+    sum.add(x.data<float>(), sizeof(float) * static_cast<std::size_t>(x.numel()));
+  }
+  return sum.digits();
+}
+
+void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes) {
+  if (!notes.lora)
+    return;
+  const std::string& base = notes.lora->base;
+  const auto refuse = [&](const std::string& why) {
+    throw FileError(fmt::format(
+        "{}: holds adapters alone; the model that they belong to is to be in {}: put it there "
+        "again, or a link to it\n{}",
+        checkpoint.path, base, why));
+  };
+  xgrad::nn::StateDict weights;
+  try {
+    weights = state_dict(read_trained_model(base, true).model);
+  } catch (const FileError& error) {
+    refuse(error.what());
+  }
+  if (weights_checksum(weights) != notes.lora->base_checksum)
+    refuse("What is there has other weights.");
+  std::ranges::copy(weights, std::back_inserter(checkpoint.model));
+}
+
+TrainedModel read_trained_model(const std::string& given, bool as_base) {
   if (is_pretrained(given))
     return read_pretrained(given);
   const std::string path = find_checkpoint(given);
-  const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
+  xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   Notes notes = read_notes(checkpoint);
+  if (as_base && notes.lora)
+    throw FileError(fmt::format(
+        "{}: has adapters already; export merges them, to a folder or to a file for import", path));
+  add_base(checkpoint, notes);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
     const xgrad::nn::init::SkipInit values_follow;
     TrainedModel trained{
         path, xgrad::nn::GPT(config), std::move(notes),
         fmt::format("{}, after {}", path, format_count(checkpoint.step, "step", "steps"))};
+    if (const auto& lora = trained.notes.lora)
+      xgrad::nn::add_lora(trained.model, {.rank = lora->rank, .alpha = lora->alpha});
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     check_finite(checkpoint.model, path);
     return trained;

@@ -37,6 +37,13 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
+/// What a checkpoint of adapters (nn/lora.hpp) says of them, and of the model that they belong to.
+struct Lora {
+  std::size_t rank;
+  double alpha;
+  std::string base, base_checksum;  ///< its absolute path; of its weights
+};
+
 struct Notes {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
   Vocabulary vocabulary = {};
@@ -45,6 +52,7 @@ struct Notes {
   Evaluations evaluations = {};
   /// Of what was a pretrained model: all that it is made of, where `config` has some sizes.
   std::optional<xgrad::nn::GPTConfig> model = {};
+  std::optional<Lora> lora = {};
 };
 
 xgrad::io::Json to_json(const Notes& notes);
@@ -114,6 +122,12 @@ std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
+/// Of the names and values.
+std::string weights_checksum(const xgrad::nn::StateDict& weights);
+/// Adds the weights of the model that adapters belong to, if a checkpoint holds such.  FileError if
+/// it is gone, or has other weights now.
+void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes);
+
 struct TrainedModel {
   std::string path;  ///< of the checkpoint, or the folder of a pretrained model
   xgrad::nn::GPT model;
@@ -131,10 +145,11 @@ bool is_pretrained(const std::string& path);
 TrainedModel read_pretrained(const std::string& folder);
 /// The files that a model is read from, none of which may be written over.
 std::vector<std::string> files_of(const std::string& given);
-/// The model of a checkpoint, of a run's folder, or of that of a pretrained one.  Throws FileError
-/// for what is not a checkpoint of this program, holds other tensors than its configuration says,
-/// or values that are not finite.
-TrainedModel read_trained_model(const std::string& given);
+/// The model of a checkpoint, of a run's folder, or of that of a pretrained one; with its adapters,
+/// if it has any.  Throws FileError for what is not a checkpoint of this program, holds other
+/// tensors than its configuration says, or values that are not finite; and `as_base`, which is to
+/// get adapters, for one that has some.
+TrainedModel read_trained_model(const std::string& given, bool as_base = false);
 /// The same with dropout off; says on standard error which it is.
 TrainedModel load_trained_model(const std::string& given);
 

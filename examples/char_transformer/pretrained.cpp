@@ -77,11 +77,22 @@ TrainedModel read_pretrained(const std::string& folder) {
 }
 
 std::vector<std::string> files_of(const std::string& given) {
-  if (!is_pretrained(given))
-    return {find_checkpoint(given)};
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(given))
-    files.push_back(entry.path().string());
+  const auto add = [&files](const std::string& path) {
+    if (!is_pretrained(path))
+      files.push_back(find_checkpoint(path));
+    else
+      for (const auto& entry : fs::directory_iterator(path))
+        files.push_back(entry.path().string());
+  };
+  add(given);
+  try {  // what adapters belong to, if it is there
+    const xgrad::io::SafetensorsFile file(find_checkpoint(given));
+    const auto user = xgrad::io::parse_json(file.metadata().at("user"), 0, 64);
+    if (const auto* const lora = user.find("lora"))
+      add(text_in(*lora, "base"));
+  } catch (const std::exception&) {
+  }
   return files;
 }
 

@@ -11,6 +11,7 @@
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/nn/lora.hpp>
 
 #include "build.hpp"
 #include "output.hpp"
@@ -67,23 +68,35 @@ std::string checkpoint_to_resume(const TrainOptions& options) {
 Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   Start start{.options = given};
   const bool resumes = !checkpoint.empty();
-  if (!resumes && given.init_from.empty())
+  if (!resumes && given.init_from.empty()) {
+    if (given.lora_rank > 0)
+      throw UsageError("--lora-rank is of adapters beside a model's weights: --init-from names it");
     return start;
-  const bool pretrained = !resumes && is_pretrained(given.init_from);
-  const std::string path = resumes      ? checkpoint
-                           : pretrained ? given.init_from
-                                        : find_checkpoint(given.init_from);
-  if (pretrained) {
-    TrainedModel trained = read_pretrained(path);
-    start.from.emplace().path = path;
-    start.from->model = state_dict(trained.model);
-    start.notes = std::move(trained.notes);
-  } else {
-    start.from = read_checkpoint(path);
-    start.notes = read_notes(*start.from);
-    read_model_config(*start.from, start.notes);  // do the tensors fit?
-    check_finite(start.from->model, path);
   }
+  if (resumes) {
+    start.from = read_checkpoint(checkpoint);
+    start.notes = read_notes(*start.from);
+    add_base(*start.from, start.notes);
+    read_model_config(*start.from, start.notes);  // do the tensors fit?
+    check_finite(start.from->model, checkpoint);
+    start.about =
+        fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step", "steps"));
+  } else {
+    TrainedModel trained = read_trained_model(given.init_from, given.lora_rank > 0);
+    xgrad::nn::merge_lora(trained.model);
+    start.from.emplace().path = trained.path;
+    start.from->model = state_dict(trained.model);
+    start.about = std::move(trained.about);
+    start.notes = std::move(trained.notes);
+    start.notes.lora.reset();
+    if (given.lora_rank > 0) {
+      const std::string base = fs::absolute(trained.path).lexically_normal().string();
+      xgrad::io::format_json(base);  // or no checkpoint could name it
+      start.notes.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
+                          weights_checksum(start.from->model)};
+    }
+  }
+  const std::string path = start.from->path;
   const xgrad::io::Json& config = start.notes.config;
   TrainOptions& options = start.options;
   if (resumes)
@@ -128,6 +141,8 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     const std::string masks = text_in(config, "dropout_generator");  // older runs do not say
     compare("--dropout-generator", given.dropout_generator, options.dropout_generator,
             masks.empty() ? "pytorch" : masks, Keeps::recipe);
+    compare("--lora-rank", given.lora_rank, options.lora_rank,
+            start.notes.lora ? start.notes.lora->rank : 0, Keeps::recipe);
     compare("--preset", given.preset, options.preset, text_in(config, "preset"), Keeps::recipe);
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
@@ -221,14 +236,10 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
               vocabulary);
 
   if (start.from)
-    tell(labelled("From",
-                  fmt::format("{}, {}{}.", start.from->path,
-                              is_pretrained(start.from->path)
-                                  ? "a pretrained model"
-                                  : "after " + format_count(start.from->step, "step", "steps"),
-                              resumes && !given.init_from.empty()
-                                  ? "; --init-from is for a new run, and not used"
-                                  : "")));
+    tell(labelled("From", fmt::format("{}{}.", start.about,
+                                      resumes && !given.init_from.empty()
+                                          ? "; --init-from is for a new run, and not used"
+                                          : "")));
   else if (given.resume && writes)
     tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
   if (!start.changes.empty())
@@ -243,7 +254,8 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
                  .text = start.source.sum,
                  .val_text = start.source.val_sum,
                  .evaluations = before,
-                 .model = start.notes.model};
+                 .model = start.notes.model,
+                 .lora = start.notes.lora};
   start.run_dir = std::move(run_dir);
   return start;
 }
@@ -289,6 +301,8 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",
                      start && start->from ? file_checksum(start->from->path) : "");
+    ranks.check_same("the model that adapters are for",
+                     start && start->notes.lora ? start->notes.lora->base_checksum : "");
     ranks.check_same("the text", start ? start->source.sum + start->source.val_sum : "");
   }
   return start;
@@ -338,6 +352,14 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   const bool apart = !start.options.val_data.empty();
   const auto entropy =
       source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size);
+  std::string adapters;
+  if (start.notes.lora) {
+    std::size_t n = 0;
+    for (const auto& [name, x] : trained_parameters(model))
+      n += x.numel();
+    adapters = fmt::format(", of which {} are adapters of rank {}, and trained", format_count(n),
+                           start.notes.lora->rank);
+  }
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
          labelled(
@@ -357,9 +379,9 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
                                                     "of the text itself",
                                                     *entropy)
                                       : "")) +
-         labelled("Model",
-                  fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters.", r.n_layer,
-                              r.n_head, r.n_embd, format_count(xgrad::nn::num_parameters(model)))) +
+         labelled("Model", fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters{}.",
+                                       r.n_layer, r.n_head, r.n_embd,
+                                       format_count(xgrad::nn::num_parameters(model)), adapters)) +
          labelled("Steps",
                   fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
                               vocabulary.count(r.batch_size * r.block_size * batches),

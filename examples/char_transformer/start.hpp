@@ -18,6 +18,7 @@ struct Start {
   TrainOptions options;  ///< of a run that goes on its own, and what may change
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
+  std::string about = {};                          ///< of `from`: "PATH, after 300 steps"
   Notes notes = {};                                ///< of `from`; then for its own checkpoints
   xgrad::io::Json before = {};                     ///< its config.json, if it goes on
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"

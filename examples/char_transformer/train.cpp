@@ -267,7 +267,9 @@ class Trainer {
     start_.notes.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
       xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
-                                 {.step = steps_, .user = to_json(start_.notes)});
+                                 {.step = steps_,
+                                  .user = to_json(start_.notes),
+                                  .trained_only = start_.notes.lora.has_value()});
     });
   }
 

@@ -11,6 +11,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/nn/init.hpp>
+#include <xgrad/nn/lora.hpp>
 #include <xgrad/optim/clip.hpp>
 
 #include "output.hpp"
@@ -33,16 +34,37 @@ std::string first_anomaly(const std::function<void()>& again) {
   return "run again with anomaly detection, every op's values and gradients are finite";
 }
 
+xgrad::nn::StateDict trained_parameters(const GPT& model) {
+  xgrad::nn::StateDict trained = xgrad::nn::named_parameters(model);
+  std::erase_if(trained, [](const auto& named) { return !named.second.requires_grad(); });
+  return trained;
+}
+
+/// With its weights, where it does not go on: then all comes at once, later.
+static GPT make_model(const Start& start) {
+  GPT model = [&] {
+    std::optional<xgrad::nn::init::SkipInit> values_follow;
+    if (start.notes.model)
+      values_follow.emplace();
+    return GPT(model_config(start.options.recipe, start.notes));
+  }();
+  if (start.from && !start.resumed)
+    xgrad::io::load_state(model, start.from->model, start.from->path);
+  if (const auto& lora = start.notes.lora)
+    xgrad::nn::add_lora(model, {.rank = lora->rank, .alpha = lora->alpha});
+  return model;
+}
+
 Training::Training(Start& start, Ranks& ranks)
     : recipe_(start.options.recipe),
       source_(start.source),
-      model_([&] {
-        std::optional<xgrad::nn::init::SkipInit> values_follow;
-        if (start.notes.model)
-          values_follow.emplace();
-        return GPT(model_config(recipe_, start.notes));
+      model_(make_model(start)),
+      parameters_([this] {
+        std::vector<Tensor> list;
+        for (const auto& [name, x] : trained_parameters(model_))
+          list.push_back(x);
+        return list;
       }()),
-      parameters_(xgrad::nn::parameters(model_)),
       ranks_(ranks),
       optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe_.learning_rate,
                                                             .betas = {recipe_.beta1, recipe_.beta2},
@@ -51,11 +73,9 @@ Training::Training(Start& start, Ranks& ranks)
                                          .min_lr = recipe_.min_lr,
                                          .warmup_iters = recipe_.warmup_iters,
                                          .lr_decay_iters = recipe_.lr_decay_iters})) {
-  ranks_.share(xgrad::nn::named_parameters(model_), recipe_.shards);
+  ranks_.share(trained_parameters(model_), recipe_.shards);
   if (start.resumed)
     xgrad::io::restore(*start.from, model_, optimizer_);
-  else if (start.from)
-    xgrad::io::load_state(model_, start.from->model, start.from->path);
   start.from.reset();
 }
 

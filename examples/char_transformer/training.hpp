@@ -34,6 +34,9 @@ struct NotFinite : std::runtime_error {
 /// The computation must draw the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
+/// All parameters, or the adapters alone.
+xgrad::nn::StateDict trained_parameters(const xgrad::nn::GPT& model);
+
 class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on
@@ -58,7 +61,7 @@ class Training {
   const Recipe& recipe_;
   const Source& source_;
   xgrad::nn::GPT model_;
-  std::vector<xgrad::Tensor> parameters_;
+  std::vector<xgrad::Tensor> parameters_;  ///< that are trained
   Ranks& ranks_;
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
