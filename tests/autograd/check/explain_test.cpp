@@ -228,7 +228,7 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   // large outputs beside others, which would be their rounding
   const auto beside = [](double factor) {
     return [=](const Inputs& in) {
-      const auto sizes = [](double large) { return tensor({1.0, large, -2.0}, DType::float64); };
+      const auto sizes = [](double second) { return tensor({1.0, second, -2.0}, DType::float64); };
       return record(
           "my_mul", {in[0]}, [=](std::span<const Tensor> v) { return v[0] * sizes(1e10); },
           [=](Context& ctx) { ctx.add(0, ctx.gradient() * sizes(factor * 1e10)); });
