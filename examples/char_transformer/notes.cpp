@@ -231,20 +231,20 @@ void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes) {
   if (!notes.lora)
     return;
   const std::string& base = notes.lora->base;
-  const auto refuse = [&](const std::string& why) {
+  xgrad::nn::StateDict weights;
+  std::string why;
+  try {
+    weights = state_dict(read_trained_model(base, true).model);
+    if (weights_checksum(weights) != notes.lora->base_checksum)
+      why = "What is there has other weights.";
+  } catch (const FileError& error) {
+    why = error.what();
+  }
+  if (!why.empty())
     throw FileError(fmt::format(
         "{}: holds adapters alone; the model that they belong to is to be in {}: put it there "
         "again, or a link to it\n{}",
         checkpoint.path, base, why));
-  };
-  xgrad::nn::StateDict weights;
-  try {
-    weights = state_dict(read_trained_model(base, true).model);
-  } catch (const FileError& error) {
-    refuse(error.what());
-  }
-  if (weights_checksum(weights) != notes.lora->base_checksum)
-    refuse("What is there has other weights.");
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));
 }
 

@@ -352,14 +352,10 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   const bool apart = !start.options.val_data.empty();
   const auto entropy =
       source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size);
-  std::string adapters;
-  if (start.notes.lora) {
-    std::size_t n = 0;
-    for (const auto& [name, x] : trained_parameters(model))
-      n += x.numel();
-    adapters = fmt::format(", of which {} are adapters of rank {}, and trained", format_count(n),
-                           start.notes.lora->rank);
-  }
+  const std::string adapters =
+      start.notes.lora
+          ? fmt::format(", of which adapters of rank {} are trained", start.notes.lora->rank)
+          : "";
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
          labelled(

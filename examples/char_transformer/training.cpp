@@ -34,7 +34,8 @@ std::string first_anomaly(const std::function<void()>& again) {
   return "run again with anomaly detection, every op's values and gradients are finite";
 }
 
-xgrad::nn::StateDict trained_parameters(const GPT& model) {
+/// All parameters, or the adapters alone.
+static xgrad::nn::StateDict trained_parameters(const GPT& model) {
   xgrad::nn::StateDict trained = xgrad::nn::named_parameters(model);
   std::erase_if(trained, [](const auto& named) { return !named.second.requires_grad(); });
   return trained;

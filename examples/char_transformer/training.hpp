@@ -34,9 +34,6 @@ struct NotFinite : std::runtime_error {
 /// The computation must draw the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
-/// All parameters, or the adapters alone.
-xgrad::nn::StateDict trained_parameters(const xgrad::nn::GPT& model);
-
 class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on

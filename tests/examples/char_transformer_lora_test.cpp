@@ -54,7 +54,7 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     const std::string whole = folder / "whole-" + base, half = folder / "half-" + base,
                       file = whole + "/checkpoint.safetensors";
     const Result trained = run_well(folder, adapting(base, whole, {"--keep", "1"}));
-    check_contains(trained.err, {" are adapters of rank 4, and trained."});
+    check_contains(trained.err, {" parameters, of which adapters of rank 4 are trained."});
     for (const char* const name : {"checkpoint", "best", "checkpoint-00000006"}) {
       const auto saved = io::load_safetensors(whole + "/" + name + ".safetensors");
       CHECK(saved.tensors.size() > 0);
