@@ -6,6 +6,7 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
+#include <xgrad/nn/init.hpp>
 #include <xgrad/nn/lora.hpp>
 #include <xgrad/nn/sequential.hpp>
 #include <xgrad/optim/adam.hpp>
