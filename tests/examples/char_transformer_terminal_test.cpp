@@ -90,7 +90,7 @@ TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
     return;
   const TinyFolder folder;
   std::string text;
-  while (text.size() < 100'000)  // that takes a moment
+  while (text.size() < 50'000)  // that takes a moment, and under a sanitizer no minute
     text += tiny_text();
   write_bytes(folder / "long", text);
   Terminal training(80), evaluating(80);
@@ -98,7 +98,7 @@ TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
                {"train", "--data", "text", "--val-data", "long", "--max-iters", "1", "--eval-iters",
                 "1", "--out", "run"}) == 0);
   CHECK_THAT(training.bytes(),
-             ContainsSubstring("\rstep 1/1 100 %") && ContainsSubstring("validation over all 1,"));
+             ContainsSubstring("\rstep 1/1 100 %") && ContainsSubstring("validation over all "));
   // (no regular expression: std::regex takes a stack frame for each character)
   const std::string& shown = training.bytes();
   const auto of_validation = [&](std::size_t last_digit) {
