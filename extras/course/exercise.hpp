@@ -79,14 +79,15 @@ inline Tensor hide_future(const Tensor& scores) {
 }
 
 /// softmax(q kᵀ / √D, the future hidden) v + bias, of H heads side by side: x (B, T, C),
-/// weight (3C, C), bias (C,) -> (B, T, C).
+/// weight (3C, C), bias (C,), which may be left out -> (B, T, C).
 inline Tensor reference(const Inputs& in) {
   const Scope scope("attn");
   const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)
   const Tensor q = split_heads(parts[0]), k = split_heads(parts[1]), v = split_heads(parts[2]);
   const Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D});  // (B, H, T, T)
   const Tensor weights = softmax(hide_future(scores), -1);                       // (B, H, T, T)
-  return merge_heads(matmul(weights, v)) + in[2];                                // (B, T, C)
+  const Tensor y = merge_heads(matmul(weights, v));                              // (B, T, C)
+  return in.size() > 2 ? y + in[2] : y;
 }
 
 }  // namespace exercise

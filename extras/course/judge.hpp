@@ -57,6 +57,10 @@ Answer judge_gradient(const std::string& name, const xgrad::TensorFunction& f,
 /// Whether both give the same numbers, by compare(); and shapes before.
 Answer judge_values(const std::string& name, const xgrad::TensorFunction& mine,
                     const xgrad::TensorFunction& reference, const exercise::Inputs& inputs);
+/// Both of these on each of the cases, of several sizes and magnitudes, for what is right for one
+/// size alone is wrong.
+Answer judge_op(const std::string& name, const xgrad::TensorFunction& mine,
+                const xgrad::TensorFunction& reference, const std::vector<exercise::Inputs>& cases);
 /// Asks one after the other: the first answer that is not right, or the last.
 Answer ask(const std::vector<std::function<Answer()>>& judges);
 /// A learner's function as one of Inputs.  What it was given names nothing any more when it has
@@ -73,6 +77,10 @@ std::function<xgrad::Tensor(const exercise::Inputs&)> lent(xgrad::Tensor (*mine)
 }
 /// A number with six digits.
 std::string number(double x);
+/// Two numbers, with as many digits as show that they differ.
+std::array<std::string, 2> numbers(double a, double b);
+/// Whether two Tensors have the same bits.
+bool same(const xgrad::Tensor& a, const xgrad::Tensor& b);
 
 // ---- by stage ----
 

@@ -47,11 +47,12 @@ Answer judge_attention(const Work& work) {
   // All sizes are different, so that what is transposed shows; then equal.
   const Inputs rectangular = {random({2, 3, 4}, 1), random({2, 5, 4}, 2), random({2, 5, 6}, 3)};
   const Inputs square = {random({2, 3, 3}, 1), random({2, 3, 3}, 2), random({2, 3, 3}, 3)};
-  return ask({[&] { return judge_values("my_attention", f, right, square); },
-              [&] {
-                return ask({[&] { return judge_values("my_attention", f, right, rectangular); },
-                            [&] { return judge_gradient("my_attention", f, rectangular); }});
-              }});
+  return judge_op("my_attention", f, right,
+                  {square,
+                   rectangular,
+                   {random({3, 1, 2}, 4), random({3, 4, 2}, 5), random({3, 4, 1}, 6)},
+                   {random({1, 6, 4}, 7), random({1, 1, 4}, 8), random({1, 1, 3}, 9)},
+                   {random({1, 5, 2}, 7, 3), random({1, 5, 2}, 8, 3), random({1, 5, 2}, 9)}});
 }
 
 Answer judge_masks(const Work& work) {
@@ -59,15 +60,18 @@ Answer judge_masks(const Work& work) {
   const Inputs in = {random({2, 4, 3}, 1), random({2, 4, 3}, 2), random({2, 4, 3}, 3)};
   const auto f = lent(mine);
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], true); };
-  const Tensor y = f(in);
+  const Tensor y = mine(in[0].detach(), in[1].detach(), in[2].detach());
   if (y.defined() && y.shape() == in[2].shape())  // else judge_values() says so
     if (const auto leak = sees_future([&](const Tensor& x) { return mine(x, -x, x); }, in[0]);
         !leak)
       return {false, fmt::format("my_causal_attention: {}\n\nA position must not see those after "
                                  "it: at that time they are not yet known.",
                                  leak.message)};
-  return ask({[&] { return judge_values("my_causal_attention", f, right, in); },
-              [&] { return judge_gradient("my_causal_attention", f, in); }});
+  return judge_op("my_causal_attention", f, right,
+                  {in,
+                   {random({3, 5, 2}, 4), random({3, 5, 2}, 5), random({3, 5, 2}, 6)},
+                   {random({1, 1, 4}, 7), random({1, 1, 4}, 8), random({1, 1, 4}, 9)},
+                   {random({1, 2, 1}, 7), random({1, 2, 1}, 8), random({1, 2, 1}, 9)}});
 }
 
 namespace {
@@ -97,38 +101,46 @@ Answer judge_heads(decltype(::my_heads)& mine, Size b, Size t, Size n_head, Size
 
 Answer judge_heads(const Work& work) {
   auto* const mine = work.find<decltype(::my_heads)>("my_heads");
-  const Answer two = judge_heads(*mine, 2, 4, 2, 3);
-  if (!two.right)
-    return two;
-  Answer three = judge_heads(*mine, 3, 5, 3, 3);
-  if (!three.right)
-    three.said +=
+  Answer answer = judge_heads(*mine, 2, 4, 2, 3);
+  if (!answer.right)
+    return answer;
+  for (const auto& [b, t, n_head, d] :
+       std::vector<std::array<Size, 4>>{{3, 5, 3, 4}, {2, 3, 1, 5}, {1, 1, 4, 2}})
+    if (answer.right)
+      answer = judge_heads(*mine, b, t, n_head, d);
+  if (!answer.right)
+    answer.said +=
         "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: does it take a number from "
         "there that n_head or the shape should say?";
-  return three;
-}
-
-Answer judge_explained(const Work& work) {
-  auto* const attention = work.find<decltype(::attention)>("attention");
-  // explain_gradient() takes each op as it is: that the whole is what it was is for compare().
-  return ask({[&] { return judge_gradient("attention", attention, inputs()); },
-              [&] { return judge_values("attention", attention, exercise::reference, inputs()); }});
-}
-
-Answer judge_compared(const Work& work) {
-  auto* const attention = work.find<decltype(::attention)>("attention");
-  return ask({[&] { return judge_values("attention", attention, exercise::reference, inputs()); },
-              [&] { return judge_gradient("attention", attention, inputs()); }});
+  return answer;
 }
 
 namespace {
 
-// What `reference` is without its bias.
-Tensor without_bias(const Inputs& in) {
-  return exercise::reference({in[0], in[1], zeros({exercise::C}, DType::float64)});
+// Other numbers; of factor 30 scores are so far apart that some weights are 0.
+Inputs scaled(double factor) {
+  Inputs in = inputs();
+  for (Tensor& x : in)
+    x = (x.detach() * factor).requires_grad_();
+  return in;
 }
 
 }  // namespace
+
+Answer judge_explained(const Work& work) {
+  auto* const attention = work.find<decltype(::attention)>("attention");
+  // explain_gradient() takes each op as it is: that the whole is what it was is for compare().
+  return ask(
+      {[&] { return judge_gradient("attention", attention, inputs()); },
+       [&] {
+         return judge_op("attention", attention, exercise::reference, {inputs(), scaled(-30)});
+       }});
+}
+
+Answer judge_compared(const Work& work) {
+  auto* const attention = work.find<decltype(::attention)>("attention");
+  return judge_op("attention", attention, exercise::reference, {inputs(), scaled(1.5)});
+}
 
 Answer judge_causal(const Work& work) {
   auto* const attention = work.find<decltype(::attention)>("attention");
@@ -138,7 +150,7 @@ Answer judge_causal(const Work& work) {
          return answer(sees_future([&](const Tensor& x) { return attention({x, in[1]}); }, in[0]));
        },
        [&] {
-         return judge_values("attention", attention, without_bias, {in[0], in[1]});
+         return judge_values("attention", attention, exercise::reference, {in[0], in[1]});
        },
        [&] {
          return judge_gradient("attention", attention, {in[0], in[1]});
@@ -278,7 +290,7 @@ Answer judge_dropped(const Work& work) {
   const auto without = [&](const Inputs& x) { return attention(x, 0); };
   return ask({[&] {
                 return judge_values("dropped_attention with p = 0, which drops nothing", without,
-                                    without_bias, {in[0], in[1]});
+                                    exercise::reference, {in[0], in[1]});
               },
               [&] { return dropped_in_weights(*attention, in); },
               [&] { return dropped_one_by_one(*attention); },

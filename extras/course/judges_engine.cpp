@@ -56,11 +56,16 @@ Answer judge_numbers(const std::string& name, const std::vector<std::string>& na
                   {.atol = 1e-6, .rtol = 1e-6, .names = names});
     if (report)
       continue;
+    if (slopes(point) != slopes(point))
+      return {false, fmt::format("{}: two calls with {} give different results: it keeps something "
+                                 "from call to call",
+                                 name, where)};
     const GradcheckElement& worst = report.worst().worst;
+    const auto [right, yours] = numbers(worst.numeric, worst.analytic);
     std::string said = fmt::format(
         "{}: at {} the slope along {} is {}, because f changes by that much per unit there; "
         "yours is {}",
-        name, where, report.worst().input_name, number(worst.numeric), number(worst.analytic));
+        name, where, report.worst().input_name, right, yours);
     if (worst.analytic == 0)
       said += "\n\nA slope of 0 says that f does not change here.";
     else if (std::abs(worst.analytic + worst.numeric) < 1e-5)
@@ -141,20 +146,20 @@ Answer judge_engine(const Work& work) {
   const auto judge = [&](const char* what, const auto& build) -> Answer {
     Graph graph, same;
     build(graph), build(same);
-    const auto numbers = graph.numbers(), before = same.numbers();
-    const std::vector<double> right = right_gradients(numbers);
-    backward(numbers);
-    for (std::size_t i = numbers.size(); i-- > 0;)
-      if (!(std::abs(numbers[i]->grad - right[i]) <= 1e-9 * std::max(1.0, std::abs(right[i])))) {
+    const auto list = graph.numbers(), before = same.numbers();
+    const std::vector<double> right = right_gradients(list);
+    backward(list);
+    for (std::size_t i = list.size(); i-- > 0;)
+      if (!(std::abs(list[i]->grad - right[i]) <= 1e-9 * std::max(1.0, std::abs(right[i])))) {
+        const auto [correct, yours] = numbers(right[i], list[i]->grad);
         std::size_t users = 0;
-        for (const Number* n : numbers)
+        for (const Number* n : list)
           for (const auto& [input, slope] : n->inputs)
-            users += input == numbers[i] ? 1 : 0;
+            users += input == list[i] ? 1 : 0;
         std::string said = fmt::format(
             "my_backward: in {}, the gradient of number {} ({}, value {}) is {}, and yours is {}",
-            what, i, graph.op(i), number(numbers[i]->value), number(right[i]),
-            number(numbers[i]->grad));
-        if (i + 1 == numbers.size())
+            what, i, graph.op(i), number(list[i]->value), correct, yours);
+        if (i + 1 == list.size())
           said += "\n\nThat is the output itself: it changes by 1 if it changes by 1.";
         else if (users > 1)
           said += fmt::format(
@@ -169,12 +174,12 @@ Answer judge_engine(const Work& work) {
                  a->inputs, b->inputs, {}, [](const auto& e) { return e.second; },
                  [](const auto& e) { return e.second; });
     };
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      if (changed(numbers[i], before[i]))
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (changed(list[i], before[i]))
         return {false, fmt::format("my_backward: in {}, number {} ({}) has another value, or other "
                                    "inputs, than before; only `grad` is to be filled",
                                    what, i, graph.op(i))};
-    return {true, "my_backward: right in six graphs"};
+    return {true, "my_backward: right in seven graphs"};
   };
   return ask({
       [&] {
@@ -184,6 +189,7 @@ Answer judge_engine(const Work& work) {
             x = g.times(x, g.leaf(factor));
         });
       },
+      [&] { return judge("a single number", [](Graph& g) { g.leaf(2); }); },
       [&] { return judge("2 + 3", [](Graph& g) { g.plus(g.leaf(2), g.leaf(3)); }); },
       [&] {
         return judge("x * x", [](Graph& g) {
@@ -204,7 +210,7 @@ Answer judge_engine(const Work& work) {
                        Number* const c = g.leaf(5);
                        Number* const d = g.times(g.leaf(4), g.leaf(1.5));
                        g.times(a, c);
-                       g.mixed(a, g.leaf(-3), c, d);
+                       g.mixed(a, g.leaf(0), c, d);
                      });
       },
       [&] {
@@ -219,11 +225,13 @@ Answer judge_engine(const Work& work) {
 
 Answer judge_broadcasting(const Work& work) {
   auto* const my_add = work.find<decltype(::my_add)>("my_add");
-  const Inputs in = {exercise::random({2, 3, 4}, 1), exercise::random({4}, 2)};
   const auto f = [sum = lent(my_add)](const Inputs& x) { return tanh(sum(x)); };
   const auto right = [](const Inputs& x) { return tanh(x[0] + x[1]); };
-  return ask({[&] { return judge_values("my_add", f, right, in); },
-              [&] { return judge_gradient("my_add", f, in); }});
+  using exercise::random;
+  return judge_op("my_add", f, right,
+                  {{random({2, 3, 4}, 1), random({4}, 2)},
+                   {random({3, 1, 2}, 3), random({2}, 4)},
+                   {random({1, 5, 1}, 5), random({1}, 6)}});
 }
 
 namespace {
@@ -260,9 +268,19 @@ Answer judge_softmax(const Work& work) {
   const Inputs in = {exercise::random({2, 3, 4}, 1)};
   const auto f = lent(my_softmax);
   const auto right = [](const Inputs& x) { return softmax(x[0], -1); };
+  // Numbers so far apart that a probability is 0; one row; more dimensions.
+  const Tensor apart =
+      tensor({{0.5, -1000, 0.25}, {1000, 1001, 1000.5}}, DType::float64).requires_grad_();
   return ask({[&] { return judge_values("my_softmax", f, right, in); },
               [&] { return judge_rows(*my_softmax, in[0]); },
-              [&] { return judge_gradient("my_softmax", f, in); }});
+              [&] {
+                return judge_op("my_softmax", f, right,
+                                {in,
+                                 {exercise::random({5, 2}, 2)},
+                                 {apart},
+                                 {exercise::random({3}, 3)},
+                                 {exercise::random({2, 1, 3, 2}, 4)}});
+              }});
 }
 
 }  // namespace learn

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <span>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 
 #include "course/judge.hpp"
@@ -24,20 +28,24 @@ Adam adam(const Adam& a, const Tensor& g, int t) {
 
 }  // namespace
 
-Answer judge_adam(const Work& work) {
-  auto* const mine = work.find<decltype(::my_adam)>("my_adam");
+namespace {
+
+Answer judge_adam(decltype(::my_adam)& mine, const Dims& shape) {
   // One gradient is large, two are 0: v of one gets smaller, that of the other has always been 0.
   const Tensor gathered = tensor({1, 1, 1, 1, 0}, DType::float64);
-  const Inputs in = {random({5}, 1), random({5}, 2) * gathered,
-                     pow(random({5}, 3, 1e-4), 2) * gathered,
-                     random({5}, 4) * tensor({1e-4, -1e-4, 2.0, 0.0, 0.0}, DType::float64)};
-  for (const int t : {1, 2, 100}) {
+  const Inputs in = {random(shape, 1), random(shape, 2) * gathered,
+                     pow(random(shape, 3, 1e-4), 2) * gathered,
+                     random(shape, 4) * tensor({1e-4, -1e-4, 2.0, 0.0, 0.0}, DType::float64)};
+  for (const int t : {1, 2, 100, 1000}) {
     // In the first step nothing has been gathered yet.
-    const Tensor none = zeros({5}, DType::float64);
+    const Tensor none = zeros_like(in[1]);
     const Inputs x = {in[0].detach(), t == 1 ? none : in[1].detach(),
                       t == 1 ? none : in[2].detach(), in[3].detach()};
     const Adam right = adam({x[0], x[1], x[2]}, x[3], t);
-    const Adam yours = mine({x[0].clone(), x[1].clone(), x[2].clone()}, x[3], t);
+    const Tensor g = x[3].clone();
+    const Adam yours = mine({x[0].clone(), x[1].clone(), x[2].clone()}, g, t);
+    if (!same(g, x[3]))
+      return {false, "my_adam: g has other numbers after the call: make a new Tensor"};
     struct Part {
       const char* name;
       const Tensor &yours, &right;
@@ -45,13 +53,16 @@ Answer judge_adam(const Work& work) {
     for (const Part& part :
          {Part{"m", yours.m, right.m}, Part{"v", yours.v, right.v}, Part{"p", yours.p, right.p}}) {
       if (!part.yours.defined() || part.yours.shape() != part.right.shape())
-        return {false, fmt::format("my_adam: {} has not the shape (5,) that it had", part.name)};
+        return {false, fmt::format("my_adam: {} has not the shape {} that it had", part.name,
+                                   to_string(part.right.shape()))};
       const double* const a = part.yours.data<double>();
       const double* const b = part.right.data<double>();
-      for (std::size_t i = 0; i < 5; ++i)
+      const auto count = static_cast<std::size_t>(part.right.numel());
+      for (std::size_t i = 0; i < count; ++i)
         if (!(std::abs(a[i] - b[i]) <= 1e-9 * std::abs(b[i]) + 1e-15)) {
+          const auto [yours_is, right_is] = numbers(a[i], b[i]);
           std::string said = fmt::format("my_adam: in step t = {}, {}[{}] is {}, and yours is {}",
-                                         t, part.name, i, number(b[i]), number(a[i]));
+                                         t, part.name, i, right_is, yours_is);
           if (std::abs(a[i]) > 0 && b[i] != 0 && part.name[0] != 'p')
             said += fmt::format(": {} times that", number(a[i] / b[i]));
           if (part.name[0] == 'p')
@@ -62,7 +73,17 @@ Answer judge_adam(const Work& work) {
         }
     }
   }
-  return {true, "my_adam: p, m and v are right in the steps 1, 2 and 100"};
+  return {true, "my_adam: p, m and v are right in the steps 1, 2, 100 and 1000"};
+}
+
+}  // namespace
+
+Answer judge_adam(const Work& work) {
+  auto* const mine = work.find<decltype(::my_adam)>("my_adam");
+  return ask({[&] { return judge_adam(*mine, {5}); },
+              [&] {
+                return judge_adam(*mine, {3, 2, 5});
+              }});
 }
 
 namespace {
@@ -78,25 +99,40 @@ struct CountedSGD final : optim::SGD {
 
 // A line, its data, and what an optimizer makes of it.
 struct Fit {
-  nn::Linear model{1, 1};
+  nn::Linear model;
   Tensor x = linspace(-1, 1, 8).unsqueeze(1), y = 3 * linspace(-1, 1, 8).unsqueeze(1) + 1;
   CountedSGD optimizer;
-  explicit Fit(const optim::SGDOptions& options) : optimizer({model.weight, model.bias}, options) {
-    model.weight.fill_(0.5);
-    model.bias.fill_(0);
+  /// Of one number, or (`wide`) of three, with two results.
+  Fit(const optim::SGDOptions& options, bool wide)
+      : model(wide ? 3 : 1, wide ? 2 : 1), optimizer({model.weight, model.bias}, options) {
+    model.weight.copy_(linspace(0.5, 1, model.weight.numel()).view(model.weight.shape()));
+    model.bias.copy_(linspace(0, 0.25, model.bias.numel()));
+    if (wide)
+      x = cat({x, x * x, sin(3 * x)}, 1), y = cat({y, x.narrow(1, 1, 1)}, 1);
   }
-  std::pair<double, double> values() const { return {model.weight.item(), model.bias.item()}; }
+  std::vector<double> values() const {  // the weight's, and the bias's
+    auto all = xgrad::detail::elements(model.weight.detach());
+    std::ranges::copy(xgrad::detail::elements(model.bias.detach()), std::back_inserter(all));
+    return all;
+  }
   Tensor loss() const { return mse_loss(model(x), y); }
 };
 
-bool near(std::pair<double, double> a, std::pair<double, double> b) {
-  return std::abs(a.first - b.first) < 1e-6 && std::abs(a.second - b.second) < 1e-6;
+bool near(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(a, b, [](double x, double y) { return std::abs(x - y) < 1e-6; });
+}
+
+std::string list(std::span<const double> all) {
+  std::string said;
+  for (const double x : all)
+    said += (said.empty() ? "" : ", ") + number(x);
+  return said;
 }
 
 // What comes out if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
-std::pair<double, double> trained(const optim::SGDOptions& options, const std::string& order,
-                                  int steps, double sign = 1) {
-  Fit fit(options);
+std::vector<double> trained(const optim::SGDOptions& options, bool wide, const std::string& order,
+                            int steps, double sign = 1) {
+  Fit fit(options, wide);
   for (int i = 0; i < steps; ++i)
     for (const char line : order) {
       if (line == 'z')
@@ -109,14 +145,25 @@ std::pair<double, double> trained(const optim::SGDOptions& options, const std::s
   return fit.values();
 }
 
-Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGDOptions& options) {
-  Fit fit(options);
+Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGDOptions& options,
+                      bool wide = false) {
+  Fit fit(options, wide);
+  const Tensor x = fit.x.clone(), y = fit.y.clone();
   mine(fit.model, fit.optimizer, fit.x, fit.y, steps);
-  const auto yours = fit.values(), right = trained(options, "zbs", steps);
+  const auto yours = fit.values(), right = trained(options, wide, "zbs", steps);
   const int made = fit.optimizer.steps;
+  if (!same(x, fit.x.detach()) || !same(y, fit.y.detach()))
+    return {false, "my_training: x or y has other numbers afterwards: only the model is trained"};
   if (near(yours, right) && made == steps)
     return {true, fmt::format("my_training: after {} steps weight and bias are {} and {}", steps,
-                              number(yours.first), number(yours.second))};
+                              number(yours.front()), number(yours.back()))};
+  const std::size_t biases = fit.model.bias.numel();
+  const auto weight = [&](const std::vector<double>& all) {
+    return list(std::span(all).first(all.size() - biases));
+  };
+  const auto bias = [&](const std::vector<double>& all) {
+    return list(std::span(all).last(biases));
+  };
   struct Guess {
     std::string order;
     int steps;
@@ -124,7 +171,9 @@ Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGD
     const char* words;
   };
   std::string why;
-  if (made != steps)
+  if (near(yours, right) && made == 0)
+    why = "; but `optimizer` made none of them: the step is optimizer.step()";
+  else if (made != steps)
     why = fmt::format("; optimizer.step() was called {} time{}: `steps` says how often", made,
                       made == 1 ? "" : "s");
   for (const Guess& guess :
@@ -138,12 +187,13 @@ Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGD
               "these are the numbers that come out if step() comes before "
               "backward(): each step goes by the gradient of the one before"},
         Guess{"zbs", steps, -1, "it goes uphill: the loss has the wrong sign"}})
-    if (why.empty() && near(yours, trained(options, guess.order, guess.steps, guess.sign)))
+    if (why.empty() && near(yours, trained(options, wide, guess.order, guess.steps, guess.sign)))
       why = std::string("; ") + guess.words;
-  return {false, fmt::format("my_training: after {} steps the weight should be {} and the bias {}; "
-                             "yours are {} and {}{}",
-                             steps, number(right.first), number(right.second), number(yours.first),
-                             number(yours.second), why)};
+  return {false, fmt::format("my_training: after {} step{}{} the weight should be {} and the bias "
+                             "{}; yours are {} and {}{}",
+                             steps, steps == 1 ? "" : "s",
+                             wide ? ", with a model of 3 inputs and 2 outputs," : "", weight(right),
+                             bias(right), weight(yours), bias(yours), why)};
 }
 
 }  // namespace
@@ -152,25 +202,33 @@ Answer judge_training(const Work& work) {
   auto* const mine = work.find<decltype(::my_training)>("my_training");
   return ask({[&] { return judge_training(*mine, 2, {.lr = 0.1}); },
               [&] { return judge_training(*mine, 5, {.lr = 0.05, .momentum = 0.9}); },
+              [&] { return judge_training(*mine, 3, {.lr = 0.1}, true); },
+              [&] { return judge_training(*mine, 0, {.lr = 0.1}); },
+              [&] { return judge_training(*mine, 200, {.lr = 0.05}); },
               [&] { return judge_training(*mine, 40, {.lr = 0.1}); }});
 }
 
 Answer judge_gradcheck(const Work& work) {
   auto* const mine = work.find<decltype(::my_gradcheck)>("my_gradcheck");
   using Numbers = std::vector<double>;
-  // It bends so much along x[3] that a difference to one side is off; x[4] is 0.
+  // It bends so much along x[3] that a difference to one side is off; x[4] is 0, and so is the
+  // slope along x[5].  Much is added to it, which a step of 1e-8 loses; one of 1e-3 is off by x[4].
   const auto f = [](const Numbers& x) {
     return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2] + 1000 * (x[3] + 1) * (x[3] + 1) +
-           std::exp(x[4]);
+           std::exp(3 * x[4]) + 1000;
   };
-  const Numbers x = {1.5, 0.5, 2, -0.99, 0};
-  const Numbers right = {2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3, 2000 * (x[3] + 1), 1};
+  const Numbers x = {1.5, 0.5, 2, -0.99, 0, 1};
+  const Numbers right = {
+      2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3, 2000 * (x[3] + 1), 3, 0};
   if (const double error = mine(f, x, right); !(std::abs(error) < 1e-6))
-    return {false, fmt::format("my_gradcheck: of a gradient that is right it says that it is wrong "
-                               "by {}\n\nThe difference quotient itself must be closer: take "
-                               "(f(x + eps) - f(x - eps)) / (2 eps) with eps about 1e-6, and put x "
-                               "back before the next element.",
-                               number(error))};
+    return {
+        false,
+        fmt::format("my_gradcheck: of a gradient that is right it says that it is wrong "
+                    "by {}\n\nThe difference quotient is (f(x + eps) - f(x - eps)) / (2 eps) with "
+                    "eps about 1e-6; x is put back before the next element, and the "
+                    "quotient is held against the same element of the gradient.  The "
+                    "largest error begins at 0.",
+                    number(error))};
   const auto finds = [&](const Numbers& by, double largest, const std::string& what) -> Answer {
     Numbers gradient = right;
     for (std::size_t i = 0; i < x.size(); ++i)
@@ -179,10 +237,13 @@ Answer judge_gradcheck(const Work& work) {
     if (std::abs(said - largest) < 1e-6)
       return {true, ""};
     return {false, fmt::format("my_gradcheck: {}, and it says that the largest error is {}\n\nAll "
-                               "elements are looked at, and an error counts whichever sign it has.",
+                               "elements are looked at, an error counts whichever sign it has, and "
+                               "the largest |difference| itself is returned: no square, no ratio, "
+                               "no sum or mean.",
                                what, number(said))};
   };
-  const Numbers errors = {0.5, 0.25, 3, 0.0123, 2};  // (1 - 2 has the other sign, no other size)
+  const Numbers errors = {0.5,    0.25, 3,
+                          0.0123, 6,    0.7};  // (3 - 6 has the other sign, no other size)
   for (std::size_t i = 0; i < x.size(); ++i)
     for (const double sign : {1.0, -1.0}) {
       Numbers by(x.size());
@@ -194,10 +255,26 @@ Answer judge_gradcheck(const Work& work) {
         return found;
     }
   if (Answer found =
-          finds({-0.5, 0.25, 0, 4, -1}, 4, "all but one element are wrong, the worst by 4");
+          finds({-0.5, 0.25, 0, 4000, -1, 0}, 4000, "four elements are wrong, the worst by 4000");
       !found.right)
     return found;
-  return {true, "my_gradcheck: it takes the right gradient, and finds each of 11 wrong ones"};
+  for (const std::size_t n : {0, 1, 8}) {
+    const auto squares = [&](const Numbers& at) {
+      double total = 0;
+      for (std::size_t i = 0; i < at.size(); ++i)
+        total += static_cast<double>(i + 1) * at[i] * at[i];
+      return total;
+    };
+    Numbers at(n, 0.5), gradient(n);
+    for (std::size_t i = 0; i < n; ++i)
+      gradient[i] = static_cast<double>(i + 1) + (i + 1 == n ? 0.5 : 0);
+    if (const double said = mine(squares, at, gradient); !(std::abs(said - (n ? 0.5 : 0)) < 1e-6))
+      return {false,
+              fmt::format("my_gradcheck: of {} element{} the last is wrong by {}, and it says "
+                          "{}: x has as many elements as x.size() says",
+                          n, n == 1 ? "" : "s", n ? 0.5 : 0, number(said))};
+  }
+  return {true, "my_gradcheck: it takes the right gradient, and finds each of 15 wrong ones"};
 }
 
 Answer judge_second(const Work& work) {
@@ -206,17 +283,35 @@ Answer judge_second(const Work& work) {
       tensor({{0.0, 0.5, -1.25}, {2.0, -0.75, 1.5}}, DType::float64).requires_grad_()};
   const auto f = lent(my_cube);
   const auto right = [](const Inputs& x) { return x[0] * x[0] * x[0]; };
-  const Answer first = ask({[&] { return judge_values("my_cube", f, right, in); },
-                            [&] { return judge_gradient("my_cube", f, in); }});
+  const Answer first =
+      judge_op("my_cube", f, right,
+               {in, {random({}, 1)}, {random({3, 2, 2}, 2, 20)}, {random({1}, 3, 0.1)}});
   if (!first.right)
     return first;
+  for (const Tensor& x : {in[0], random({3, 2, 2}, 2, 20)}) {
+    const Tensor once = grad({sum(f({x}))}, {x}, {.create_graph = true}).at(0);
+    Tensor twice;
+    if (once.requires_grad())
+      twice = grad({sum(once)}, {x}, {.allow_unused = true}).at(0);
+    const auto at = xgrad::detail::elements(x.detach());
+    const auto yours = xgrad::detail::elements(twice.defined() ? twice : zeros_like(x));
+    for (std::size_t i = 0; i < at.size(); ++i)
+      if (!(std::abs(yours[i] - 6 * at[i]) <= 1e-9 * std::abs(at[i])))
+        return {false,
+                fmt::format("my_cube: the gradient is right, and its own gradient is not: at "
+                            "x = {} it is 6 x = {}, and yours is {}\n\nIn the second run "
+                            "each x in 3 x x must still be the x of the graph. Numbers that "
+                            "were copied (detach(), item()) are constants, which takes away "
+                            "their terms; and nothing may be divided by what can be 0.",
+                            number(at[i]), number(6 * at[i]), number(yours[i]))};
+  }
   const GradcheckReport second = gradgradcheck(f, in);
   if (second)
     return {true, "my_cube: first and second derivatives are right; " + second.message};
   return {false,
           fmt::format("my_cube: the gradient is right, and its own gradient is not: {}\n\nIn the "
-                      "second run x must still be the x of the graph. Numbers that were copied "
-                      "(detach(), item()) are constants.",
+                      "second run x, and the gradient that arrives, must still be those of the "
+                      "graph. Numbers that were copied (detach(), item()) are constants.",
                       second.message)};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
@@ -59,9 +60,9 @@ const char* meaning(GradcheckReason reason) {
   using enum GradcheckReason;
   switch (reason) {
     case absent:
-      return "The function's value changes when this input changes, but the backward says 0 or "
-             "nothing: a term is missing, nothing is added for this input, or it is a constant "
-             "where it is used.";
+      return "The function's value changes when this input changes, and the backward lacks that: a "
+             "term is missing, nothing is added for this input, or it is a constant where it is "
+             "used.";
     case spurious:
       return "The backward says that outputs change with elements of this input with which they do "
              "not change.";
@@ -73,7 +74,8 @@ const char* meaning(GradcheckReason reason) {
     case transposed:
       return "The numbers are right and in the wrong places: rows and columns have changed places.";
     case wrong_shape:
-      return "A gradient has the shape of what it is the gradient of; this one has not.";
+      return "A gradient has the shape of what it is the gradient of; this one has not, or shapes "
+             "on the way do not fit (a sum without keepdim?).";
     case not_linear:
       return "A backward multiplies the gradient that arrives; this one does something else with "
              "it, or does not use it.";
@@ -93,6 +95,23 @@ std::string number(double x) {
   return fmt::format("{:.6g}", std::isnan(x) ? std::abs(x) : x);  // a NaN may have a sign
 }
 
+std::array<std::string, 2> numbers(double a, double b) {
+  std::array both = {number(a), number(b)};
+  for (int digits = 9; both[0] == both[1] && digits <= 17; digits += 4)
+    both = {fmt::format("{:.{}g}", a, digits), fmt::format("{:.{}g}", b, digits)};
+  return both;
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  const auto bits = [](const Tensor& x) {
+    std::vector<std::uint64_t> all;
+    for (const double element : xgrad::detail::elements(x))
+      all.push_back(std::bit_cast<std::uint64_t>(element));
+    return all;
+  };
+  return a.shape() == b.shape() && bits(a) == bits(b);
+}
+
 Answer ask(const std::vector<std::function<Answer()>>& judges) {
   Answer answer;
   for (const auto& judge : judges)
@@ -106,14 +125,13 @@ namespace {
 // The gradient of a fixed combination of f's elements, with `meanwhile` between forward and
 // backward.
 std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
-                                void (*meanwhile)(Tensor&)) {
+                                const std::function<void(Inputs&)>& meanwhile) {
   Inputs leaves;
   for (const Tensor& x : inputs)
     leaves.push_back(x.detach().clone().requires_grad_());
   manual_seed(0);
   const Tensor y = f(leaves).at(0);
-  for (Tensor& leaf : leaves)
-    meanwhile(leaf);
+  meanwhile(leaves);
   std::vector<double> all;
   for (const Tensor& g : grad({sum(y * y)}, leaves, {.allow_unused = true}))
     if (g.defined())
@@ -121,13 +139,52 @@ std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
   return all;
 }
 
+// That it may be called twice: it keeps nothing, draws from the default generator, and leaves what
+// it was given as it was.
+Answer judge_calls(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
+  const auto call = [&](Inputs& given) {
+    given.clear();
+    for (const Tensor& x : inputs)
+      given.push_back(x.detach().clone().requires_grad_(x.requires_grad()));
+    manual_seed(0);
+    return f(given).at(0);
+  };
+  Inputs first, second;
+  const Tensor y = call(first), again = call(second);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!same(first[i], inputs[i]))
+      return {false, fmt::format("{}: what it was given as input {} has other numbers after the "
+                                 "call: make a new Tensor in place of changing that one",
+                                 name, i)};
+  if (y.defined() && again.defined() && !same(y.detach(), again.detach()))
+    return {false, fmt::format("{}: two calls with the same numbers, and the same seed, give "
+                               "different results: it keeps something from call to call, or draws "
+                               "from a generator of its own in place of the default one",
+                               name)};
+  return {true, ""};
+}
+
 }  // namespace
 
 Answer judge_gradient(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
+  if (Answer found = judge_calls(name, f, inputs); !found.right)
+    return found;
   const GradientExplanation found = explain_gradient(f, inputs);
   if (found) {
-    if (gradient_of(f, inputs, [](Tensor&) {}) !=
-        gradient_of(f, inputs, [](Tensor& leaf) { leaf.fill_(0.5); }))
+    const auto alone = gradient_of(f, inputs, [](Inputs&) {});
+    if (alone != gradient_of(f, inputs, [&](Inputs& leaves) {
+          Inputs others;
+          for (const Tensor& leaf : leaves)
+            others.push_back(leaf.detach() * 0.5);
+          f(others);
+        }))
+      return {false, name +
+                         ": the gradient is another if the function was called again before the "
+                         "backward ran: it keeps something outside of its graph"};
+    if (alone != gradient_of(f, inputs, [](Inputs& leaves) {
+          for (Tensor& leaf : leaves)
+            leaf.fill_(0.5);
+        }))
       return {false, name +
                          ": the gradient is another if an input was updated since, as an optimizer "
                          "does\n\nA backward captures Saved(x), which keeps the numbers that the "
@@ -158,6 +215,8 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
 
 Answer judge_values(const std::string& name, const TensorFunction& mine,
                     const TensorFunction& reference, const Inputs& inputs) {
+  if (Answer calls = judge_calls(name, mine, inputs); !calls.right)
+    return calls;
   const std::vector<Tensor> yours = mine(inputs), right = reference(inputs);
   for (std::size_t i = 0; i < right.size(); ++i)
     if (!yours.at(i).defined() || yours[i].shape() != right[i].shape())
@@ -174,7 +233,33 @@ Answer judge_values(const std::string& name, const TensorFunction& mine,
           said +
               "\n\nThis is about values, not gradients: the lines above name the first step of the "
               "reference whose numbers you do not have, and the first of yours that it does not "
-              "have."};
+              "have. If you have all of its numbers, it is what you do with the last of them."};
+}
+
+Answer judge_op(const std::string& name, const TensorFunction& mine,
+                const TensorFunction& reference, const std::vector<Inputs>& cases) {
+  Answer answer;
+  for (const Inputs& in : cases) {
+    std::string sizes;
+    for (const Tensor& x : in)
+      sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", to_string(x.shape()));
+    try {
+      answer = ask({[&] { return judge_values(name, mine, reference, in); },
+                    [&] { return judge_gradient(name, mine, in); }});
+    } catch (const Error& error) {
+      answer = {false, fmt::format("{}: it throws an error: {}", name, error.what())};
+    }
+    if (!answer.right) {
+      if (&in != &cases.front())
+        answer.said += fmt::format(
+            "\n\nThis is with inputs of the shapes {}; with those of {} others it is right: does "
+            "it "
+            "take a number from there that the shapes should say?",
+            sizes, &in - cases.data());
+      break;
+    }
+  }
+  return answer;
 }
 
 Judge judge_of(std::string_view stage) {

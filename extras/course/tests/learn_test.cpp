@@ -69,6 +69,8 @@ TEST_CASE("learn check 1: a slope", "[learn]") {
       {{"3 * x * x - 2", "3 * x * x", "at x = 0 the slope along x is -2"},
        {"3 * x * x - 2", "2 - 3 * x * x", "Only the sign is wrong"},
        {"3 * x * x - 2", "0", "A slope of 0 says that f does not change here"},
+       {"return 3 * x * x - 2", "static int n = 0;\n  return 3 * x * x - 2 + n++",
+        "it keeps something from call to call"},
        {"3 * x * x - 2", "3 * std::min(x, 2.0) * std::min(x, 2.0) - 2", "at x = 7"},
        {"3 * x * x - 2", "(x * x * x - 2 * x - (std::pow(x - 1e-4, 3) - 2 * (x - 1e-4))) / 1e-4",
         "the slope along x is"}});
@@ -88,6 +90,9 @@ TEST_CASE("learn check 3: an engine", "[learn]") {
         "in a chain, ((2 * 3) * 4) * 5, the gradient of number 3 (a leaf, value 4) is 30, and "
         "yours is 0"},
        {"numbers.back()->grad = 1", "numbers.back()->grad = 0", "That is the output itself"},
+       {"numbers.back()->grad = 1", "numbers.back()->grad = numbers.size() > 1", "a single number"},
+       {"input->grad +=", "if (input->value != 0) input->grad +=",
+        "in a * b + c - d as one number"},
        {"* slope", "* std::abs(slope)", "in a * b + c - d as one number"},
        {"->grad * slope", "->grad * slope * (&input - &(*at)->inputs[0].first < 4)",
         "in a * b + c - d as one number"},
@@ -102,6 +107,7 @@ TEST_CASE("learn check 4: broadcasting", "[learn]") {
   check_stage("4", "04_broadcasting",
               {{"sum(g, {0, 1})", "mean(g, {0, 1})", "0.166667 (1/6"},
                {"sum(g, {0, 1})", "sum(g, {0})", "my_add"},
+               {"sum(g, {0, 1})", "mean(g, {0, 1}) * 6", "shapes (3, 1, 2), (2,)"},
                {"ctx.add(1,", "// ctx.add(1,", "The function's value changes when this input"}});
 }
 TEST_CASE("learn check 5: softmax", "[learn]") {
@@ -109,6 +115,11 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
               {{"y * (g - sum(y * g, {-1}, true))", "y * g", "my_softmax: its backward is wrong"},
                {"sum(y * g, {-1}", "sum(y * g, {0}", "my_softmax: its backward is wrong"},
                {"y * (g - sum(y * g, {-1}, true))", "y * (1 - y)", "my_softmax"},
+               {"sum(y * g, {-1}", "sum(y * g, {2}", "shapes (5, 2)"},
+               {"y * (g - sum(y * g, {-1}, true))", "y * (g - sum(y * g, {-1}, true)) * y / y",
+                "There is a NaN"},
+               {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
+                "take a number from there that the shapes should say"},
                {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
                 "with 1000 added to all numbers of some rows, element 0 is nan"},
                {"return softmax(in[0], -1)",
@@ -125,7 +136,12 @@ TEST_CASE("learn check 6: attention", "[learn]") {
               {{" / root", "", "is 1.73205 (√3) times what the reference gives"},
                {"softmax(scores, -1)", "softmax(scores, -2)",
                 "yours sums to 1 along dimension 1, the reference's along 2"},
-               {"transpose(k, -2, -1)", "k", "yours differs first at"}});
+               {"transpose(k, -2, -1)", "k", "yours differs first at"},
+               {"softmax(scores, -1)", "softmax(clamp(scores, -5, 5), -1)", "shapes (1, 5, 2)"},
+               {"matmul(weights, v)", "matmul(q.size(1) > 1 ? weights : 0.5 * weights, v)",
+                "shapes (3, 1, 2)"},
+               {"return matmul(weights, v)", "Tensor(q).copy_(2 * q);\n  return matmul(weights, v)",
+                "input 0 has other numbers after the call"}});
 }
 TEST_CASE("learn check 7: masks", "[learn]") {
   check_stage(
@@ -135,7 +151,9 @@ TEST_CASE("learn check 7: masks", "[learn]") {
        {"matmul(softmax(hidden, -1), v)", "matmul(masked_fill(softmax(scores, -1), future, 0), v)",
         "position 0 sees position 1"},
        {"-INFINITY", "-30", "sees position"},
-       {"scores, future", "scores.detach(), future", "a term is missing"}},
+       {"scores, future", "scores.detach(), future", "a term is missing"},
+       {"static_cast<double>(q.size(-1))", "3.0", "shapes (3, 5, 2)"},
+       {"const Mask", "static const Mask", "shapes (3, 5, 2)"}},
       {{"masked_fill(scores, future, -INFINITY)",
         "scores + triu(full({q.size(1), q.size(1)}, -INFINITY, q.dtype()), 1)"},
        {"masked_fill(scores, future, -INFINITY)",
@@ -149,16 +167,19 @@ TEST_CASE("learn check 7: masks", "[learn]") {
         "matmul(tril(softmax(scores, -1)) / sum(tril(softmax(scores, -1)), {-1}, true), v)"}});
 }
 TEST_CASE("learn check 8: heads", "[learn]") {
-  check_stage("8", "08_heads",
-              {{"permute(reshape(x, {b, t, n_head, d}), {0, 2, 1, 3})",
-                "reshape(x, {b, n_head, t, d})", "the same numbers in another order"},
-               {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
-                "the same numbers in another order"},
-               {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
-               {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
-               {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "}},
-              {{"masked_fill(scores, nn::future(t, t), -INFINITY)",
-                "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});
+  check_stage(
+      "8", "08_heads",
+      {{"permute(reshape(x, {b, t, n_head, d}), {0, 2, 1, 3})", "reshape(x, {b, n_head, t, d})",
+        "the same numbers in another order"},
+       {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
+        "the same numbers in another order"},
+       {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
+       {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
+       {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "},
+       {"static_cast<double>(d)", "3.0", "my_heads with n_head = 3: "},
+       {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1: "}},
+      {{"masked_fill(scores, nn::future(t, t), -INFINITY)",
+        "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});
 }
 TEST_CASE("learn check 9: Adam", "[learn]") {
   check_stage(
@@ -169,7 +190,11 @@ TEST_CASE("learn check 9: Adam", "[learn]") {
        {"sqrt(v_hat) + eps", "sqrt(v_hat + eps)", "m and v are right, so it is the step itself"},
        {"a.v * beta2 + g * g * (1 - beta2)", "maximum(a.v, a.v * beta2 + g * g * (1 - beta2))",
         "v[3] is"},
-       {"a.m * beta1 + g *", "a.m * beta1 + clamp(g, -1, 1) *", "m[2] is"}},
+       {"a.m * beta1 + g *", "a.m * beta1 + clamp(g, -1, 1) *", "m[2] is"},
+       {"a.v * beta2 + g * g", "a.v * beta2 + (g.dim() > 1 ? sum(g * g, {0}, true) : g * g)", "v["},
+       {"return {p, m, v};", "return {p.flatten(), m, v};", "p has not the shape (3, 2, 5)"},
+       {"std::pow(beta1, t)", "std::pow(beta1, std::min(t, 9))", "in step t = 100"},
+       {"return {p, m, v};", "Tensor(g).zero_();\n  return {p, m, v};", "g has other numbers"}},
       {{"return {p, m, v};",
         "Adam same = a;\n  same.p.copy_(p), same.m.copy_(m), same.v.copy_(v);\n  return same;"}});
 }
@@ -184,7 +209,14 @@ TEST_CASE("learn check 10: training", "[learn]") {
        {"optimizer.step();",
         "const NoGrad off;\n    for (Tensor p : nn::parameters(model))\n"
         "      p.copy_(p - 0.1 * p.grad());",
-        "optimizer.step() was called 0 times"},
+        "the step is optimizer.step()"},
+       {"mse_loss(model(x), y).backward()", "(sum(square(model(x) - y)) / x.size(0)).backward()",
+        "2 outputs"},
+       {"for (int step", "Tensor(model.bias).fill_(0);\n  for (int step", "2 outputs"},
+       {"optimizer.zero_grad();", "if (steps > 100) continue;\n    optimizer.zero_grad();",
+        "after 200 steps"},
+       {"optimizer.step();", "optimizer.step();\n    Tensor(x).fill_(0);",
+        "x or y has other numbers"},
        {"optimizer.step();",
         "optimizer.step();\n    if (mse_loss(model(x), y).item() < 0.1)\n      break;",
         "optimizer.step() was called"},
@@ -203,19 +235,34 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
         "of a gradient that is right it says that it is wrong"},
        {"i < x.size()", "i < 3", "element 3 of a gradient is 0.0123 too large"},
        {"std::abs(gradient[i] - numeric)", "std::abs(std::abs(gradient[i]) - std::abs(numeric))",
-        "element 4 of a gradient is 2 too small"},
+        "element 4 of a gradient is 6 too small"},
        {"largest = std::max(", "if (x[i] > 0) largest = std::max(", "element 3"},
-       {"largest = std::max(", "if (x[i] != 0) largest = std::max(", "element 4"}},
+       {"largest = std::max(", "if (x[i] != 0) largest = std::max(", "element 4"},
+       {"largest = std::max(", "if (numeric != 0) largest = std::max(", "element 5"},
+       {"double largest = 0", "double largest = x.empty() ? -1 : 0", "of 0 elements"},
+       {"eps = 1e-6", "eps = 1e-3", "of a gradient that is right"},
+       {"std::abs(gradient[i] - numeric)", "std::pow(gradient[i] - numeric, 2)", "no square"}},
       {{"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
 }
 TEST_CASE("learn check 12: second derivatives", "[learn]") {
   check_stage(
       "12", "12_second_derivatives",
       {{"Saved(x)", "Saved(x.detach())", "the gradient is right, and its own gradient is not"},
+       {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor().detach()",
+        "at x = 0.5 it is 6 x = 3"},
+       {"* x.tensor() * x.tensor()", "* pow(abs(x.tensor() * x.tensor() * x.tensor()), 2.0 / 3)",
+        "at x = 0 it is 6 x = 0, and yours is nan"},
+       {"ctx.gradient() * 3", "ctx.gradient().detach() * 3", "and the gradient that arrives"},
+       {"ctx.gradient() * 3", "(x.tensor().dim() == 2 ? ctx.gradient() * 3 : ctx.gradient())",
+        "shapes ()"},
        {"* x.tensor() * x.tensor()", "* x.tensor()", "my_cube: its backward is wrong"},
        {"ctx.gradient() * 3", "ctx.gradient() * 0", "a term is missing"},
        {"[x = Saved(x)](Context& ctx) {", "[&y = x](Context& ctx) { const Saved x(y);",
         "captured by reference is gone"},
+       {"const auto backward = [x = Saved(x)](Context& ctx) {",
+        "static Tensor last;\n  last = x;\n"
+        "  const auto backward = [](Context& ctx) { const Saved x(last);",
+        "the function was called again before the backward ran"},
        {"[x = Saved(x)](Context& ctx) {",
         "[y = std::vector{x}](Context& ctx) { const Saved x(y[0]);",
         "a Tensor names whatever x is"},
@@ -267,6 +314,10 @@ TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended
   dropout("(dropout(x, 2 * p) + 0 * keep)", "it is 0, or, if it is kept, divided by 1 - p");
   dropout("(dropout(x, 1 - p) + 0 * keep)", "p = 0");
   dropout("x * keep / p", "p = 0");
+  check_mistake(
+      "11.11", "11_dropout", "bernoulli(full_like(x, 1 - p))",
+      "bernoulli(full_like(x, 1 - p), []() -> Generator& { static Generator g(7); return g; }())",
+      "a generator of its own");
   dropout("x * keep / 0.8", "p = 0");
   dropout("x * expand(narrow(keep, 0, 0, 1), {B, H, T, T}) / (1 - p)", "dropped together");
   dropout("x * bernoulli(full({}, 1 - p, x.dtype())) / (1 - p) + 0 * keep", "dropped together");

@@ -1,6 +1,7 @@
 // Stage 11.11: dropout on the weights of an attention.  One mistake, in the forward.
 //
 //   Each weight is 0 with probability p; its mean over many runs is what it is without dropout.
+//   Draw from the default generator, as bernoulli() does, so that a run can be repeated.
 
 #include "exercise.hpp"
 
