@@ -252,10 +252,9 @@ Answer judge_op(const std::string& name, const TensorFunction& mine,
     if (!answer.right) {
       if (&in != &cases.front())
         answer.said += fmt::format(
-            "\n\nThis is with inputs of the shapes {}; with those of {} others it is right: does "
-            "it "
-            "take a number from there that the shapes should say?",
-            sizes, &in - cases.data());
+            "\n\nThis is with inputs of the shapes {}; with those tried before it is right: does "
+            "it take a number from there that the shapes should say?",
+            sizes);
       break;
     }
   }
