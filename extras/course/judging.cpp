@@ -252,8 +252,9 @@ Answer judge_op(const std::string& name, const TensorFunction& mine,
     if (!answer.right) {
       if (&in != &cases.front())
         answer.said += fmt::format(
-            "\n\nThis is with inputs of the shapes {}; with those tried before it is right: does "
-            "it take a number from there that the shapes should say?",
+            "\n\nThis is with inputs of the shapes {}; with others, tried before, it is right: "
+            "does it "
+            "take a number from there that the inputs or their shapes should say?",
             sizes);
       break;
     }

@@ -119,7 +119,7 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
                {"y * (g - sum(y * g, {-1}, true))", "y * (g - sum(y * g, {-1}, true)) * y / y",
                 "There is a NaN"},
                {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
-                "take a number from there that the shapes should say"},
+                "take a number from there that the inputs or their shapes should say"},
                {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
                 "with 1000 added to all numbers of some rows, element 0 is nan"},
                {"return softmax(in[0], -1)",
