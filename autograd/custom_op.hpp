@@ -1,6 +1,6 @@
 #pragma once
-// For those who write an op of their own.  Everything such an op needs is included here; programs
-// that only use ops do not include it, because it brings SIMD code along.
+// For those who write an op of their own.  Everything such an op needs is included here.
+// <xgrad/xgrad.hpp> brings it; single headers in its place spare a program the SIMD code.
 //
 // An elementwise op is a formula for its value and one for the derivative of each operand:
 //

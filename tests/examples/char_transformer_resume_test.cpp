@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "examples/char_transformer_run.hpp"
@@ -39,12 +40,12 @@ void check_same_run(const std::string& a, const std::string& b) {
 }
 
 /// Waits for a random moment of a process: every other time from its start, otherwise from its
-/// first step, which a busy machine may make late.
+/// first step, which a busy machine may make late.  Under a sanitizer all takes ten times as long.
 void wait_for_any_moment(const Process& process, std::size_t time, std::mt19937& random) {
   if (time % 2 != 0)
     wait_until(
         [&] { return process.err().find("\nstep ") != std::string::npos || process.ended(); });
-  sleep_ms(std::uniform_real_distribution<double>(0, 60)(random));
+  sleep_ms(std::uniform_real_distribution<double>(0, XGRAD_SANITIZER ? 600 : 60)(random));
 }
 
 std::size_t times(const char* variable, std::size_t usual) {

@@ -55,7 +55,7 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]"
 TEST_CASE("char_transformer: an evaluation that is interrupted is made again", "[stop]") {
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
-    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "10000", "--out", out});
+    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", "2500", "--out", out});
     all = overridden(all, more);
     return all;
   };
