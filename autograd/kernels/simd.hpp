@@ -12,6 +12,30 @@
 #include <numbers>
 #include <type_traits>
 
+#if defined(__aarch64__)
+#if defined(XSIMD_HPP)
+#error "on Arm xgrad's headers come before xsimd's, whose quotients of floats are estimates"
+#endif
+#include <arm_neon.h>
+// On Arm xsimd estimates quotients and square roots of floats: 1 / 1e-40f is -inf, sqrt(inf) NaN.
+// It prefers these to its own, for they name the architecture; they must stand before it.
+namespace xsimd {
+struct neon64;
+template <class T, class A>
+class batch;
+namespace kernel {
+template <class A>
+batch<float, A> div(const batch<float, A>& a, const batch<float, A>& b, const neon64&) noexcept {
+  return vdivq_f32(a, b);
+}
+template <class A>
+batch<float, A> sqrt(const batch<float, A>& x, const neon64&) noexcept {
+  return vsqrtq_f32(x);
+}
+}  // namespace kernel
+}  // namespace xsimd
+#endif
+
 // GCC 12 takes the deliberately uninitialised registers in its own AVX-512 intrinsics for mistakes.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -157,10 +181,6 @@ inline simd::Batch<float> exp(const simd::Batch<float>& x) { return simd::exp(x)
 inline simd::Batch<double> exp(const simd::Batch<double>& x) { return simd::exp(x); }
 inline simd::Batch<float> expm1(const simd::Batch<float>& x) { return simd::expm1(x); }
 inline simd::Batch<double> expm1(const simd::Batch<double>& x) { return simd::expm1(x); }
-#if XSIMD_WITH_NEON64
-// xsimd's is an approximation here, and NaN at infinity.
-inline simd::Batch<float> sqrt(const simd::Batch<float>& x) { return vsqrtq_f32(x); }
-#endif
 inline simd::Batch<float> log(const simd::Batch<float>& x) { return simd::log(x); }
 inline simd::Batch<double> log(const simd::Batch<double>& x) { return simd::log(x); }
 inline simd::Batch<float> log1p(const simd::Batch<float>& x) { return simd::log1p(x); }
