@@ -1,6 +1,6 @@
 #pragma once
 // For those who write an op of their own.  Everything such an op needs is included here.
-// <xgrad/xgrad.hpp> brings it; single headers in its place spare a program the SIMD code.
+// <xgrad/xgrad.hpp> includes it, and so the SIMD code, which single headers spare a program.
 //
 // An elementwise op is a formula for its value and one for the derivative of each operand:
 //

@@ -2,6 +2,9 @@
 // The bridge to xtensor: Tensors, Indices and Masks from its expressions, and their values as
 // expressions.  The only file that includes xtensor; it hides the differences between its versions.
 
+#if defined(__aarch64__) && defined(XTENSOR_USE_XSIMD)
+#include <xgrad/autograd/kernels/simd.hpp>  // before xtensor's xsimd
+#endif
 #if __has_include(<xtensor/containers/xadapt.hpp>)
 #include <xtensor/containers/xadapt.hpp>
 #include <xtensor/containers/xarray.hpp>

@@ -13,12 +13,13 @@
 #include <type_traits>
 
 #if defined(__aarch64__)
-#if defined(XSIMD_HPP)
+#if defined(XSIMD_HPP) || defined(XSIMD_BATCH_HPP)
 #error "on Arm xgrad's headers come before xsimd's, whose quotients of floats are estimates"
 #endif
 #include <arm_neon.h>
 // On Arm xsimd estimates quotients and square roots of floats: 1 / 1e-40f is -inf, sqrt(inf) NaN.
-// It prefers these to its own, for they name the architecture; they must stand before it.
+// Its own take neon, the base class; these take neon64 and are preferred.  xsimd looks for them
+// where it is included, so they stand before it.
 namespace xsimd {
 struct neon64;
 template <class T, class A>
@@ -59,6 +60,19 @@ using Arch = xsimd::default_arch;
 template <class T>
 using Batch = xsimd::batch<T, Arch>;
 }  // namespace simd
+
+}  // namespace xgrad
+
+namespace xsimd {  // whose own are estimates of 12 bits, of doubles as well
+inline xgrad::simd::Batch<float> reciprocal(const xgrad::simd::Batch<float>& x) { return 1.F / x; }
+inline xgrad::simd::Batch<double> reciprocal(const xgrad::simd::Batch<double>& x) { return 1. / x; }
+inline xgrad::simd::Batch<float> rsqrt(const xgrad::simd::Batch<float>& x) { return 1.F / sqrt(x); }
+inline xgrad::simd::Batch<double> rsqrt(const xgrad::simd::Batch<double>& x) {
+  return 1. / sqrt(x);
+}
+}  // namespace xsimd
+
+namespace xgrad {
 
 template <class B>
 concept Lanes = std::same_as<B, simd::Batch<float>> || std::same_as<B, simd::Batch<double>>;

@@ -32,6 +32,14 @@ Tensor hypot(const Tensor& a, const Tensor& b) {
       }));
 }
 
+Tensor inverses(const Tensor& x) {
+  return elementwise(
+      "inverses", x, [](const auto& a) { return rsqrt(a) + reciprocal(a); },
+      partial<Uses::A>([](const auto& g, const auto& a) {
+        return -g * reciprocal(a) * (c(a, 0.5) * rsqrt(a) + reciprocal(a));
+      }));
+}
+
 // (..., n) -> (..., n): every row divided by its length
 Tensor unit_rows(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) {
@@ -76,6 +84,15 @@ TEST_CASE("a user's elementwise op of one operand", "[custom_op]") {
     CHECK(y.data<double>()[i] == Approx(std::log1p(std::exp(x.data<double>()[i]))).epsilon(1e-12));
   CHECK(mine::soft_relu(tensor({800.0f})).item() == 800);  // exp has not overflowed
   check_derivatives([](const std::vector<Tensor>& in) { return mine::soft_relu(in[0]); }, {x});
+}
+
+TEST_CASE("rsqrt and reciprocal in a formula are no estimates", "[custom_op]") {
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const Tensor x = arange(1, 40, 1, dtype);
+    const double eps = dtype == DType::float32 ? 0x1p-23 : 0x1p-52;
+    CHECK(allclose(mine::inverses(x), 1 / sqrt(x) + 1 / x, 2 * eps, 0));
+  }
+  check_derivatives([](const auto& in) { return mine::inverses(in[0]); }, {leaf({1, 2, 30})});
 }
 
 TEST_CASE("a user's elementwise op of two operands broadcasts", "[custom_op]") {
