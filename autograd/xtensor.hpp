@@ -1,6 +1,6 @@
 #pragma once
 // The bridge to xtensor: Tensors, Indices and Masks from its expressions, and their values as
-// expressions.  The only file that includes xtensor; it hides the differences between its versions.
+// expressions.  The only header that includes xtensor; it hides the differences between its versions.
 
 #if defined(__aarch64__) && defined(XTENSOR_USE_XSIMD)
 #include <xgrad/autograd/kernels/simd.hpp>  // before xtensor's xsimd

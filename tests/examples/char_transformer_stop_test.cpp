@@ -56,7 +56,7 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]"
 TEST_CASE("char_transformer: an evaluation that is interrupted is made again", "[stop]") {
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
-    const char* const batches = XGRAD_SANITIZER ? "2500" : "10000";  // that take half a second
+    const char* const batches = XGRAD_SANITIZER ? "2500" : "10000";  // longer than 40 ms
     Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", batches, "--out", out});
     all = overridden(all, more);
     return all;
