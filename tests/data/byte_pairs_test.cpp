@@ -386,8 +386,8 @@ TEST_CASE("a long piece is merged as a short one, and not in the square of its l
   std::mt19937 random(5);
   std::map<std::pair<std::uint32_t, std::uint32_t>, Merge> table;
   std::uint32_t next = 3;
-  for (std::uint32_t rank = 0; rank < 300; ++rank)
-    table.try_emplace({random() % next, random() % next}, Merge{rank, next++});
+  for (std::uint32_t rank = 0; rank < 300; ++rank, ++next)
+    table.try_emplace({random() % next, random() % next}, Merge{rank, next});
   const auto find = [&](std::uint32_t left, std::uint32_t right) {
     const auto at = table.find({left, right});
     return at == table.end() ? Merge() : at->second;
