@@ -150,13 +150,13 @@ TEST_CASE("What lies side by side is not copied", "[indices]") {
 }
 
 TEST_CASE("arithmetic of Indices", "[indices]") {
-  const std::vector<std::pair<Indices, Indices>> pairs = {
+  const std::vector<std::pair<Indices, Indices>> operands = {
       {{least, -7, -2, -1, 0, 1, 5, most}, {-1}},
       {{{least}, {-7}, {0}, {7}, {most}}, {least, most, -3, -2, -1, 1, 2, 3}},
       {some_ids({2, 3, 4}), {{3}, {-2}, {5}}},
       {some_ids({0, 3}), {1, 2, 3}},
       {some_ids({}), some_ids({})}};
-  for (const auto& [a, b] : pairs) {
+  for (const auto& [a, b] : operands) {
     check_pairwise(a + b, a, b, [](Wide x, Int y) { return low_bits(x + y); });
     check_pairwise(a - b, a, b, [](Wide x, Int y) { return low_bits(x - y); });
     check_pairwise(a * b, a, b, [](Wide x, Int y) { return low_bits(x * y); });
