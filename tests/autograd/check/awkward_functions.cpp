@@ -5,9 +5,11 @@
 #include "autograd/check/verdict_cases.hpp"
 #include "helpers/tensors.hpp"
 
+using namespace xgrad;
+using Inputs = std::vector<Tensor>;
+
 namespace xgrad::testing {
 
-using Inputs = std::vector<Tensor>;
 using Function = std::function<Tensor(const Inputs&)>;
 
 static Function of(Tensor (*f)(const Tensor&)) {
