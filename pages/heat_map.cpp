@@ -237,8 +237,10 @@ std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {
     text += padded(map.row_labels[i], margin) + " |";
     for (std::size_t j = 0; j < map.columns; ++j) {
       const double value = map.at(i, j), level = map.place(value) * shades.size();
-      const std::size_t shade = std::min(static_cast<std::size_t>(level), shades.size() - 1);
-      text += std::string(2, std::isfinite(value) ? shades[shade] : '?');
+      text += std::string(
+          2, !std::isfinite(value)
+                 ? '?'
+                 : shades[std::min(static_cast<std::size_t>(level), shades.size() - 1)]);
     }
     text += "|\n";
   }

@@ -40,7 +40,7 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
     const std::size_t d = shape.size() - 1 - i / 2;
     const std::int64_t left = pad[i], right = pad[i + 1], n = x.shape()[d];
     constexpr std::int64_t most = std::int64_t{1} << 60;  // sums of three stay in the range
-    check<ShapeError>(std::max({left, -(left + 1), right, -(right + 1)}) < most,
+    check<ShapeError>(std::max(left, right) < most && std::min(left, right) > -most,
                       "pad: {} and {} are beyond what any dimension has", left, right);
     if (n + std::min<std::int64_t>(left, 0) + std::min<std::int64_t>(right, 0) < 0)
       fail<ShapeError>("pad: {} and {} cut more from dimension {} of x {} than there is", left,
