@@ -1,6 +1,8 @@
 // What holds Tensors that hold others is destroyed in a loop, however long the chain and whatever
 // holds them: a deep recursion would end the process.
 
+#include <sys/resource.h>
+
 #include <functional>
 #include <memory>
 #include <vector>
@@ -13,11 +15,25 @@ using namespace xgrad;
 
 namespace {
 
-constexpr int long_chain = 300'000;
+constexpr int long_chain = 20'000;
 
-// Each Tensor is held by the next one, as hold(next, held) does it.
-template <class Make, class Hold>
-void destroy_chain(const Make& make, const Hold& hold) {
+// While it lives, the stack has 26 bytes for each link of a chain: too few for a frame of any
+// function.
+struct SmallStack {
+  rlimit before{};
+  SmallStack() {
+    REQUIRE(getrlimit(RLIMIT_STACK, &before) == 0);
+    const rlimit small{512 * 1024, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_STACK, &small) == 0);
+  }
+  ~SmallStack() { setrlimit(RLIMIT_STACK, &before); }
+};
+
+// Each Tensor is held by the next one, as hold(next, held) does it; end() of the last destroys
+// them.
+void destroy_chain(
+    const std::function<Tensor()>& make, const std::function<void(Tensor&, const Tensor&)>& hold,
+    const std::function<void(Tensor&)>& end = [](Tensor& x) { x = Tensor(); }) {
   Tensor x = make();
   const std::weak_ptr<Node> first = x.impl().node;
   for (int i = 0; i < long_chain; ++i) {
@@ -26,7 +42,7 @@ void destroy_chain(const Make& make, const Hold& hold) {
     x = next;
   }
   REQUIRE(!first.expired());
-  x = Tensor();
+  end(x);
   CHECK(first.expired());
 }
 
@@ -43,7 +59,7 @@ Tensor holding(const Tensor& x, Held held) {
 
 }  // namespace
 
-TEST_CASE("long chains of lent memory are destroyed", "[destruction]") {
+TEST_CASE_METHOD(SmallStack, "long chains of lent memory are destroyed", "[destruction]") {
   Tensor x = zeros(1);
   const std::weak_ptr<const Value> first = x.impl().value;
   for (int i = 0; i < long_chain; ++i) {
@@ -59,7 +75,7 @@ TEST_CASE("long chains of lent memory are destroyed", "[destruction]") {
   CHECK(first.expired());
 }
 
-TEST_CASE("long chains of hooks are destroyed", "[destruction]") {
+TEST_CASE_METHOD(SmallStack, "long chains of hooks are destroyed", "[destruction]") {
   const auto by_hook = [](Tensor& x, const Tensor& held) {
     x.register_hook([held](const Tensor& g) { return held.defined() ? Tensor() : g; });
   };
@@ -68,15 +84,10 @@ TEST_CASE("long chains of hooks are destroyed", "[destruction]") {
     destroy_chain([] { return -new_leaf(); }, by_hook);
   }
   SECTION("of results of ops, the next an op of the last as well") {
-    Tensor x = new_leaf();
-    const std::weak_ptr<Node> first = x.impl().node;
-    for (int i = 0; i < long_chain; ++i) {
-      Tensor next = -x;
-      by_hook(next, x);
-      x = next;
-    }
-    x = Tensor();
-    CHECK(first.expired());
+    destroy_chain(new_leaf, [&](Tensor& x, const Tensor& held) {
+      x = -held;
+      by_hook(x, held);
+    });
   }
   SECTION("of leaves that are constants for now") {
     destroy_chain(new_leaf, [&](Tensor& x, const Tensor& held) {
@@ -123,33 +134,19 @@ TEST_CASE("long chains of hooks are destroyed", "[destruction]") {
     });
   }
   SECTION("removed, the last of the chain") {
-    Tensor x = new_leaf();
-    const std::weak_ptr<Node> first = x.impl().node;
     std::size_t id = 0;
-    for (int i = 0; i < long_chain; ++i) {
-      Tensor next = new_leaf();
-      id = next.register_hook([x](const Tensor& /*g*/) { return Tensor(); });
-      x = next;
-    }
-    x.remove_hook(id);
-    CHECK(first.expired());
+    const auto hook = [&](Tensor& x, const Tensor& held) {
+      id = x.register_hook([held](const Tensor& /*g*/) { return Tensor(); });
+    };
+    destroy_chain(new_leaf, hook, [&](Tensor& x) { x.remove_hook(id); });
   }
 }
 
-TEST_CASE("long chains of gradients are destroyed", "[destruction]") {
-  SECTION("each the gradient of the next") {
-    destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) { x.set_grad(held); });
-  }
+TEST_CASE_METHOD(SmallStack, "long chains of gradients are destroyed", "[destruction]") {
+  const auto by_gradient = [](Tensor& x, const Tensor& held) { x.set_grad(held); };
+  SECTION("each the gradient of the next") { destroy_chain(new_leaf, by_gradient); }
   SECTION("cleared") {
-    Tensor x = new_leaf();
-    const std::weak_ptr<Node> first = x.impl().node;
-    for (int i = 0; i < long_chain; ++i) {
-      Tensor next = new_leaf();
-      next.set_grad(x);
-      x = next;
-    }
-    x.zero_grad();
-    CHECK(first.expired());
+    destroy_chain(new_leaf, by_gradient, [](Tensor& x) { x.zero_grad(); });
   }
   SECTION("with a hook between each two") {
     bool hook = false;
@@ -161,25 +158,19 @@ TEST_CASE("long chains of gradients are destroyed", "[destruction]") {
     });
   }
   SECTION("of a graph, kept by retain_grad()") {
-    Tensor x = new_leaf();
-    const std::weak_ptr<Node> first = x.impl().node;
-    for (int i = 0; i < long_chain; ++i) {
-      Tensor y = -x;
-      y.retain_grad();
-      y.set_grad(x);
-      x = y;
-    }
-    x = Tensor();
-    CHECK(first.expired());
+    destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
+      x = -held;
+      x.retain_grad();
+      x.set_grad(held);
+    });
   }
 }
 
-TEST_CASE("long chains of formulas are destroyed", "[destruction]") {
-  SECTION("that hold a list of Tensors") {
-    destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
-      x = holding(new_leaf(), std::vector<Tensor>{held});
-    });
-  }
+TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruction]") {
+  const auto by_list = [](Tensor& x, const Tensor& held) {
+    x = holding(new_leaf(), std::vector<Tensor>{held});
+  };
+  SECTION("that hold a list of Tensors") { destroy_chain(new_leaf, by_list); }
   SECTION("that hold a function that holds a Tensor") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       x = holding(new_leaf(), std::function<Tensor()>([held] { return held; }));
@@ -197,12 +188,7 @@ TEST_CASE("long chains of formulas are destroyed", "[destruction]") {
     });
   }
   SECTION("freed by a run") {
-    Tensor held = new_leaf();
-    const std::weak_ptr<Node> first = held.impl().node;
-    for (int i = 0; i < long_chain; ++i)
-      held = holding(new_leaf(), std::vector<Tensor>{held});
-    std::exchange(held, {}).backward();
-    CHECK(first.expired());
+    destroy_chain(new_leaf, by_list, [](Tensor& x) { std::exchange(x, {}).backward(); });
   }
 }
 
