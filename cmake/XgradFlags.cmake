@@ -23,13 +23,15 @@ if(XGRAD_SANITIZE)
   target_link_options(xgrad_flags INTERFACE -fsanitize=${XGRAD_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # its own <regex>, instrumented, sets this off
     target_compile_options(xgrad_flags INTERFACE -Wno-maybe-uninitialized)
+  else()
+    target_compile_options(xgrad_flags INTERFACE "-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/ignored.txt")
   endif()
 endif()
-if(XGRAD_FUZZ)
-  target_compile_options(xgrad_flags INTERFACE -fsanitize=fuzzer-no-link)  # the program itself: extras/fuzz/CMakeLists.txt
+if(XGRAD_FUZZ)  # branches of the tests are of no interest; the program itself: extras/fuzz/CMakeLists.txt
+  target_compile_options(xgrad_flags INTERFACE $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,xgrad_tests>>:-fsanitize=fuzzer-no-link>)
 endif()
 # Compiles a few sources of a target as one: each parses and instantiates much the same.  Where precompiled headers are
-# off, only those of the tests: the sanitizer builds are to show that each source of the library and the examples stands alone.
+# off, only those of the tests: such builds (asan, tsan) are to show that each source of the library and the examples stands alone.
 function(xgrad_together target)
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS OR target STREQUAL xgrad_tests)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
