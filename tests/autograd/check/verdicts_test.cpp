@@ -13,6 +13,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/nn/masks.hpp>
 
 #include "autograd/check/verdict_cases.hpp"
@@ -26,6 +27,8 @@ using Inputs = std::vector<Tensor>;
 namespace {
 
 using Function = std::function<Tensor(const Inputs&)>;
+
+constexpr std::size_t stride = XGRAD_SANITIZER ? 11 : 1;  // those take ten times as long
 
 // ---- planted mistakes ----
 
@@ -153,6 +156,8 @@ TEST_CASE("verdicts: planted mistakes are found, each at its place", "[verdicts]
   std::vector<std::string> missed;
   for (const Base& base : bases())
     for (const Mistake& mistake : mistakes()) {
+      if (++tried % stride != 0)
+        continue;
       Inputs in;
       for (const Tensor& x : base.inputs)
         in.push_back(x.detach().clone().requires_grad_());
@@ -163,7 +168,6 @@ TEST_CASE("verdicts: planted mistakes are found, each at its place", "[verdicts]
           scaled.push_back(x * 1.5);
         return tanh(alone(scaled) * 0.5);
       };
-      ++tried;
       const bool first = mistake.order == 1;
       const auto report = first ? gradcheck(alone, in) : gradgradcheck(alone, in);
       const auto explained = explain_gradient(amid, in, {.second_order = true});
@@ -176,7 +180,7 @@ TEST_CASE("verdicts: planted mistakes are found, each at its place", "[verdicts]
         missed.push_back(fmt::format("{}, {}: {}\n{}", base.name, mistake.name, report.message,
                                      to_string(explained)));
     }
-  std::cout << fmt::format("{} planted mistakes, {} missed\n", tried, missed.size());
+  std::cout << fmt::format("{} planted mistakes, {} missed\n", tried / stride, missed.size());
   CHECK(missed == std::vector<std::string>{});
 }
 
@@ -196,7 +200,7 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
   // Of the last four, one has a sine at its top near 4e12, three a softmax of numbers like 1e6.
-  std::vector<std::uint64_t> seeds(500);
+  std::vector<std::uint64_t> seeds(500 / stride);
   std::iota(seeds.begin(), seeds.end(), 0);
   seeds.insert(seeds.end(), {21987, 20652, 22449, 22550});
   std::vector<std::string> wrong;
