@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "autograd/ops/index_samples.hpp"
@@ -265,14 +266,16 @@ Row order_row(const std::string& op) {
                            },
                            [=](const Inputs& in) {
                              const Shape shape = with_size(w.sizes, w.d, k);
+                             std::map<At, std::vector<double>> lines;
                              return sample_from(shape, [&](std::size_t flat) {
                                At at = position(flat, shape);
-                               const std::size_t rank = at[w.d];
-                               std::vector<double> line;
-                               for (at[w.d] = 0; std::cmp_less(at[w.d], in[0].shape()[w.d]);
-                                    ++at[w.d])
-                                 line.push_back(read(in[0], at));
-                               std::sort(line.begin(), line.end());
+                               const std::size_t rank = std::exchange(at[w.d], 0);
+                               std::vector<double>& line = lines[at];
+                               if (line.empty()) {
+                                 for (; std::cmp_less(at[w.d], in[0].shape()[w.d]); ++at[w.d])
+                                   line.push_back(read(in[0], at));
+                                 std::ranges::sort(line);
+                               }
                                return largest ? line[line.size() - 1 - rank] : line[rank];
                              });
                            }});
