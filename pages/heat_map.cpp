@@ -236,11 +236,10 @@ std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {
   for (std::size_t i = 0; i < map.rows; ++i) {
     text += padded(map.row_labels[i], margin) + " |";
     for (std::size_t j = 0; j < map.columns; ++j) {
-      const double value = map.at(i, j), level = map.place(value) * shades.size();
-      text += std::string(
-          2, !std::isfinite(value)
-                 ? '?'
-                 : shades[std::min(static_cast<std::size_t>(level), shades.size() - 1)]);
+      const double value = map.at(i, j);
+      const double level = std::isfinite(value) ? map.place(value) * shades.size() : 0;
+      const std::size_t shade = std::min(static_cast<std::size_t>(level), shades.size() - 1);
+      text += std::string(2, std::isfinite(value) ? shades[shade] : '?');
     }
     text += "|\n";
   }
