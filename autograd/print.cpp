@@ -100,7 +100,7 @@ class PrintLayout {
   // How many elements of n are shown before and after the dots; (n, 0) if all are.
   std::pair<std::size_t, std::size_t> ends(std::size_t n) const {
     const std::size_t edge = print_options().edgeitems;
-    return summarise_ && n > 2 * edge ? std::pair(edge, edge) : std::pair(n, std::size_t{0});
+    return summarise_ && edge < (n + 1) / 2 ? std::pair(edge, edge) : std::pair(n, std::size_t{0});
   }
 
   std::size_t elements_per_line(std::size_t indent) const {

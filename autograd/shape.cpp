@@ -38,16 +38,15 @@ void Shape::out_of_range(std::int64_t d) const {
 }
 
 Size numel(const Shape& shape) {
-  Size n = 1;
-  bool overflows = false;  // unless a later size is 0
+  Size n = 1;  // of the sizes that are not 0: strides and the sizes of views are their products
+  bool empty = false, overflows = false;
   for (const std::size_t size : shape) {
-    if (size == 0)
-      return 0;
-    overflows = __builtin_mul_overflow(n, size, &n) || overflows;
+    empty = empty || size == 0;
+    overflows = __builtin_mul_overflow(n, std::max<std::size_t>(size, 1), &n) || overflows;
   }
-  if (overflows) [[unlikely]]
+  if (overflows || n > Size{1} << 60) [[unlikely]]
     fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
-  return n;
+  return empty ? 0 : n;
 }
 
 std::string to_string(const Shape& shape) {
@@ -82,11 +81,10 @@ Shape to_shape(const Dims& sizes, const char* op) {
     if (sizes[i] < 0)
       fail<ShapeError>("{}: size {} at dimension {} is negative", op, sizes[i], i);
     shape[i] = static_cast<std::size_t>(sizes[i]);
-    if (shape[i] == 0)
-      continue;
-    if (n > (std::size_t{1} << 60) / shape[i])
+    const std::size_t factor = std::max<std::size_t>(shape[i], 1);
+    if (n > (std::size_t{1} << 60) / factor)
       fail<ShapeError>("{}: shape {} has too many elements", op, fmt::join(sizes, ", "));
-    n *= shape[i];
+    n *= factor;
   }
   return shape;
 }

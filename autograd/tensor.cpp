@@ -395,7 +395,8 @@ Tensor linspace(double start, double end, std::size_t steps, DType dtype) {
 
 Indices arange_indices(std::int64_t start, std::int64_t end) {
   check<ValueError>(start <= end, "arange_indices: start {} is above end {}", start, end);
-  auto a = empty_array<std::int64_t>(to_shape({end - start}, "arange_indices"));
+  const Dim n = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start);
+  auto a = empty_array<std::int64_t>(to_shape({n}, "arange_indices"));
   std::iota(a.data(), a.data() + a.size(), start);
   return a;
 }

@@ -52,7 +52,7 @@ struct Map {
     low = options.low.value_or(low);
     high = options.high.value_or(high);
     const bool ordered = !options.low || !options.high || low < high;
-    if (!ordered || !std::isfinite(low) || !std::isfinite(high))
+    if (!ordered || !std::isfinite(high - low))
       fail<ValueError>("heat_map: the scale goes from {} to {}", low, high);
     high = std::max(low, high);
   }
@@ -183,7 +183,7 @@ struct Drawing {
 
 std::string viridis(double t) {
   constexpr std::size_t steps = anchors.size() - 1;
-  const double place = std::clamp(t, 0.0, 1.0) * steps;
+  const double place = (t > 0 ? std::min(t, 1.0) : 0.0) * steps;
   const std::size_t i = std::min(static_cast<std::size_t>(place), steps - 1);
   const double share = place - static_cast<double>(i);
   std::string color = "#";

@@ -63,10 +63,15 @@ Series thinned(const Series& series, std::size_t columns, double low, double hig
   return result;
 }
 
+constexpr std::size_t most_ticks = 1000;
+
 std::vector<Tick> ticks(double low, double high, std::size_t about) {
-  const double rough = (high - low) / static_cast<double>(std::max<std::size_t>(about, 1));
-  // Between ends that are nearly the same, doubles are too far apart to count along.
-  if (!(rough > std::max({1e-12 * std::abs(low), 1e-12 * std::abs(high), 1e-300})))
+  const double rough =
+      (high - low) / static_cast<double>(std::clamp<std::size_t>(about, 1, most_ticks));
+  // Between ends that are nearly the same, doubles are too far apart to count along; a step between
+  // the largest may be infinite.
+  const double least = std::max({1e-12 * std::abs(low), 1e-12 * std::abs(high), 1e-300});
+  if (!(rough > least && rough < 1e307))
     return {{low, fmt::format("{:.4g}", low)}};
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double parts = rough / power;  // 1 to 10
@@ -89,7 +94,8 @@ std::vector<Tick> log_ticks(double low, double high, std::size_t about) {
   const int last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
   if (last - first < 1)
     return ticks(low, high, about);
-  const int stride = (last - first) / static_cast<int>(std::max<std::size_t>(about, 1)) + 1;
+  const int stride =
+      (last - first) / static_cast<int>(std::clamp<std::size_t>(about, 1, most_ticks)) + 1;
   std::vector<Tick> all;
   for (int k = first; k <= last; k += stride) {
     const double value = std::pow(10, k);

@@ -94,7 +94,7 @@ Indices one_hot(const Indices& x, std::int64_t num_classes) {
   if (num_classes == -1) {
     check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to tell the number of classes",
                       to_string(x.shape()));
-    num_classes = std::max<std::int64_t>(max(x).item(), 0) + 1;
+    num_classes = std::clamp<std::int64_t>(max(x).item(), 0, std::int64_t{1} << 60) + 1;
   }
   check<ValueError>(num_classes > 0, "one_hot: num_classes is {}", num_classes);
   detail::check_range("one_hot", x, static_cast<std::size_t>(num_classes));

@@ -227,8 +227,9 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 Tensor diag(const Tensor& x, std::int64_t diagonal) {
   if (x.dim() != 1 && x.dim() != 2)
     fail<ShapeError>("diag: x {} is neither a vector nor a matrix", to_string(x.shape()));
-  const std::int64_t right = std::max<std::int64_t>(diagonal, 0),
-                     down = std::max<std::int64_t>(-diagonal, 0);
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // beyond any: no sum or -diagonal overflows
+  const std::int64_t right = std::clamp<std::int64_t>(diagonal, 0, most),
+                     down = -std::clamp<std::int64_t>(diagonal, -most, 0);
   const Dim size = x.numel() + right + down;  // of the matrix that a vector makes
   const Shape matrix = x.dim() == 1 ? to_shape({size, size}, "diag") : x.shape();
   const std::int64_t n = std::min(matrix[0] - down, matrix[1] - right);

@@ -240,7 +240,7 @@ Joined joined_by_cat(const std::vector<Shape>& xs, std::int64_t dim) {
       fail<ShapeError>(
           "cat: Tensor {} has shape {} and Tensor {} has {}: only sizes at dimension {} may differ",
           first - xs.begin(), to_string(*first), i, to_string(xs[i]), d);
-    total += static_cast<std::size_t>(xs[i][d]);
+    total = static_cast<std::size_t>(numel(Shape{total + xs[i][d]}));  // an error beyond 2^60
   }
   shape[d] = total;
   return {shape, d, std::move(starts)};

@@ -244,14 +244,9 @@ TEST_CASE("hooks see the complete gradient and may replace it", "[engine]") {
   Tensor x = leaf({1, 2});
   Tensor h = x * 2.0;
   std::vector<Numbers> seen;
-  h.register_hook([&](const Tensor& g) {
-    seen.push_back(numbers(g));
-    return g * 10.0;
-  });
-  const std::size_t id = x.register_hook([&](const Tensor& g) {
-    seen.push_back(numbers(g));
-    return Tensor();
-  });
+  h.register_hook([&](const Tensor& g) { return seen.push_back(numbers(g)), g * 10.0; });
+  const std::size_t id =
+      x.register_hook([&](const Tensor& g) { return seen.push_back(numbers(g)), Tensor(); });
   const Tensor y = sum(h * h + h);
   y.backward({.retain_graph = true});
   // once, with the gradients of both uses: 2 h + 1
@@ -288,10 +283,7 @@ TEST_CASE("a hook may remove itself, or register another, while it runs", "[engi
   id = x.register_hook([&, captured](const Tensor& g) {
     x.remove_hook(id);
     for (int i = 0; i < 10; ++i)
-      x.register_hook([&](const Tensor&) {
-        ++calls;
-        return Tensor();
-      });
+      x.register_hook([&](const Tensor&) { return ++calls, Tensor(); });
     return g * captured.back();
   });
   sum(x).backward();

@@ -18,10 +18,7 @@ Tensor pair_of(double a, double b) { return tensor({a, b}, DType::float64).requi
 
 // A hook that counts, and changes nothing.
 std::size_t count_calls(Tensor& x, int& calls) {
-  return x.register_hook([&calls](const Tensor& /*g*/) {
-    ++calls;
-    return Tensor();
-  });
+  return x.register_hook([&calls](const Tensor& /*g*/) { return ++calls, Tensor(); });
 }
 
 }  // namespace
@@ -101,10 +98,7 @@ TEST_CASE("hooks of results of ops", "[hooks]") {
   }
   SECTION("removed in the run, by a hook of what uses it") {
     Tensor z = y * y;
-    z.register_hook([&](const Tensor& /*g*/) {
-      y.remove_hook(id);
-      return Tensor();
-    });
+    z.register_hook([&](const Tensor& /*g*/) { return y.remove_hook(id), Tensor(); });
     sum(z).backward();
     CHECK(calls == 0);
     CHECK(numbers(y.grad()) == Elements{4, 8});

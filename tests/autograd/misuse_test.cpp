@@ -150,10 +150,7 @@ TEST_CASE("hooks of inner Tensors outlive a run", "[misuse]") {
   const Tensor x = tensor({1, 2}).requires_grad_();
   Tensor y = x * x;
   int calls = 0;
-  y.register_hook([&](const Tensor&) {
-    ++calls;
-    return Tensor();
-  });
+  y.register_hook([&](const Tensor&) { return ++calls, Tensor(); });
   sum(y * 2).backward();
   CHECK(calls == 1);
   CHECK(numbers(grad({sum(y * 3)}, {y})[0]) == List{3, 3});
@@ -201,10 +198,7 @@ TEST_CASE("ids keep all their digits", "[misuse]") {
 TEST_CASE("a leaf that is frozen and thawed is the same leaf", "[misuse]") {
   Tensor w = tensor({1.0}).requires_grad_();
   int calls = 0;
-  w.register_hook([&calls](const Tensor&) {
-    ++calls;
-    return Tensor();
-  });
+  w.register_hook([&calls](const Tensor&) { return ++calls, Tensor(); });
   const auto twice = [&] {
     const Tensor before = w * 2;
     w.requires_grad_(false).requires_grad_(true);
@@ -264,10 +258,7 @@ TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
     CHECK(first(b.grad()) == 3);
   }
   SECTION("a hook keeps one, and the result of grad() is filled") {
-    a.register_hook([&kept](const Tensor& g) {
-      kept = g;
-      return Tensor();
-    });
+    a.register_hook([&kept](const Tensor& g) { return kept = g, Tensor(); });
     Tensor result = grad({loss()}, {a})[0];
     result.fill_(0);
     CHECK(first(kept) == 2);
@@ -302,10 +293,7 @@ TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[mi
       "gives away", {x}, [](std::span<const Tensor> in) { return in[0] * 1; },
       [&calls](Context& ctx) {
         Tensor leaf = full({3}, 7).requires_grad_();
-        leaf.register_hook([&calls](const Tensor& g) {
-          ++calls;
-          return g * 100;
-        });
+        leaf.register_hook([&calls](const Tensor& g) { return ++calls, g * 100; });
         leaf.set_grad(full({3}, 1000));
         leaf.requires_grad_(false);
         ctx.add(0, std::move(leaf));
@@ -323,9 +311,25 @@ TEST_CASE("sizes whose product no number holds are errors", "[misuse]") {
   const std::int64_t large = std::int64_t{1} << 32;
   CHECK_THROWS_AS(zeros({0, large, large}), ShapeError);
   CHECK_THROWS_AS(zeros({large, large}), ShapeError);
-  CHECK_THROWS_WITH(numel(Shape{1, std::size_t{1} << 40, std::size_t{1} << 40}),
-                    ContainsSubstring("too many elements"));
-  CHECK(numel(Shape{0, std::size_t{1} << 40, std::size_t{1} << 40}) == 0);
+  CHECK_THROWS_AS(matmul(zeros({0, large, 0}), zeros({0, 0, large})), ShapeError);
+  CHECK_THROWS_AS(cat(std::vector<Tensor>(16, zeros({0, large << 28})), 1), ShapeError);
+  for (const std::size_t first : {0, 1})
+    CHECK_THROWS_WITH(numel(Shape{first, std::size_t{1} << 40, std::size_t{1} << 40}),
+                      ContainsSubstring("too many elements"));
+}
+
+TEST_CASE("arguments at the ends of int64", "[misuse]") {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                         most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t n : {least, least + 1, most}) {
+    CHECK(diag(ones({2, 3}), n).shape() == Shape{0});
+    CHECK_THROWS_AS(diag(ones({3}), n), ShapeError);
+  }
+  CHECK_THROWS_AS(arange_indices(least, most), ShapeError);
+  CHECK_THROWS_AS(arange_indices(-1, most), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(ones({3}), most), ShapeError);
+  CHECK_THROWS_AS(repeat_interleave(ones({3}), Indices{most}, 0), ShapeError);
+  CHECK_THROWS_AS(one_hot(Indices{most}), ValueError);
 }
 
 TEST_CASE("what was moved from, or is no value, is an error or still there", "[misuse]") {

@@ -168,10 +168,7 @@ TEST_CASE("to converts in place: values, buffers, gradients", "[module]") {
   const Tensor expected = model(x);
   const Tensor held = model.in.weight;
   int calls = 0;
-  model.in.weight.register_hook([&](const Tensor&) {
-    ++calls;
-    return Tensor();
-  });
+  model.in.weight.register_hook([&](const Tensor&) { return ++calls, Tensor(); });
   model.scale.set_grad(full({3}, 0.5));
   const Tensor stale = model(x).sum();  // its graph ends in the float32 leaves
 

@@ -177,6 +177,10 @@ TEST_CASE("sliding windows and ALiBi", "[nn][attention]") {
   CHECK(to_string(window) == to_string(expected));
   CHECK(to_string(nn::sliding_window(3, 3, 9)) == to_string(~nn::future(3, 3)));
   CHECK_THROWS_WITH(nn::sliding_window(3, 3, 0), ContainsSubstring("window is 0"));
+  const std::size_t far = std::size_t{1} << 60, furthest = far << 3;
+  CHECK(all(nn::sliding_window(2, 2, furthest, far - 1)));
+  CHECK_THROWS_AS(nn::sliding_window(2, 2, 5, furthest), ValueError);
+  CHECK(nn::alibi_bias(3, 2, 2, far).shape() == Shape{3, 2, 2});
   const Tensor bias = nn::alibi_bias(2, 2, 3, 1, DType::float64);
   CHECK(numbers(bias[0]) == Numbers{-0.0625, 0, -0.0625, -0.125, -0.0625, 0});
   CHECK(numbers(bias[1])[3] == -2.0 / 256);

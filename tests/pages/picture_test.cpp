@@ -152,6 +152,9 @@ TEST_CASE("picture: round numbers along an axis") {
   CHECK(texts(log_ticks(1e-5, 10, 10)) == Texts{"1e-5", "1e-4", "0.001", "0.01", "0.1", "1", "10"});
   CHECK(texts(log_ticks(1e-8, 1, 3)) == Texts{"1e-8", "1e-5", "0.01"});
   CHECK(texts(log_ticks(2, 4, 2)) == Texts{"2", "3", "4"});
+  CHECK(texts(log_ticks(1, 100, std::size_t{1} << 32)) == Texts{"1", "10", "100"});
+  CHECK(ticks(0, 1, std::size_t{1} << 60).size() == 1001);
+  CHECK(texts(ticks(-1.7e308, 1.7e308, 5)) == Texts{"-1.7e+308"});
 }
 
 TEST_CASE("picture: a heat map's cells have the scale's colours") {
@@ -168,8 +171,8 @@ TEST_CASE("picture: a heat map's cells have the scale's colours") {
   CHECK(svg.find("M1 1l1 1m-1 0l1-1") != std::string::npos);  // and crossed
   for (const char* const text : {"T &#38; t", "key", "query", "1 not finite", "0", "2", "4"})
     CHECK(has(words(svg), text));
-  CHECK(viridis(-1) == "#440154");
-  CHECK(viridis(0) == "#440154");
+  for (const double lowest : {-1.0, 0.0, not_a_number})
+    CHECK(viridis(lowest) == "#440154");
   CHECK(viridis(2) == "#fde725");
 }
 
@@ -220,6 +223,9 @@ TEST_CASE("picture: a heat map that cannot be drawn") {
   CHECK_THROWS_WITH(heat_map_text(zeros({2, 2}), {.low = 1, .high = 0}),
                     "heat_map: the scale goes from 1 to 0");
   CHECK_THROWS_AS(heat_map(zeros({2, 2}), {.high = inf}), ValueError);
+  const Tensor widest = tensor({{-1.7e308, 1.7e308}}, DType::float64);
+  CHECK_THROWS_AS(heat_map(widest), ValueError);
+  CHECK_THROWS_AS(heat_map_text(widest), ValueError);
   CHECK_THROWS_WITH(heat_map(zeros({1024, 1025})),
                     "heat_map: 1024 by 1025 cells are more than 1048576; show a part of them");
 }
