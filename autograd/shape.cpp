@@ -39,14 +39,12 @@ void Shape::out_of_range(std::int64_t d) const {
 
 Size numel(const Shape& shape) {
   Size n = 1;  // of the sizes that are not 0: strides and the sizes of views are their products
-  bool empty = false, overflows = false;
-  for (const std::size_t size : shape) {
-    empty = empty || size == 0;
+  bool overflows = false;
+  for (const std::size_t size : shape)
     overflows = __builtin_mul_overflow(n, std::max<std::size_t>(size, 1), &n) || overflows;
-  }
   if (overflows || n > Size{1} << 60) [[unlikely]]
     fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
-  return empty ? 0 : n;
+  return std::ranges::find(shape, std::size_t{0}) == shape.end() ? n : 0;
 }
 
 std::string to_string(const Shape& shape) {

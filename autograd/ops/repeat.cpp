@@ -33,10 +33,11 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
   check<ValueError>(repeats >= 0, "repeat_interleave: repeats is {}, which is negative", repeats);
   if (!dim || x.dim() == 0)
     return repeat_interleave(reshape(x, {x.numel()}), repeats, 0);
-  const auto d = static_cast<std::int64_t>(normalize_dim(*dim, x.dim(), "repeat_interleave"));
-  Dims repeated(x.shape());
-  repeated.insert(repeated.begin() + d + 1, repeats);
-  return flatten(expand(unsqueeze(x, d + 1), repeated), d, d + 1);
+  const std::size_t d = normalize_dim(*dim, x.dim(), "repeat_interleave");
+  Shape repeated = x.shape(), out = x.shape();
+  repeated.insert(repeated.begin() + d + 1, static_cast<std::size_t>(repeats));
+  out[d] *= static_cast<std::size_t>(repeats);  // where this wraps around, expand() throws
+  return reshape(expand(unsqueeze(x, static_cast<std::int64_t>(d) + 1), repeated), out);
 }
 
 Tensor repeat_interleave(const Tensor& x, const Indices& repeats, std::optional<std::int64_t> dim) {
