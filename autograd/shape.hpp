@@ -145,7 +145,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-/// The product of the sizes; 1 for a 0-d shape.  ShapeError if no number holds it.
+/// The product of the sizes; 1 for a 0-d shape.  ShapeError if that of those not 0 is over 2^60.
 Size numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".

@@ -12,7 +12,8 @@ Mask future(std::size_t queries, std::size_t keys);
 // Query t is at position t + offset: S - T if the queries are the last of the keys' positions.
 
 /// (T, S), true where the key is the query's own or one of the window - 1 before it: a mask for
-/// scaled_dot_product_attention, causal by itself.  Jiang et al., 2023.  ValueError if window is 0.
+/// scaled_dot_product_attention, causal by itself.  Jiang et al., 2023.  ValueError if window is 0
+/// or offset 2^60 or more.
 Mask sliding_window(std::size_t queries, std::size_t keys, std::size_t window,
                     std::size_t offset = 0);
 /// (H, T, S), -slope_h * |position of the query - position of the key|: an additive mask.  Slopes

@@ -40,8 +40,8 @@ struct Tick {
   double value;
   std::string text;
 };
-/// About `about` multiples of 1, 2 or 5 times a power of ten within [low, high]; one for equal
-/// ends.
+/// About `about` (1000 at most) multiples of 1, 2 or 5 times a power of ten within [low, high]; one
+/// for equal ends, or those that are over 1e307 apart for each.
 std::vector<Tick> ticks(double low, double high, std::size_t about);
 /// Powers of ten within [low, high], at most about `about`, or where there are fewer than two, what
 /// ticks() gives.  Both ends are positive.
