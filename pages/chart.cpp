@@ -223,12 +223,14 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   chart.draw_axes();
   svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
   chart.legend();
-  // What is in here is cut off at the plot's edges.  Scripts find the ends of the axes.
+  // What is in here is cut off above and below the plot; dots at its sides are whole.  Scripts find
+  // the ends of the axes.
+  constexpr double beside = 8;
   svg.add(
-      "<svg width='{0:g}' height='{1:g}' viewBox='0 0 {0:g} {1:g}' class='plot' "
-      "data-x='{2} {3}' data-y='{4} {5}' data-log='{6}'>\n",
-      chart.x.last, chart.y.first, chart.x.low, chart.x.high, chart.y.low, chart.y.high,
-      chart.y.log ? "y" : "");
+      "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "
+      "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}' data-log='{8}'>\n",
+      -beside, chart.x.last + 2 * beside, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
+      chart.y.low, chart.y.high, chart.y.log ? "y" : "");
   for (std::size_t i = 0; i < series.size(); ++i)
     chart.line(i);
   svg.add("</svg>\n</g>\n");

@@ -11,7 +11,7 @@ class Chart {
     const chart = JSON.parse(figure.dataset.chart);
     this.label = chart.x;
     this.plot = figure.querySelector("svg.plot");
-    this.width = Number(this.plot.getAttribute("width"));
+    this.width = Number(this.plot.dataset.width);
     this.height = Number(this.plot.getAttribute("height"));
     const ends = (name) => this.plot.dataset[name].split(" ").map(Number);
     this.x_ends = ends("x");

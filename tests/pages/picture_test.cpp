@@ -245,7 +245,8 @@ TEST_CASE("picture: a line chart") {
   CHECK(path_of(svg, orange) == "M0.0 100.0 200.0 0.0");
   for (const char* const text : {"a &#60; b", "rising", "Two", "x", "y", "0", "1", "2"})
     CHECK(has(words(svg), text));
-  CHECK(svg.find("<svg width='200' height='100'") != std::string::npos);  // cuts off
+  // Cuts off, but no dot at a side.
+  CHECK(svg.find("<svg x='-8' width='216' height='100' viewBox='-8 0 216 100'") != svg.npos);
 
   // What is cut off does not widen the other end.
   const Texts cut = words(line_chart({{"", {0, 1, 2}, {2, 1, 1e9}}}, {.y_high = 3}));

@@ -56,8 +56,8 @@ def hover(page, chart, share):
     """Moves the pointer to that share of a plot's width."""
     plot = page.all("figure.chart svg.plot")[chart]
     page.js("arguments[0].closest('figure').scrollIntoView({block: 'center'})", plot)
-    left, top, width, height = page.js("""const at = arguments[0].getScreenCTM(), size = arguments[0].viewBox.baseVal;
-                                          return [at.e, at.f, size.width * at.a, size.height * at.d]""", plot)
+    left, top, width, height = page.js("""const at = arguments[0].getScreenCTM(), plot = arguments[0];
+                                          return [at.e, at.f, plot.dataset.width * at.a, plot.getAttribute('height') * at.d]""", plot)
     actions = ActionChains(page.driver, duration=0)
     actions.w3c_actions.pointer_action.move_to_location(round(left + share * width), round(top + height / 2))
     actions.perform()
