@@ -245,7 +245,7 @@ TEST_CASE("picture: a line chart") {
   CHECK(path_of(svg, orange) == "M0.0 100.0 200.0 0.0");
   for (const char* const text : {"a &#60; b", "rising", "Two", "x", "y", "0", "1", "2"})
     CHECK(has(words(svg), text));
-  // Cuts off, but no dot at a side.
+  // A dot at a side is whole.
   CHECK(svg.find("<svg x='-8' width='216' height='100' viewBox='-8 0 216 100'") != svg.npos);
 
   // What is cut off does not widen the other end.
@@ -263,8 +263,7 @@ TEST_CASE("picture: a line chart") {
   CHECK(has(words(gap), "g (2 not finite)"));
 
   CHECK(well_formed(line_chart({{"one", {3}, {1}}}, {.log_y = true})));
-  // What stays the same is read off its axis, however small.
-  CHECK(has(words(line_chart({{"lr", {0, 1}, {1e-3, 1e-3}}})), "0.00100"));
+  CHECK(has(words(line_chart({{"lr", {0, 1}, {1e-3, 1e-3}}})), "0.00100"));  // hardly an axis
   const std::string logs =
       line_chart({{"", {0, 1, 2}, {1, 10, 100}}},
                  {.y_low = 1, .y_high = 100, .log_y = true, .width = 200, .height = 100});
