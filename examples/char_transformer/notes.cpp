@@ -107,18 +107,9 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   return notes;
 }
 
-std::string text_in(const Json& json, const char* key) {
-  const auto* const text = json.find<std::string>(key);
-  return text == nullptr ? "" : *text;
-}
-
 Json read_config_beside(const std::string& checkpoint) {
-  try {
-    return xgrad::io::parse_json(runs::read_small_file(
-        (std::filesystem::path(checkpoint).parent_path() / "config.json").string()));
-  } catch (const xgrad::Error&) {
-    return nullptr;
-  }
+  return runs::read_object(
+      (std::filesystem::path(checkpoint).parent_path() / "config.json").string());
 }
 
 std::string format_config(const TrainOptions& options, std::size_t vocab_size, const Json& before,

@@ -13,6 +13,7 @@
 
 #include "corpus.hpp"
 #include "recipe.hpp"
+#include "runs/format.hpp"
 #include "vocabulary.hpp"
 
 namespace char_transformer {
@@ -59,8 +60,7 @@ xgrad::io::Json to_json(const Notes& notes);
 /// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
-/// The text under a key; empty without one.
-std::string text_in(const xgrad::io::Json& json, const char* key);
+using runs::text_in;
 /// config.json beside a checkpoint; null if there is none that can be read.
 xgrad::io::Json read_config_beside(const std::string& checkpoint);
 /// What is written there.  `before` is what was there when a run went on after so many steps, and

@@ -52,4 +52,26 @@ std::string read_small_file(const std::string& path) {
   return text;
 }
 
+xgrad::io::Json parse_object(std::string_view text) {
+  try {
+    xgrad::io::Json json = xgrad::io::parse_json(text);
+    return json.as<xgrad::io::JsonObject>() != nullptr ? json : nullptr;
+  } catch (const xgrad::ValueError&) {
+    return nullptr;
+  }
+}
+
+xgrad::io::Json read_object(const std::string& path) {
+  try {
+    return parse_object(read_small_file(path));
+  } catch (const xgrad::FileError&) {
+    return nullptr;
+  }
+}
+
+std::string text_in(const xgrad::io::Json& json, const char* key) {
+  const auto* const text = json.find<std::string>(key);
+  return text == nullptr ? "" : *text;
+}
+
 }  // namespace runs

@@ -26,30 +26,15 @@ constexpr const char* file_names[] = {"metrics.jsonl",          "config.json",
 
 bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
 
-std::string text_in(const Json& json, const char* key) {
-  const auto* const text = json.find<std::string>(key);
-  return text == nullptr ? "" : *text;
-}
-
-/// The object, or null for what is none.
-Json parse(std::string_view text) {
-  try {
-    Json json = xgrad::io::parse_json(text);
-    return json.as<xgrad::io::JsonObject>() != nullptr ? json : Json();
-  } catch (const xgrad::ValueError&) {
-    return {};
-  }
-}
-
 /// NaN and Infinity, which JSON does not have and Python writes, are null.
 Json parse_row(std::string text) {
-  Json row = parse(text);
+  Json row = parse_object(text);
   if (!is_null(row))
     return row;
   for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
     for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;)
       text.replace(at, word.size(), "null");
-  return parse(text);
+  return parse_object(text);
 }
 
 /// Gives f each line that is not blank: an object, or null for what is none.  A last line without
@@ -66,15 +51,6 @@ void for_each_line(const std::string& path,
     const Json row = parse_row(line);
     if (!is_null(row) || !file.eof())
       f(number, row);
-  }
-}
-
-/// The object in a small file, such as config.json; null if there is none that can be read.
-Json read_object(const std::string& path) {
-  try {
-    return parse(read_small_file(path));
-  } catch (const xgrad::FileError&) {
-    return {};
   }
 }
 
@@ -95,7 +71,7 @@ void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);
     const auto user = file.metadata().find("user");
-    const Json notes = user == file.metadata().end() ? Json() : parse(user->second);
+    const Json notes = user == file.metadata().end() ? Json() : parse_object(user->second);
     const std::string text = text_in(notes, "text"), characters = text_in(notes, "characters");
     if (run.text.empty() && !text.empty() && !characters.empty())
       run.text = text + " " + characters;
