@@ -63,9 +63,8 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
     const std::string word = unknown[0].substr(0, unknown[0].find('='));
     const bool flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
     if (!flag && !chosen.empty())
-      throw UsageError(fmt::format("unexpected argument '{}'", unknown[0]));
-    throw UsageError(
-        fmt::format("unknown {} '{}'{}", flag ? "flag" : "command", word, suggestion(word, app)));
+      fail<UsageError>("unexpected argument '{}'", unknown[0]);
+    fail<UsageError>("unknown {} '{}'{}", flag ? "flag" : "command", word, suggestion(word, app));
   }
   const std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
@@ -109,14 +108,13 @@ void apply_config(CLI::App& app) {
     json = xgrad::io::parse_json(config_read.text, 0, 16);
   } catch (const xgrad::io::NotJson& error) {
     throw UsageError(place(error.byte) + ": is not JSON");
-  } catch (const xgrad::FileError& error) {
+  } catch (const FileError& error) {
     throw UsageError(error.what());
-  } catch (const xgrad::ValueError& error) {
-    throw UsageError(fmt::format("{}: {}", path, error.what()));
+  } catch (const ValueError& error) {
+    fail<UsageError>("{}: {}", path, error.what());
   }
   const auto* const object = json.as<xgrad::io::JsonObject>();
-  if (object == nullptr)
-    throw UsageError(fmt::format("{}: is not a JSON object, as {{\"n_layer\": 4}} is", path));
+  check<UsageError>(object != nullptr, "{}: is not a JSON object, as {{\"n_layer\": 4}} is", path);
   // The size of a vocabulary of characters is in a run's config.json, and no flag.
   const CLI::Option* const given = app.get_option_no_throw("--tokens");
   const auto* const tokens = json.find<std::string>("tokens");
@@ -128,13 +126,12 @@ void apply_config(CLI::App& app) {
     std::ranges::replace(flag, '_', '-');
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
-      throw UsageError(fmt::format("{}: has '{}' twice, with '-' and with '_'", place(key), key));
+      fail<UsageError>("{}: has '{}' twice, with '-' and with '_'", place(key), key);
     if ((flag == "--vocab-size" && !pairs) || flag == "--changes")
       continue;
     if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
-      throw UsageError(fmt::format("{}: '{}' is no flag of {}{}", place(key),
-                                   xgrad::printable_name(key), app.get_name(),
-                                   suggestion(flag, app)));
+      fail<UsageError>("{}: '{}' is no flag of {}{}", place(key), xgrad::printable_name(key),
+                       app.get_name(), suggestion(flag, app));
     if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
       continue;
     const auto* const text = value.as<std::string>();
@@ -144,7 +141,7 @@ void apply_config(CLI::App& app) {
                              : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
       option->run_callback();
     } catch (const CLI::ParseError& error) {
-      throw UsageError(fmt::format("{}: {}", place(key), xgrad::printable(error.what())));
+      fail<UsageError>("{}: {}", place(key), xgrad::printable(error.what()));
     }
   }
 }
@@ -273,8 +270,7 @@ void add_preset(CLI::App& app, std::string& target, const std::string& help) {
 }
 
 void need(const char* flag, const std::string& value) {
-  if (value.empty())
-    throw UsageError(fmt::format("{} FILE is needed", flag));
+  check<UsageError>(!value.empty(), "{} FILE is needed", flag);
 }
 
 }  // namespace char_transformer

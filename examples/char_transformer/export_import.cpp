@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/tokenizer.hpp>
@@ -29,7 +28,6 @@ struct ExchangeOptions {
 };
 
 namespace fs = std::filesystem;
-using xgrad::FileError;
 using xgrad::io::Json;
 using xgrad::io::SafetensorsFile;
 
@@ -40,8 +38,8 @@ Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
   const auto matrix = [&](const std::string& name) {
     const auto found = file.tensors().find(name);
     if (found == file.tensors().end() || found->second.shape.size() != 2)
-      throw FileError(fmt::format("{}: a state dict of another model: it has no {} of rank 2",
-                                  file.path(), name));
+      fail<FileError>("{}: a state dict of another model: it has no {} of rank 2", file.path(),
+                      name);
     return found->second.shape;
   };
   std::set<std::string> layers;
@@ -69,23 +67,21 @@ std::string metadata(const SafetensorsFile& file, const char* key) {
 Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
   const std::string tokenizer = metadata(file, "tokenizer");
   if (!tokenizer.empty() && !data.empty())
-    throw FileError(fmt::format("{}: its metadata has a tokenizer: leave out --data", file.path()));
+    fail<FileError>("{}: its metadata has a tokenizer: leave out --data", file.path());
   if (!tokenizer.empty())
     try {
       return Vocabulary(
           xgrad::io::JsonObject{{"tokenizer", xgrad::io::parse_json(tokenizer, 0, 9)}},
           file.path());
-    } catch (const xgrad::ValueError& error) {
-      throw FileError(
-          fmt::format("{}: the metadata's 'tokenizer': {}", file.path(), reason(error)));
+    } catch (const ValueError& error) {
+      fail<FileError>("{}: the metadata's 'tokenizer': {}", file.path(), reason(error));
     }
   if (!data.empty())
     return Vocabulary(xgrad::text::read_text(data).characters);
   const std::string list = metadata(file, "characters");
   if (list.empty())
-    throw FileError(
-        fmt::format("{}: its metadata has no 'characters'; --data FILE says which text's they are",
-                    file.path()));
+    fail<FileError>("{}: its metadata has no 'characters'; --data FILE says which text's they are",
+                    file.path());
   return Vocabulary(read_characters(list, file.path()));
 }
 
@@ -97,12 +93,12 @@ std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_
     const Json config = xgrad::io::parse_json(metadata(file, "config"));
     if (const auto* const heads = config.find<std::uint64_t>("n_head"))
       return *heads;
-  } catch (const xgrad::ValueError&) {
+  } catch (const ValueError&) {
   }
-  throw FileError(
-      fmt::format("{}: no shape shows the number of heads, and its metadata has no 'config' with "
-                  "'n_head'; --n-head N says it",
-                  file.path()));
+  fail<FileError>(
+      "{}: no shape shows the number of heads, and its metadata has no 'config' with 'n_head'; "
+      "--n-head N says it",
+      file.path());
 }
 
 /// As transformers does it.
@@ -116,10 +112,9 @@ void export_folder(const ExchangeOptions& options) {
   const auto* const pairs = trained.notes.vocabulary.pairs();
   for (const char* const name : {"tokenizer.json", "vocab.json"})
     if (std::error_code none; pairs == nullptr && fs::exists(folder / name, none))
-      throw FileError(
-          fmt::format("{}: of another model, and this one's ids are characters: name "
-                      "another folder",
-                      (folder / name).string()));
+      fail<FileError>(
+          "{}: of another model, and this one's ids are characters: name another folder",
+          (folder / name).string());
   xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite);
   if (pairs != nullptr)
     xgrad::io::write_tokenizer((folder / "tokenizer.json").string(), *pairs);
@@ -154,9 +149,8 @@ void import_model(const ExchangeOptions& options) {
   Recipe& recipe = known.recipe = sizes_of(file, masks);
   recipe.n_head = heads_of(file, options.n_head);
   if (recipe.n_head == 0 || recipe.n_embd % recipe.n_head != 0)
-    throw FileError(fmt::format("{}: its width {} is not a multiple of {} {}", file.path(),
-                                recipe.n_embd, options.n_head ? "--n-head" : "its n_head",
-                                recipe.n_head));
+    fail<FileError>("{}: its width {} is not a multiple of {} {}", file.path(), recipe.n_embd,
+                    options.n_head ? "--n-head" : "its n_head", recipe.n_head);
   const Vocabulary vocabulary = vocabulary_of(file, options.data);
   const xgrad::nn::GPTConfig config = model_config(recipe, vocabulary.size());
   double weights = 0;
@@ -179,8 +173,8 @@ void import_model(const ExchangeOptions& options) {
                                {.user = to_json(Notes{.config = sizes, .vocabulary = vocabulary})});
     if (!converted.empty())
       say(fmt::format("Converted: {}.\n", converted));
-  } catch (const xgrad::ValueError& error) {  // the sizes
-    throw FileError(fmt::format("{}: {}", file.path(), reason(error)));
+  } catch (const ValueError& error) {  // the sizes
+    fail<FileError>("{}: {}", file.path(), reason(error));
   }
   say(fmt::format("{}: n_layer {}, n_head {}, n_embd {}\n", options.out, config.n_layer,
                   config.n_head, config.n_embd));

@@ -35,11 +35,10 @@ Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool 
       return;
     const std::optional<T> value = value_in<T>(config, field.flag, field.range);
     if (!value)
-      throw xgrad::FileError(
-          fmt::format("{}: its configuration has no '{}', or one that {} does not take: it does "
-                      "not say {}",
-                      path, key_of(field.flag), field.flag,
-                      sizes_only ? "what model it is" : "how it is trained"));
+      fail<FileError>(
+          "{}: its configuration has no '{}', or one that {} does not take: it does not say {}",
+          path, key_of(field.flag), field.flag,
+          sizes_only ? "what model it is" : "how it is trained");
     recipe.*member = *value;
   });
   return recipe;
@@ -47,14 +46,12 @@ Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool 
 
 void check_recipe(const Recipe& r) {
   if (r.n_embd % r.n_head != 0)
-    throw UsageError(
-        fmt::format("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head));
+    fail<UsageError>("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head);
   if (r.min_lr > r.learning_rate)
-    throw UsageError(
-        fmt::format("--min-lr {} is above --learning-rate {}", r.min_lr, r.learning_rate));
+    fail<UsageError>("--min-lr {} is above --learning-rate {}", r.min_lr, r.learning_rate);
   if (r.warmup_iters > r.lr_decay_iters)
-    throw UsageError(fmt::format("--warmup-iters {} is beyond --lr-decay-iters {}", r.warmup_iters,
-                                 r.lr_decay_iters));
+    fail<UsageError>("--warmup-iters {} is beyond --lr-decay-iters {}", r.warmup_iters,
+                     r.lr_decay_iters);
 }
 
 namespace {
@@ -80,9 +77,9 @@ void complete(const CLI::App& app, TrainOptions& train) {
         "many as the text has");
 
   if (!train.init_from.empty() && train.resumes_by_name())
-    throw UsageError(fmt::format(
+    fail<UsageError>(
         "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
-        *train.resume));
+        *train.resume);
   // Values, for a run's config.json says of all flags that it has what it would have without them.
   if (train.overfit_one_batch &&
       (train.resume || !train.out.empty() || train.save_interval || train.keep || train.profile))

@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -30,8 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace pages = xgrad::pages;
 namespace text = xgrad::text;
-using xgrad::FileError;
-using xgrad::ValueError;
 
 struct PageOptions {
   std::string checkpoint, out;
@@ -59,8 +56,7 @@ std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabul
                                         std::size_t most) {
   std::vector<std::int64_t> ids = encode("--prompt", prompt, known);
   if (ids.size() < 2 || ids.size() > most)
-    throw ValueError(
-        fmt::format("--prompt has {}; this model takes 2 to {}", known.count(ids.size()), most));
+    fail<ValueError>("--prompt has {}; this model takes 2 to {}", known.count(ids.size()), most);
   return ids;
 }
 
@@ -87,8 +83,7 @@ std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::str
   for (const auto& entry : fs::directory_iterator(given, none))
     if (is_checkpoint_name(entry.path().filename().string()))
       add(entry.path().string());
-  if (by_step.empty())
-    throw FileError(fmt::format("{}: the folder holds no checkpoint", given));
+  check<FileError>(!by_step.empty(), "{}: the folder holds no checkpoint", given);
   std::vector<std::pair<std::string, std::string>> all;
   for (auto& [step, saved] : by_step)
     all.push_back(std::move(saved));
@@ -119,8 +114,7 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::string& name = given ? source.name : source.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
-  if (length > most)
-    throw ValueError(fmt::format("--length {}: this model and {} allow {}", length, name, most));
+  check<ValueError>(length <= most, "--length {}: this model and {} allow {}", length, name, most);
   std::vector<std::int64_t> list(length + 1);
   ids.copy(0, length + 1, list.data());
   return {{list.begin(), list.end() - 1},
@@ -131,8 +125,7 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
 /// FileError if the model's loss is not finite: there is nothing to explain.
 xgrad::Tensor finite(const TrainedModel& trained, const xgrad::Tensor& loss) {
   if (!std::isfinite(loss.item()))
-    throw FileError(
-        fmt::format("{}: the model's loss on this text is {}", trained.path, loss.item()));
+    fail<FileError>("{}: the model's loss on this text is {}", trained.path, loss.item());
   return loss;
 }
 
@@ -165,7 +158,7 @@ void explain(const ExplainOptions& options) {
     const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
     if (trained.notes.vocabulary != vocabulary ||
         xgrad::nn::num_parameters(trained.model) != xgrad::nn::num_parameters(first.model))
-      throw FileError(fmt::format("{}: a checkpoint of another model than {}", path, first.path));
+      fail<FileError>("{}: a checkpoint of another model than {}", path, first.path);
     runs.push_back(pages::trace_attention(
         [&] {
           return finite(trained, trained.model.loss(as_row(piece.ids), as_row(piece.targets)));
@@ -176,10 +169,10 @@ void explain(const ExplainOptions& options) {
   try {
     pages::write_attention_html(options.out, runs, page);
   } catch (const pages::PageTooLarge&) {
-    throw ValueError(fmt::format(
+    fail<ValueError>(
         "the page would have more than {:.3g} MB, and would be of little use: --length, --layers "
         "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
-        options.max_mb));
+        options.max_mb);
   }
   say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(piece.ids.size()),
                   format_count(runs.size(), "checkpoint", "checkpoints")));
@@ -231,8 +224,8 @@ void graph(const GraphOptions& options) {
     const std::string why = reason(error);
     if (why.find(".max_") == why.npos)  // a member's name, for which there are flags
       throw;
-    throw ValueError(fmt::format("{}: it takes a shorter --prompt, or a larger --max-nodes",
-                                 why.substr(0, why.find(':'))));
+    fail<ValueError>("{}: it takes a shorter --prompt, or a larger --max-nodes",
+                     why.substr(0, why.find(':')));
   }
   if (out.empty())
     return say(written);

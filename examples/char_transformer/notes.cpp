@@ -7,7 +7,6 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/pretrained.hpp>
@@ -21,7 +20,6 @@
 namespace char_transformer {
 namespace {
 
-using xgrad::FileError;
 using xgrad::io::Json;
 using xgrad::io::JsonArray;
 using xgrad::io::JsonObject;
@@ -160,11 +158,11 @@ void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary
   const double asked = width * (static_cast<double>(config.vocab_size + config.block_size) +
                                 12 * width * static_cast<double>(config.n_layer));
   if (asked > weights)
-    throw FileError(fmt::format(
-        "{}: its configuration (block_size {}, n_layer {}, n_embd {}, {}) asks for {} weights, "
-        "and it has {}",
+    fail<FileError>(
+        "{}: its configuration (block_size {}, n_layer {}, n_embd {}, {}) asks for {} weights, and "
+        "it has {}",
         path, config.block_size, config.n_layer, config.n_embd, vocabulary.count(config.vocab_size),
-        asked, weights));
+        asked, weights);
 }
 
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
@@ -181,13 +179,13 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
         weights -= std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
                                    std::multiplies<>());  // where whole numbers may overflow
     if (weights < 0)
-      throw FileError(fmt::format(
+      fail<FileError>(
           "{}: its 'model' asks for more weights than it has, or for fewer ids than its {}",
-          checkpoint.path, notes.vocabulary.count(known)));
+          checkpoint.path, notes.vocabulary.count(known));
     if (const auto size = notes.config.number("block_size");
         size && *size > static_cast<double>(notes.model->block_size))
-      throw FileError(fmt::format("{}: its block_size, {}, is above that of its 'model', {}",
-                                  checkpoint.path, *size, notes.model->block_size));
+      fail<FileError>("{}: its block_size, {}, is above that of its 'model', {}", checkpoint.path,
+                      *size, notes.model->block_size);
     return *notes.model;
   }
   const xgrad::nn::GPTConfig config =
@@ -206,7 +204,7 @@ std::string not_finite(const xgrad::nn::StateDict& tensors) {
 
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) {
   if (const std::string wrong = not_finite(tensors); !wrong.empty())
-    throw FileError(fmt::format("{}: {}", path, wrong));
+    fail<FileError>("{}: {}", path, wrong);
 }
 
 std::string weights_checksum(const xgrad::nn::StateDict& weights) {
@@ -232,10 +230,10 @@ void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes) {
     why = error.what();
   }
   if (!why.empty())
-    throw FileError(fmt::format(
+    fail<FileError>(
         "{}: holds adapters alone; the model that they belong to is to be in {}: put it there "
         "again, or a link to it\n{}",
-        checkpoint.path, base, why));
+        checkpoint.path, base, why);
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));
 }
 
@@ -246,8 +244,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   Notes notes = read_notes(checkpoint);
   if (as_base && notes.lora)
-    throw FileError(fmt::format(
-        "{}: has adapters already; export merges them, to a folder or to a file for import", path));
+    fail<FileError>(
+        "{}: has adapters already; export merges them, to a folder or to a file for import", path);
   add_base(checkpoint, notes);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
@@ -260,8 +258,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     check_finite(checkpoint.model, path);
     return trained;
-  } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: {}", path, reason(error)));
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: {}", path, reason(error));
   }
 }
 

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
-#include <xgrad/autograd/error.hpp>
 
 namespace char_transformer {
 namespace {

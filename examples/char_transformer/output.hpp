@@ -7,12 +7,14 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <xgrad/autograd/fail.hpp>
 
 #include "runs/format.hpp"
 
 namespace char_transformer {
 
 using runs::format_count, runs::format_duration, runs::format_si;
+using xgrad::check, xgrad::fail, xgrad::FileError, xgrad::ValueError;
 
 /// Gives standard streams that are closed something that cannot be used, before a file that is
 /// opened takes their place and what is printed goes there.

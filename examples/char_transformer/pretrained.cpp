@@ -8,13 +8,13 @@
 #include <xgrad/io/tokenizer.hpp>
 
 #include "notes.hpp"
+#include "output.hpp"
 #include "run_dir.hpp"
 
 namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-using xgrad::FileError;
 
 bool is_there(const fs::path& path) {
   std::error_code none;
@@ -31,10 +31,10 @@ Vocabulary read_vocabulary(const fs::path& folder) {
       text_in(read_config_beside((folder / "config.json").string()), "model_type") == "gpt2";
   if (gpt2 && is_there(vocab) && is_there(merges))
     return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
-  throw FileError(fmt::format(
+  fail<FileError>(
       "{}: it has no tokenizer.json{}, which says what text its ids are: put there what was "
       "published with the weights",
-      folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : ""));
+      folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : "");
 }
 
 }  // namespace
@@ -59,8 +59,8 @@ TrainedModel read_pretrained(const std::string& folder) {
       xgrad::io::read_pretrained_config((fs::path(folder) / "config.json").string());
   Vocabulary vocabulary = read_vocabulary(folder);
   if (vocabulary.size() > config.vocab_size)
-    throw FileError(fmt::format("{}: the tokenizer has {}, and config.json a vocab_size of {}",
-                                folder, vocabulary.count(vocabulary.size()), config.vocab_size));
+    fail<FileError>("{}: the tokenizer has {}, and config.json a vocab_size of {}", folder,
+                    vocabulary.count(vocabulary.size()), config.vocab_size);
   xgrad::nn::GPT model = xgrad::io::load_pretrained(folder);
   check_finite(xgrad::nn::state_dict(model), folder);
   // All sizes but --block-size: it may be trained on shorter blocks.

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <xgrad/autograd/error.hpp>
 
 #include "output.hpp"
 

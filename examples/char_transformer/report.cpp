@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <system_error>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/pages/chart.hpp>
 #include <xgrad/pages/page.hpp>
 
@@ -40,8 +39,8 @@ std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
 std::string page_of(const Run& run) {
   const std::string page = (std::filesystem::path(run.folder) / "report.html").string();
   if (std::error_code none; std::filesystem::is_symlink(page, none))
-    throw xgrad::FileError(fmt::format(
-        "{}: is a symbolic link, and a report is written into its folder: remove the link", page));
+    fail<FileError>(
+        "{}: is a symbolic link, and a report is written into its folder: remove the link", page);
   return page;
 }
 
@@ -81,7 +80,7 @@ void plot(const RunsOptions& options) {
   std::string picture;
   try {
     picture = xgrad::pages::line_chart(curves.lines, curves.options);
-  } catch (const xgrad::ValueError&) {
+  } catch (const ValueError&) {
     throw xgrad::Error("no axis has room for these losses or these steps");
   }
   xgrad::pages::save_svg(options.out, picture);

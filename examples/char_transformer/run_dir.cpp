@@ -18,7 +18,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors.hpp>
@@ -30,7 +29,6 @@ namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-using xgrad::FileError;
 
 /// What training writes beside checkpoints.
 constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
@@ -91,9 +89,9 @@ void check_no_file_of_run(const std::string& path) {
   const std::string name = target.filename().string();
   if (name != "report.html" && is_file_of_run(name) && fs::exists(folder / "config.json", none) &&
       (fs::exists(folder / "metrics.jsonl", none) || checkpoint_in(folder.string())))
-    throw FileError(fmt::format(
+    fail<FileError>(
         "{}: is a file of the run in {}, which training alone writes: give it another name", path,
-        folder.filename().string()));
+        folder.filename().string());
 }
 
 std::uint64_t step_of(const std::string& checkpoint) {
@@ -124,7 +122,7 @@ std::string find_checkpoint(const std::string& path) {
     return path;
   if (auto found = checkpoint_in(path))
     return *found;
-  throw FileError(fmt::format("{}: the folder holds no checkpoint", path));
+  fail<FileError>("{}: the folder holds no checkpoint", path);
 }
 
 xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
@@ -140,7 +138,7 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
     if (others.empty())
       throw;
     std::ranges::sort(others);
-    throw FileError(fmt::format("{}\nBeside it are {}.", error.what(), fmt::join(others, ", ")));
+    fail<FileError>("{}\nBeside it are {}.", error.what(), fmt::join(others, ", "));
   }
 }
 
@@ -151,8 +149,8 @@ Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
   const int error = errno;
   if (std::error_code none; descriptor_ < 0 || !fs::is_regular_file(path_, none)) {
     ::close(descriptor_);
-    throw FileError(fmt::format("{}: cannot be written: {}", path_,
-                                descriptor_ < 0 ? std::strerror(error) : "not a regular file"));
+    fail<FileError>("{}: cannot be written: {}", path_,
+                    descriptor_ < 0 ? std::strerror(error) : "not a regular file");
   }
   read(end);
 }
@@ -167,7 +165,7 @@ void Rows::read(std::uint64_t end) {
     xgrad::io::Json row;
     try {
       row = xgrad::io::parse_json(line);
-    } catch (const xgrad::ValueError&) {  // no row: passed over, or the end of all
+    } catch (const ValueError&) {  // no row: passed over, or the end of all
     }
     const auto* const step = row.find<std::uint64_t>("step");
     if (dropped > 0) {
@@ -218,8 +216,7 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
     there = there.parent_path();
   there = there.empty() ? "." : there;
   if (!fs::is_directory(there, none) || ::access(there.c_str(), W_OK | X_OK) != 0)
-    throw FileError(
-        fmt::format("{}: {} is no folder that can be written", wanted.string(), there.string()));
+    fail<FileError>("{}: {} is no folder that can be written", wanted.string(), there.string());
   check();
 }
 
@@ -232,20 +229,19 @@ void RunDir::check() const {
     if (!is_file_of_run(name))
       continue;
     if (fs::is_symlink(path, none))  // somebody else may have made it
-      throw FileError(
-          fmt::format("{}: is a link, and a run writes into its own folder only", path.string()));
+      fail<FileError>("{}: is a link, and a run writes into its own folder only", path.string());
     if (name.ends_with(".jsonl") && fs::is_regular_file(path, none) &&
         fs::hard_link_count(path, none) > 1)  // rows are added in place
-      throw FileError(fmt::format(
+      fail<FileError>(
           "{}: has another name as well (a hard link), whose rows would change: copy it",
-          path.string()));
+          path.string());
     // A report is of a run that ended, and without its configuration nothing is a run's.
     if (holds_ == Holds::nothing ||
         (holds_ == Holds::leftovers &&
          (is_checkpoint_name(name) || name == "report.html" || !configured)))
-      throw FileError(fmt::format(
+      fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
-          checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : ""));
+          checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : "");
   }
 }
 
@@ -253,8 +249,8 @@ void RunDir::check_input(const std::string& path) const {
   std::error_code none;
   for (const std::string_view name : runs_files)
     if (!path.empty() && fs::equivalent(path, fs::path(path_) / name, none))
-      throw FileError(fmt::format(
-          "{}: is read, and a run in {} would write over it: name another folder", path, path_));
+      fail<FileError>("{}: is read, and a run in {} would write over it: name another folder", path,
+                      path_);
 }
 
 /// Makes a folder, and those around it, and notes what was made.
@@ -266,7 +262,7 @@ void RunDir::make_folder(const std::string& path) {
   if (fs::create_directory(path, error))
     made_.push_back(path);
   if (error)
-    throw FileError(fmt::format("{}: the folder cannot be made: {}", path, error.message()));
+    fail<FileError>("{}: the folder cannot be made: {}", path, error.message());
 }
 
 void RunDir::lock() {
@@ -280,12 +276,12 @@ void RunDir::lock() {
   make_folder(path_);
   handle_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (handle_ < 0)
-    throw FileError(fmt::format("{}: cannot be opened: {}", path_, std::strerror(errno)));
+    fail<FileError>("{}: cannot be opened: {}", path_, std::strerror(errno));
   if (::flock(handle_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EWOULDBLOCK) {
       unlock();
-      throw FileError(fmt::format("{}: another process is training in this folder", path_));
+      fail<FileError>("{}: another process is training in this folder", path_);
     }
     warn(fmt::format("{}: cannot be locked ({}); see to it that no other process trains there",
                      path_, std::strerror(error)));
@@ -294,9 +290,9 @@ void RunDir::lock() {
   const std::string config = path_ + "/config.json";
   if (std::error_code none;
       fs::exists(config, none) && !read_config_beside(config).number("block_size"))
-    throw FileError(fmt::format(
+    fail<FileError>(
         "{}: is no run's configuration, and a run would write over it: name another folder",
-        config));
+        config);
 }
 
 void RunDir::unlock() { ::close(std::exchange(handle_, -1)); }
@@ -313,10 +309,10 @@ std::string RunDir::keep() {
   std::error_code none;
   const std::string now = fs::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none).string();
   if (!is_at(now, handle_))
-    throw FileError(fmt::format(
+    fail<FileError>(
         "{}: the folder was removed, so the run ends; what it has learnt since its last save is "
         "lost",
-        path_));
+        path_);
   return fmt::format("{}: the folder was moved; the run goes on in {}", std::exchange(path_, now),
                      now);
 }

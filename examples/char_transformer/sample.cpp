@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
@@ -30,10 +29,9 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
     return list;
-  } catch (const xgrad::ValueError& error) {
-    throw xgrad::ValueError(
-        fmt::format("{}: {}; it knows {}", what, reason(error),
-                    xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list()))));
+  } catch (const ValueError& error) {
+    fail<ValueError>("{}: {}; it knows {}", what, reason(error),
+                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())));
   }
 }
 
@@ -41,8 +39,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
                                         const Vocabulary& vocabulary) {
   if (!given.empty()) {
     std::vector<std::int64_t> ids = encode(what, given, vocabulary);
-    if (ids.empty())
-      throw xgrad::ValueError(fmt::format("{}: the vocabulary has tokens for none of it", what));
+    check<ValueError>(!ids.empty(), "{}: the vocabulary has tokens for none of it", what);
     return ids;
   }
   const bool newline = vocabulary.pairs() ? vocabulary.left_out("\n") == 0
@@ -68,7 +65,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
   if (vocabulary.left_out(options.stop) > 0)
-    throw xgrad::ValueError("--stop: the vocabulary has no tokens for some of it");
+    throw ValueError("--stop: the vocabulary has no tokens for some of it");
   if (prompt.size() > model.config.block_size)
     warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
                      vocabulary.unit(), model.config.block_size));
@@ -93,8 +90,8 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
     drawing.stop = [&] { return output_error() != 0 || stopped; };
     try {
       model.generate(as_row(prompt), options.tokens, generator, drawing);
-    } catch (const xgrad::ValueError& error) {
-      throw xgrad::ValueError(fmt::format("it cannot write on: {}", reason(error)));
+    } catch (const ValueError& error) {
+      fail<ValueError>("it cannot write on: {}", reason(error));
     }
     say(characters.finish() + "\n");
   }

@@ -16,7 +16,6 @@ namespace char_transformer {
 namespace {
 
 namespace text = xgrad::text;
-using xgrad::FileError;
 
 corpus::Corpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
@@ -119,8 +118,8 @@ Source open_source(const std::string& path, const std::string& validation,
       source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
                         nll.end());
     }
-  } catch (const xgrad::ValueError& error) {
-    throw FileError(fmt::format("{}: {}", name, reason(error)));
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: {}", name, reason(error));
   }
   return source;
 }
@@ -128,17 +127,16 @@ Source open_source(const std::string& path, const std::string& validation,
 Source open_text(const std::string& data, const std::string& val_data,
                  const std::string& checkpoint, const Notes& notes, bool splits) {
   if (is_pretrained(checkpoint))
-    throw FileError(
-        fmt::format("{}: a pretrained model, of whose text nothing is known; --data FILE names a "
-                    "text",
-                    checkpoint));
+    fail<FileError>(
+        "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
+        checkpoint);
   const xgrad::io::Json config = read_config_beside(checkpoint);
   // A stranger may have written it, and a pipe would be waited for.
   const auto noted = [&](const char* key, const char* flag) {
     const std::string path = text_in(config, key);
     if (std::error_code none; !path.empty() && !std::filesystem::is_regular_file(path, none))
-      throw FileError(fmt::format("{}: no such file{}; {} FILE names the text", path,
-                                  path == standard_input ? ", it was standard input" : "", flag));
+      fail<FileError>("{}: no such file{}; {} FILE names the text", path,
+                      path == standard_input ? ", it was standard input" : "", flag);
     return path;
   };
   const std::string path = data.empty() ? noted("data", "--data") : data;
@@ -161,10 +159,8 @@ Source open_text(const std::string& data, const std::string& val_data,
 void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)
-    throw FileError(
-        fmt::format("{}: {}: too few for --block-size {}, which needs one more than "
-                    "that",
-                    name, vocabulary.count(ids.size()), block_size));
+    fail<FileError>("{}: {}: too few for --block-size {}, which needs one more than that", name,
+                    vocabulary.count(ids.size()), block_size);
 }
 
 std::string other_text(const Source& source, const Notes& notes) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
@@ -20,7 +19,6 @@ namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
-using xgrad::FileError;
 
 /// The latest unfinished run under runs/.  FileError that names those that are finished if there is
 /// none.
@@ -156,18 +154,18 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
                                         format_count(start.steps(), "step", "steps")));
   }
   if (!differences.empty())
-    throw FileError(fmt::format(
+    fail<FileError>(
         "{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.{}", path,
         fmt::join(differences, "\n  "),
-        resumes ? "  --allow-changes permits another schedule and --eval-interval." : ""));
+        resumes ? "  --allow-changes permits another schedule and --eval-interval." : "");
   start.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
     return start;
   if (!is_checkpoint_name(fs::path(path).filename().string()))
-    throw FileError(
-        fmt::format("{}: not a file of a run's folder, in which a run could go on; "
-                    "--init-from begins a new one with its weights",
-                    path));
+    fail<FileError>(
+        "{}: not a file of a run's folder, in which a run could go on; --init-from begins a new "
+        "one with its weights",
+        path);
 
   // What changes no number is as config.json says, unless it is given.
   start.before = read_config_beside(path);
@@ -193,8 +191,8 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
                      : given.resume                                ? RunDir::Holds::leftovers
                                                                    : RunDir::Holds::nothing;
   if (!given.out.empty() && has_model_type(given.out))
-    throw FileError(fmt::format(
-        "{}: is a pretrained model's folder, in which a run would write: name another", given.out));
+    fail<FileError>("{}: is a pretrained model's folder, in which a run would write: name another",
+                    given.out);
   std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));
   Start start = read_start(given, checkpoint);
   const TrainOptions& options = start.options;
@@ -209,7 +207,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     if (writes && !given.dry_run) {
       run_dir->lock();
       if (step_of(checkpoint) != *start.resumed)
-        throw FileError(fmt::format("{}: another process has gone on with it", checkpoint));
+        fail<FileError>("{}: another process has gone on with it", checkpoint);
     }
   }
   for (const std::string& read :
@@ -220,10 +218,9 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   if (resumes) {
     start.source = open_text(given.data, given.val_data, checkpoint, start.notes);
     if (const std::string flag = other_text(start.source, start.notes); !flag.empty())
-      throw FileError(
-          fmt::format("{}: another text than the run in {} {} on; {} FILE names it",
+      fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
                       flag == "--data" ? start.source.name : start.source.validation_name,
-                      options.out, flag == "--data" ? "is trained" : "validates", flag));
+                      options.out, flag == "--data" ? "is trained" : "validates", flag);
   } else {
     const auto& known = start.notes.vocabulary;
     start.source = open_source(options.data, options.val_data, options.preset,
@@ -292,11 +289,11 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
       return;
     const Recipe& recipe = start->options.recipe;
     if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
-      throw UsageError(
-          fmt::format("{} ranks, but a batch of {} is cut into {}: start fewer ranks, "
-                      "or give a larger --shards or --batch-size",
-                      ranks.size(), format_count(recipe.batch_size, "block", "blocks"),
-                      format_count(parts, "shard", "shards")));
+      fail<UsageError>(
+          "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give a larger "
+          "--shards or --batch-size",
+          ranks.size(), format_count(recipe.batch_size, "block", "blocks"),
+          format_count(parts, "shard", "shards"));
   });
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/io/chrome_trace.hpp>
 
@@ -38,10 +37,10 @@ class Trainer {
     } catch (const NotFinite& error) {
       if (folder_open_)
         report();  // it shows how the loss went there
-      throw NotFinite(fmt::format("{}\n{}", error.what(),
-                                  saved_ ? fmt::format("The last good checkpoint, {}, is {}.",
-                                                       after(*saved_), run_dir_.checkpoint())
-                                         : "There is no checkpoint yet."));
+      fail<NotFinite>("{}\n{}", error.what(),
+                      saved_ ? fmt::format("The last good checkpoint, {}, is {}.", after(*saved_),
+                                           run_dir_.checkpoint())
+                             : "There is no checkpoint yet.");
     }
     if (ended())
       signal_ = 0;
@@ -164,11 +163,10 @@ class Trainer {
     };
     const std::optional<double> value = measure();
     if (value && !std::isfinite(*value))
-      throw NotFinite(fmt::format("{} the validation loss is {}\n{}",
-                                  steps_ == 0
-                                      ? "before the first step"
-                                      : fmt::format("step {}: after its update", steps_ - 1),
-                                  *value, first_anomaly([&] { measure(); })));
+      fail<NotFinite>("{} the validation loss is {}\n{}",
+                      steps_ == 0 ? "before the first step"
+                                  : fmt::format("step {}: after its update", steps_ - 1),
+                      *value, first_anomaly([&] { measure(); }));
     return value;
   }
   /// Over the same random batches each time, so that all that a run has compare.
@@ -193,7 +191,7 @@ class Trainer {
   /// was just measured, give a loss that is not.
   void check_model() {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
-      throw NotFinite(fmt::format("step {}: after its update {}", steps_ - 1, wrong));
+      fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
     if (evaluations_.last != steps_)
       estimate(1);
   }

@@ -105,10 +105,10 @@ void Training::stop_before_update(const std::string& what, const Generator& gene
     optimizer_.zero_grad();
     add_gradients();
   });
-  throw NotFinite(fmt::format(
+  fail<NotFinite>(
       "{}; training stops before this step's update (a lower --learning-rate or a lower "
       "--grad-clip may help)\n{}",
-      what, reason));
+      what, reason);
 }
 
 StepRecord Training::make_step(std::size_t step) {
@@ -248,8 +248,8 @@ void evaluate(const EvalOptions& options) {
   const double loss = measure();
   progress.clear();
   if (!std::isfinite(loss))
-    throw NotFinite(fmt::format("{}: the loss is {}\n{}", trained.path, loss,
-                                first_anomaly([&] { measure(); })));
+    fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
+                    first_anomaly([&] { measure(); }));
   print_loss(train ? "train_loss"
              : val ? "val_loss"
                    : "loss",

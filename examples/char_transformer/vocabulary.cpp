@@ -24,8 +24,8 @@ Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
   else if (const auto* const tokenizer = user.find("tokenizer"))
     kind_ = xgrad::io::tokenizer_of(*tokenizer, path + ": the metadata's 'tokenizer'");
   else
-    throw xgrad::FileError(
-        path + ": a checkpoint of another program: it has neither characters nor a tokenizer");
+    throw FileError(path +
+                    ": a checkpoint of another program: it has neither characters nor a tokenizer");
 }
 
 std::size_t Vocabulary::size() const {
@@ -108,8 +108,8 @@ double Vocabulary::bits_per_byte(double loss, const text::Ids& ids) const {
 text::Characters read_characters(const std::string& list, const std::string& path) {
   try {
     return text::Characters::from_list(text::decode_utf8(list, "characters"));
-  } catch (const xgrad::ValueError& error) {
-    throw xgrad::FileError(fmt::format("{}: the metadata's 'characters': {}", path, reason(error)));
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: the metadata's 'characters': {}", path, reason(error));
   }
 }
 
