@@ -137,7 +137,7 @@ void export_model(const ExchangeOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
-  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor", "tensors")));
+  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));
 }
 
 void import_model(const ExchangeOptions& options) {

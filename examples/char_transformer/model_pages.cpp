@@ -71,7 +71,7 @@ std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::str
   const auto add = [&](const std::string& path) {
     const std::string name = fs::path(path).filename().string();
     const std::uint64_t step = step_of(path);
-    const std::string after = "after " + format_count(step, "step", "steps");
+    const std::string after = "after " + format_count(step, "step");
     by_step.try_emplace(step, path, after).first->second.second += !folder             ? ""
                                                                    : name == best_name ? " (best)"
                                                                    : name == checkpoint_name
@@ -149,10 +149,10 @@ void explain(const ExplainOptions& options) {
     page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
   for (const std::int64_t id : piece.targets)  // one that nobody knows is beyond all classes
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
-  page.about = fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
-                           format_count(first.model.config.n_layer, "layer", "layers"),
-                           format_count(first.model.config.n_head, "head", "heads"), piece.name,
-                           vocabulary.unit());
+  page.about =
+      fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
+                  format_count(first.model.config.n_layer, "layer"),
+                  format_count(first.model.config.n_head, "head"), piece.name, vocabulary.unit());
   std::vector<pages::AttentionRun> runs;
   for (const auto& [path, name] : checkpoints) {
     const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
@@ -175,7 +175,7 @@ void explain(const ExplainOptions& options) {
         options.max_mb);
   }
   say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(piece.ids.size()),
-                  format_count(runs.size(), "checkpoint", "checkpoints")));
+                  format_count(runs.size(), "checkpoint")));
 }
 
 /// What the model writes by itself, always the likeliest.
@@ -232,7 +232,7 @@ void graph(const GraphOptions& options) {
   xgrad::io::AtomicFile file(out);
   file.write(written);
   file.commit();
-  say(fmt::format("{}: {}, {}\n", out, format_count(nodes, "node", "nodes"),
+  say(fmt::format("{}: {}, {}\n", out, format_count(nodes, "node"),
                   format_si(static_cast<double>(written.size()), "B")));
 }
 

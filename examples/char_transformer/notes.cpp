@@ -40,7 +40,7 @@ bool Evaluations::add(std::uint64_t step, double loss) {
 }
 
 std::string format_batches(std::size_t n) {
-  return format_count(n, "random batch", "random batches");
+  return fmt::format("{} random batch{}", format_count(n), n == 1 ? "" : "es");
 }
 
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps) {
@@ -127,7 +127,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size, c
   const auto* const earlier = before.find<JsonArray>("changes");
   JsonArray all = earlier == nullptr ? JsonArray{} : *earlier;
   if (!changes.empty())
-    all.emplace_back(fmt::format("after {}: {}", format_count(steps, "step", "steps"), changes));
+    all.emplace_back(fmt::format("after {}: {}", format_count(steps, "step"), changes));
   if (!all.empty())
     config.emplace_back("changes", std::move(all));
   // The path of a text may be any bytes.
@@ -250,9 +250,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    TrainedModel trained{
-        path, xgrad::nn::GPT(config), std::move(notes),
-        fmt::format("{}, after {}", path, format_count(checkpoint.step, "step", "steps"))};
+    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes),
+                         fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.notes.lora)
       xgrad::nn::add_lora(trained.model, {.rank = lora->rank, .alpha = lora->alpha});
     xgrad::io::load_state(trained.model, checkpoint.model, path);

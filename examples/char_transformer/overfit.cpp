@@ -80,7 +80,7 @@ int overfit_one_batch(Start& start, Ranks& ranks) {
   progress.clear();
   say(fmt::format(
       "overfit-one-batch: {}: loss {:.4f} -> {:.4f} in {}, where {:.4f} is the lowest possible.\n",
-      well ? "passed" : "FAILED", first, last, format_count(steps, "step", "steps"), lowest));
+      well ? "passed" : "FAILED", first, last, format_count(steps, "step"), lowest));
   if (!well)
     say(fmt::format(
         "It may need more steps (--max-iters {}), another --learning-rate (it was {:g}), a smaller "

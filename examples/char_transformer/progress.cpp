@@ -21,7 +21,7 @@ double peak_bytes() {
 }
 
 std::string after_steps(std::uint64_t steps) {
-  return steps == 0 ? "before the first step" : "after " + format_count(steps, "step", "steps");
+  return steps == 0 ? "before the first step" : "after " + format_count(steps, "step");
 }
 
 }  // namespace

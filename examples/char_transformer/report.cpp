@@ -84,7 +84,7 @@ void plot(const RunsOptions& options) {
     throw xgrad::Error("no axis has room for these losses or these steps");
   }
   xgrad::pages::save_svg(options.out, picture);
-  say(fmt::format("{}: {}{}\n", options.out, format_count(all.size(), "run", "runs"),
+  say(fmt::format("{}: {}{}\n", options.out, format_count(all.size(), "run"),
                   curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut));
 }
 

@@ -370,8 +370,8 @@ std::string RunDir::open(const std::string& config, const std::string& environme
   if (metrics_->next < rows)
     lost.push_back(fmt::format("metrics.jsonl lacks the rows from step {} on", metrics_->next));
   if (const std::size_t later = metrics_->dropped - (metrics_->dropped > 0 && rows < steps))
-    lost.push_back(fmt::format("{} of later steps went from metrics.jsonl",
-                               format_count(later, "row", "rows")));
+    lost.push_back(
+        fmt::format("{} of later steps went from metrics.jsonl", format_count(later, "row")));
   for (const std::string& name : names_in(path_))
     if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
       lost.push_back(fmt::format("{} is of a later step, and goes at the first save", name));

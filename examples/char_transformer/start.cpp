@@ -77,8 +77,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     add_base(*start.from, start.notes);
     read_model_config(*start.from, start.notes);  // do the tensors fit?
     check_finite(start.from->model, checkpoint);
-    start.about =
-        fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step", "steps"));
+    start.about = fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step"));
   } else {
     TrainedModel trained = read_trained_model(given.init_from, given.lora_rank > 0);
     xgrad::nn::merge_lora(trained.model);
@@ -151,7 +150,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     if (options.recipe.max_iters < start.steps())
       differences.push_back(fmt::format("--max-iters {} is given, but the run has made {}",
                                         options.recipe.max_iters,
-                                        format_count(start.steps(), "step", "steps")));
+                                        format_count(start.steps(), "step")));
   }
   if (!differences.empty())
     fail<FileError>(
@@ -199,7 +198,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   const Recipe& recipe = options.recipe;
   if (start.resumed && finished(recipe, *start.resumed, start.notes.evaluations)) {
     tell(fmt::format("{}: the run is finished, after {}.  A larger --max-iters makes it longer.\n",
-                     start.from->path, format_count(*start.resumed, "step", "steps")));
+                     start.from->path, format_count(*start.resumed, "step")));
     return std::nullopt;
   }
   if (resumes) {
@@ -292,8 +291,7 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
       fail<UsageError>(
           "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give a larger "
           "--shards or --batch-size",
-          ranks.size(), format_count(recipe.batch_size, "block", "blocks"),
-          format_count(parts, "shard", "shards"));
+          ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"));
   });
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",
@@ -379,9 +377,8 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
                   fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
                               vocabulary.count(r.batch_size * r.block_size * batches),
                               batches > 1 ? fmt::format("{} batches of ", batches) : "",
-                              format_count(r.batch_size, "block", "blocks"), r.block_size,
-                              format_count(xgrad::num_threads(), "thread", "threads"),
-                              start.options.seed));
+                              format_count(r.batch_size, "block"), r.block_size,
+                              format_count(xgrad::num_threads(), "thread"), start.options.seed));
 }
 
 std::string format_environment(std::size_t ranks) {

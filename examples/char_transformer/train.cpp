@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t profiled_steps = 10;  // and as many before them, which are slower
 constexpr std::size_t sampled_tokens = 64, usual_val_blocks = 2048;
 
-std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step", "steps"); }
+std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
 /// A run while it makes its steps.  Of several ranks, the first writes.
 class Trainer {

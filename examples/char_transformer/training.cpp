@@ -182,7 +182,7 @@ std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const 
 std::string format_blocks(std::size_t blocks, std::size_t all) {
   return blocks < all
              ? fmt::format("the first {} of {} blocks", format_count(blocks), format_count(all))
-             : "all " + format_count(all, "block", "blocks");
+             : "all " + format_count(all, "block");
 }
 
 void print_loss(const std::string& label, double loss, double bits_per_byte,

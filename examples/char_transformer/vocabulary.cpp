@@ -32,9 +32,7 @@ std::size_t Vocabulary::size() const {
   return std::visit([](const auto& kind) { return kind.size(); }, kind_);
 }
 
-std::string Vocabulary::count(std::size_t n) const {
-  return format_count(n, unit(), pairs() ? "tokens" : "characters");
-}
+std::string Vocabulary::count(std::size_t n) const { return format_count(n, unit()); }
 
 std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
   if (pairs())
@@ -62,7 +60,7 @@ void warn_of_left_out(const std::string& what, const std::string& utf8,
                       const Vocabulary& vocabulary) {
   if (const std::size_t n = vocabulary.left_out(utf8); n > 0)
     warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are left out", what,
-                     format_count(n), format_count(utf8.size(), "byte", "bytes")));
+                     format_count(n), format_count(utf8.size(), "byte")));
 }
 
 std::string Vocabulary::bytes(std::int64_t id) const {

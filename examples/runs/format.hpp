@@ -12,14 +12,11 @@ namespace runs {
 
 /// "1,115,394"; what is no whole number of things has four digits.
 std::string format_count(double n);
+/// The same of other numbers, and with what they count: "1 step", "1,000 steps".
 template <class N>
-std::string format_count(N n) {
-  return format_count(static_cast<double>(n));
-}
-/// "1 step", "1,000 steps".
-template <class N>
-std::string format_count(N n, const char* one, const char* many) {
-  return fmt::format("{} {}", format_count(n), n == 1 ? one : many);
+std::string format_count(N n, std::string_view one = "") {
+  const std::string number = format_count(static_cast<double>(n));
+  return one.empty() ? number : fmt::format("{} {}{}", number, one, n == 1 ? "" : "s");
 }
 /// Three digits, a prefix and a unit: "58.2 MB", "41.3k tok/s" of " tok/s".
 std::string format_si(double x, std::string_view unit);

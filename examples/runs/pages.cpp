@@ -67,13 +67,13 @@ std::string samples(const Run& run) {
     return "";
   std::string html =
       fmt::format("<h2>What the model wrote on the way</h2>\n<p class=\"soft\">{} of {}.</p>\n",
-                  shown, format_count(n, "sample", "samples"));
+                  shown, format_count(n, "sample"));
   for (std::size_t k = 0; k < shown; ++k) {
     const Sample& sample = run.samples[shown == 1 ? n - 1 : k * (n - 1) / (shown - 1)];
     html += fmt::format(
         "<details{}><summary><b>{}</b><span class=\"soft\">{}</span></summary><pre>{}</pre>"
         "</details>\n",
-        k + 1 == shown ? " open" : "", format_count(sample.steps, "step", "steps"),
+        k + 1 == shown ? " open" : "", format_count(sample.steps, "step"),
         escaped(sample.text.substr(0, 100)), escaped(sample.text.substr(0, most_bytes)));
   }
   return html;

@@ -58,24 +58,23 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
   const auto batch = run.config.number("batch_size"), block = run.config.number("block_size");
   const double tokens = batch.value_or(0) * block.value_or(0) *
                         run.config.number("gradient_accumulation_steps").value_or(1);
-  return {
-      {"steps",
-       format_count(made) +
-           (planned && *planned != made ? fmt::format(" of {}", format_count(*planned)) : "")},
-      {"best validation loss", best < 0 ? "-" : number(m.validation.ys[at])},
-      {"  after", best < 0 ? "-" : format_count(m.validation.xs[at] + 1, "step", "steps")},
-      {"last validation loss", last_of(m.validation)},
-      {"  both estimated over", or_none(m.validation_over)},
-      {"final validation loss", last_of(m.final_validation)},
-      {"  over", or_none(m.final_validation_over)},
-      {"  bits per byte", last_of(m.bits_per_byte)},
-      {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN of none
-      {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step", "steps") : "-"},
-      {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
-      {"tokens/s",
-       timed && tokens > 0 ? format_count(std::round(1000 * tokens / median(times))) : "-"},
-      {"ms/step, median", timed ? fmt::format("{:.3g}", median(times)) : "-"},
-      {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
+  return {{"steps",
+           format_count(made) +
+               (planned && *planned != made ? fmt::format(" of {}", format_count(*planned)) : "")},
+          {"best validation loss", best < 0 ? "-" : number(m.validation.ys[at])},
+          {"  after", best < 0 ? "-" : format_count(m.validation.xs[at] + 1, "step")},
+          {"last validation loss", last_of(m.validation)},
+          {"  both estimated over", or_none(m.validation_over)},
+          {"final validation loss", last_of(m.final_validation)},
+          {"  over", or_none(m.final_validation_over)},
+          {"  bits per byte", last_of(m.bits_per_byte)},
+          {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN of none
+          {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step") : "-"},
+          {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
+          {"tokens/s",
+           timed && tokens > 0 ? format_count(std::round(1000 * tokens / median(times))) : "-"},
+          {"ms/step, median", timed ? fmt::format("{:.3g}", median(times)) : "-"},
+          {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
 }
 
 /// A star at the lowest of losses of one kind.
