@@ -22,6 +22,15 @@ struct Command {
   std::function<int()> run;
 };
 
+/// A command that does f(options), and whose exit code is then 0.
+template <class Options, class F>
+Command command_of(CLI::App& app, const std::shared_ptr<Options>& options, F f) {
+  return {&app, [options, f] {
+            f(*options);
+            return 0;
+          }};
+}
+
 Command add_train(CLI::App& program, Ranks& ranks);
 Command add_eval(CLI::App& program);
 Command add_sample(CLI::App& program);

@@ -124,6 +124,9 @@ void export_folder(const ExchangeOptions& options) {
 }
 
 void export_model(const ExchangeOptions& options) {
+  need("--checkpoint", options.in);
+  if (options.out.ends_with('/'))
+    return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.in));
   TrainedModel trained = read_trained_model(options.in);
   xgrad::nn::merge_lora(trained.model);
@@ -141,6 +144,7 @@ void export_model(const ExchangeOptions& options) {
 }
 
 void import_model(const ExchangeOptions& options) {
+  need("--state", options.in);
   check_output(options.out, options.overwrite, {options.in, options.data});
   SafetensorsFile file(options.in);
   file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
@@ -190,11 +194,7 @@ Command add_export(CLI::App& program) {
   add_checkpoint(app, options->in);
   add_out(app, options->out, options->overwrite,
           options->out + "; DIR/: a folder as transformers reads it");
-  return {&app, [options] {
-            need("--checkpoint", options->in);
-            options->out.ends_with('/') ? export_folder(*options) : export_model(*options);
-            return 0;
-          }};
+  return command_of(app, options, export_model);
 }
 
 Command add_import(CLI::App& program) {
@@ -208,11 +208,7 @@ Command add_import(CLI::App& program) {
            "the text that it was trained on, for its characters [the file's metadata]");
   add_number(app, "--n-head", options->n_head, {1, 1024},
              "attention heads of a block [the file's metadata]");
-  return {&app, [options] {
-            need("--state", options->in);
-            import_model(*options);
-            return 0;
-          }};
+  return command_of(app, options, import_model);
 }
 
 }  // namespace char_transformer

@@ -130,6 +130,9 @@ xgrad::Tensor finite(const TrainedModel& trained, const xgrad::Tensor& loss) {
 }
 
 void explain(const ExplainOptions& options) {
+  need("--checkpoint", options.checkpoint);
+  if (options.prompt && (!options.data.empty() || options.length))
+    throw UsageError("--prompt is all that the model reads: leave out --data and --length, or it");
   pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                .layers = options.layers,
                                .heads = options.heads,
@@ -188,6 +191,7 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
 }
 
 void graph(const GraphOptions& options) {
+  need("--checkpoint", options.checkpoint);
   const bool html = options.format == "html";
   const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())
@@ -271,14 +275,7 @@ Command add_explain(CLI::App& program) {
              "the place that is looked at first [that of the largest |A dL/dA|]");
   add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
              fmt::format("the largest page that is written [{}]", options->max_mb));
-  return {&app, [options] {
-            need("--checkpoint", options->checkpoint);
-            if (options->prompt && (!options->data.empty() || options->length))
-              throw UsageError(
-                  "--prompt is all that the model reads: leave out --data and --length, or it");
-            explain(*options);
-            return 0;
-          }};
+  return command_of(app, options, explain);
 }
 
 Command add_graph(CLI::App& program) {
@@ -296,11 +293,7 @@ Command add_graph(CLI::App& program) {
            "fused ops as the ops that they fuse: attention with its scores");
   add_number(app, "--max-nodes", options->max_nodes, {1, many},
              fmt::format("refuse a larger graph [{}]", options->max_nodes));
-  return {&app, [options] {
-            need("--checkpoint", options->checkpoint);
-            graph(*options);
-            return 0;
-          }};
+  return command_of(app, options, graph);
 }
 
 }  // namespace char_transformer

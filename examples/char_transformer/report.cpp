@@ -88,14 +88,8 @@ void plot(const RunsOptions& options) {
                   curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut));
 }
 
-/// A command that reads runs.
-Command add_runs(CLI::App& app, const std::shared_ptr<RunsOptions>& options, const char* runs,
-                 void (*run)(const RunsOptions&)) {
-  app.add_option("runs", options->runs, runs)->required()->type_name("RUN");
-  return {&app, [options, run] {
-            run(*options);
-            return 0;
-          }};
+void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
+  app.add_option("runs", options.runs, which)->required()->type_name("RUN");
 }
 
 constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
@@ -116,14 +110,16 @@ Command add_report(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
   const auto options = std::make_shared<RunsOptions>();
   add_bool(app, "--overwrite", options->overwrite, "replace the file if it is there");
-  return add_runs(app, options, "the folder of each run", report);
+  add_runs(app, *options, "the folder of each run");
+  return command_of(app, options, report);
 }
 
 Command add_compare(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("compare", "lay runs beside each other: a table");
   const auto options = std::make_shared<RunsOptions>();
   add_out(app, options->out, options->overwrite, "no page, FILE.html, with all curves");
-  return add_runs(app, options, folder_or_metrics, compare);
+  add_runs(app, *options, folder_or_metrics);
+  return command_of(app, options, compare);
 }
 
 Command add_plot(CLI::App& program) {
@@ -135,7 +131,8 @@ Command add_plot(CLI::App& program) {
   add_bool(app, "--log", options->log, "a logarithmic axis");
   add_number(app, "--smooth", options->weight, {0, 0.999999},
              "weight of an exponential moving average, such as 0.9 [0: none]");
-  return add_runs(app, options, folder_or_metrics, plot);
+  add_runs(app, *options, folder_or_metrics);
+  return command_of(app, options, plot);
 }
 
 }  // namespace char_transformer

@@ -121,14 +121,13 @@ Command add_sample(CLI::App& program) {
   app.option_defaults()->group("Options");
   add_seed(app, options->seed);
   add_threads(app, options->threads);
-  return {&app, [options] {
-            need("--checkpoint", options->checkpoint);
-            if (!options->file.empty() && !options->prompt.empty())
-              throw UsageError("--prompt and --file are both prompts: leave one of them out");
-            const TrainedModel trained = load_trained_model(options->checkpoint);
-            print_samples(trained.model, trained.notes.vocabulary, *options);
-            return 0;
-          }};
+  return command_of(app, options, [](const SampleOptions& given) {
+    need("--checkpoint", given.checkpoint);
+    if (!given.file.empty() && !given.prompt.empty())
+      throw UsageError("--prompt and --file are both prompts: leave one of them out");
+    const TrainedModel trained = load_trained_model(given.checkpoint);
+    print_samples(trained.model, trained.notes.vocabulary, given);
+  });
 }
 
 }  // namespace char_transformer

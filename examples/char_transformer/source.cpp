@@ -176,10 +176,7 @@ Command add_corpus(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("corpus", "print what is trained on without --data");
   const auto preset = std::make_shared<std::string>("nano");
   add_preset(app, *preset, "micro: names; the others: scenes [nano]");
-  return {&app, [preset] {
-            say(corpus_of(*preset).text);
-            return 0;
-          }};
+  return command_of(app, preset, [](const std::string& name) { say(corpus_of(name).text); });
 }
 
 }  // namespace char_transformer

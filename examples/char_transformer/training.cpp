@@ -206,6 +206,7 @@ struct EvalOptions {
 };
 
 void evaluate(const EvalOptions& options) {
+  need("--checkpoint", options.checkpoint);
   const TrainedModel trained = load_trained_model(options.checkpoint);
   const Notes& notes = trained.notes;
   const bool named = !options.data.empty();
@@ -270,11 +271,7 @@ Command add_eval(CLI::App& program) {
       ->type_name("NAME")
       ->check(CLI::IsMember({"train", "val", "all"}).description(""));
   add_threads(app, options->threads);
-  return {&app, [options] {
-            need("--checkpoint", options->checkpoint);
-            evaluate(*options);
-            return 0;
-          }};
+  return command_of(app, options, evaluate);
 }
 
 }  // namespace char_transformer
