@@ -19,8 +19,6 @@
 namespace char_transformer {
 namespace {
 
-ConfigFile config_read;
-
 /// The number of letters to insert, remove or change that make b of a (Levenshtein, 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -80,32 +78,32 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
 
 /// The file of --config, and where in it a byte is; lines and columns of characters count from 1.
 std::string place(std::size_t byte) {
-  const std::string_view before = std::string_view(config_read.text).substr(0, byte);
+  const std::string_view before = std::string_view(config_file.text).substr(0, byte);
   const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
   const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; };
-  return fmt::format("{}: line {}, column {}", config_read.path,
+  return fmt::format("{}: line {}, column {}", config_file.path,
                      1 + std::ranges::count(before, '\n'), 1 + std::ranges::count_if(line, begins));
 }
 
 /// The same of a key: a text before a colon.  The file alone for one that is written with escapes.
 std::string place(const std::string& key) {
-  const std::string& text = config_read.text;
+  const std::string& text = config_file.text;
   for (std::size_t at = 0; (at = text.find('"' + key + '"', at)) != text.npos; ++at) {
     const std::size_t next = text.find_first_not_of(" \t\r\n", at + key.size() + 2);
     if (next != text.npos && text[next] == ':' && (at == 0 || text[at - 1] != '\\'))
       return place(at);
   }
-  return config_read.path;
+  return config_file.path;
 }
 
 /// The flags that the command line does not have get their values from the file of --config, in
 /// which '_' may stand for '-'.
 void apply_config(CLI::App& app) {
-  const std::string& path = config_read.path;
+  const std::string& path = config_file.path;
   xgrad::io::Json json;
   try {
-    config_read.text = runs::read_small_file(path);
-    json = xgrad::io::parse_json(config_read.text, 0, 16);
+    config_file.text = runs::read_small_file(path);
+    json = xgrad::io::parse_json(config_file.text, 0, 16);
   } catch (const xgrad::io::NotJson& error) {
     throw UsageError(place(error.byte) + ": is not JSON");
   } catch (const FileError& error) {
@@ -151,10 +149,10 @@ void apply_config(CLI::App& app) {
 const Command* parse(CLI::App& program, const std::vector<Command>& commands, int argc,
                      const char* const* argv) {
   for (const Command& command : commands)
-    add_path(*command.app, "--config", config_read.path,
+    add_path(*command.app, "--config", config_file.path,
              "a JSON object with values of flags that are not given")
         ->group("Configuration");
-  config_read = {};
+  config_file = {};
   program.require_subcommand(1);
   try {
     program.parse(argc, argv);
@@ -169,12 +167,10 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
   }
   const auto command =
       std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
-  if (!config_read.path.empty())
+  if (!config_file.path.empty())
     apply_config(*command->app);
   return &*command;
 }
-
-const ConfigFile& config_file() { return config_read; }
 
 std::string key_of(std::string_view flag) {
   std::string key(flag.substr(flag.find_first_not_of('-')));
@@ -185,7 +181,7 @@ std::string key_of(std::string_view flag) {
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
   if (path == standard_input)
     throw UsageError("--out: - is no file that can be replaced in one piece: name one");
-  inputs.push_back(config_read.path);
+  inputs.push_back(config_file.path);
   xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
   check_no_file_of_run(path);
   xgrad::io::check_output(path, overwrite, inputs);

@@ -53,11 +53,11 @@ struct UsageError : xgrad::Error {
 const Command* parse(CLI::App& program, const std::vector<Command>& commands, int argc,
                      const char* const* argv);
 
-/// The file of --config.
+/// The file of --config, as parse() read it.
 struct ConfigFile {
   std::string path, text;  ///< empty without one
 };
-const ConfigFile& config_file();
+inline ConfigFile config_file;
 
 /// "--block-size" as "block_size", as configuration files have it.
 std::string key_of(std::string_view flag);

@@ -35,13 +35,6 @@ using xgrad::io::SafetensorsFile;
 /// has no fused attention.
 Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
   constexpr std::string_view layer_prefix = "transformer.h.";
-  const auto matrix = [&](const std::string& name) {
-    const auto found = file.tensors().find(name);
-    if (found == file.tensors().end() || found->second.shape.size() != 2)
-      fail<FileError>("{}: a state dict of another model: it has no {} of rank 2", file.path(),
-                      name);
-    return found->second.shape;
-  };
   std::set<std::string> layers;
   for (const auto& [name, stored] : file.tensors()) {
     const xgrad::Shape& s = stored.shape;
@@ -51,7 +44,11 @@ Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
     if (name.ends_with(".attn.bias") && s.size() == 4 && s[0] == 1 && s[1] == 1 && s[2] == s[3])
       masks.insert(name);
   }
-  const xgrad::Shape positions = matrix("transformer.wpe.weight");
+  const auto found = file.tensors().find("transformer.wpe.weight");
+  if (found == file.tensors().end() || found->second.shape.size() != 2)
+    fail<FileError>("{}: a state dict of another model: it has no transformer.wpe.weight of rank 2",
+                    file.path());
+  const xgrad::Shape& positions = found->second.shape;
   return {.block_size = static_cast<std::size_t>(positions[0]),
           .n_layer = layers.size(),
           .n_embd = static_cast<std::size_t>(positions[1]),
@@ -82,7 +79,7 @@ Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
   if (list.empty())
     fail<FileError>("{}: its metadata has no 'characters'; --data FILE says which text's they are",
                     file.path());
-  return Vocabulary(read_characters(list, file.path()));
+  return Vocabulary(xgrad::io::JsonObject{{"characters", list}}, file.path());
 }
 
 /// --n-head, or what the configuration in the file's metadata says.
@@ -149,8 +146,7 @@ void import_model(const ExchangeOptions& options) {
   SafetensorsFile file(options.in);
   file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
   std::set<std::string> masks;
-  TrainOptions known;
-  Recipe& recipe = known.recipe = sizes_of(file, masks);
+  Recipe recipe = sizes_of(file, masks);
   recipe.n_head = heads_of(file, options.n_head);
   if (recipe.n_head == 0 || recipe.n_embd % recipe.n_head != 0)
     fail<FileError>("{}: its width {} is not a multiple of {} {}", file.path(), recipe.n_embd,

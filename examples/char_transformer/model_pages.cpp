@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -90,9 +89,9 @@ std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::str
   return all;
 }
 
-/// What the model reads, and what follows each; none for -100.
+/// What the model reads, and what follows the last; -100 where nobody knows.
 struct Piece {
-  std::vector<std::int64_t> ids, targets;
+  std::vector<std::int64_t> ids;
   std::string name;
 };
 
@@ -101,10 +100,9 @@ struct Piece {
 Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t block_size = trained.model.config.block_size;
   if (options.prompt) {
-    const auto ids = ids_of_prompt(*options.prompt, trained.notes.vocabulary, block_size);
-    Piece piece{ids, {ids.begin() + 1, ids.end()}, "the prompt"};
-    piece.targets.push_back(-100);  // nobody knows what follows
-    return piece;
+    auto ids = ids_of_prompt(*options.prompt, trained.notes.vocabulary, block_size);
+    ids.push_back(-100);
+    return {std::move(ids), "the prompt"};
   }
   const bool given = !options.data.empty();
   const Source source = given
@@ -117,13 +115,15 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   check<ValueError>(length <= most, "--length {}: this model and {} allow {}", length, name, most);
   std::vector<std::int64_t> list(length + 1);
   ids.copy(0, length + 1, list.data());
-  return {{list.begin(), list.end() - 1},
-          {list.begin() + 1, list.end()},
+  return {std::move(list),
           fmt::format("the first {} of {}", trained.notes.vocabulary.count(length), name)};
 }
 
-/// FileError if the model's loss is not finite: there is nothing to explain.
-xgrad::Tensor finite(const TrainedModel& trained, const xgrad::Tensor& loss) {
+/// The loss on ids, each of which but the first is to be predicted.  FileError if it is not finite:
+/// there is nothing to explain.
+xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t> ids) {
+  const xgrad::Tensor loss =
+      trained.model.loss(as_row(ids.first(ids.size() - 1)), as_row(ids.subspan(1)));
   if (!std::isfinite(loss.item()))
     fail<FileError>("{}: the model's loss on this text is {}", trained.path, loss.item());
   return loss;
@@ -145,12 +145,13 @@ void explain(const ExplainOptions& options) {
   check_output(options.out, options.overwrite, read);
   const TrainedModel first = load_trained_model(checkpoints.front().first);
   const Piece piece = read_piece(options, first);
+  const auto ids = std::span(piece.ids);
   const Vocabulary& vocabulary = first.notes.vocabulary;
   for (std::size_t id = 0; id < first.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(static_cast<std::int64_t>(id)));
-  for (const std::int64_t id : piece.ids)
+  for (const std::int64_t id : ids.first(ids.size() - 1))
     page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
-  for (const std::int64_t id : piece.targets)  // one that nobody knows is beyond all classes
+  for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
@@ -162,11 +163,7 @@ void explain(const ExplainOptions& options) {
     if (trained.notes.vocabulary != vocabulary ||
         xgrad::nn::num_parameters(trained.model) != xgrad::nn::num_parameters(first.model))
       fail<FileError>("{}: a checkpoint of another model than {}", path, first.path);
-    runs.push_back(pages::trace_attention(
-        [&] {
-          return finite(trained, trained.model.loss(as_row(piece.ids), as_row(piece.targets)));
-        },
-        page));
+    runs.push_back(pages::trace_attention([&] { return loss_on(trained, ids); }, page));
     runs.back().name = name;
   }
   try {
@@ -177,7 +174,7 @@ void explain(const ExplainOptions& options) {
         "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
         options.max_mb);
   }
-  say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(piece.ids.size()),
+  say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(page.tokens.size()),
                   format_count(runs.size(), "checkpoint")));
 }
 
@@ -202,13 +199,11 @@ void graph(const GraphOptions& options) {
       options.prompt
           ? ids_of_prompt(*options.prompt, vocabulary, trained.model.config.block_size + 1)
           : own_text(trained);
-  const auto all = std::span(ids);
   const auto loss = [&] {
     std::optional<xgrad::Decompose> by_ordinary_ops;
     if (options.decompose)
       by_ordinary_ops.emplace();
-    return finite(trained,
-                  trained.model.loss(as_row(all.first(all.size() - 1)), as_row(all.subspan(1))));
+    return loss_on(trained, ids);
   };
   std::string read;  // tokens are told apart
   for (const std::int64_t id : ids)

@@ -31,14 +31,6 @@ std::uint64_t count_in(const Json& json, const char* key) {
 
 }  // namespace
 
-bool Evaluations::add(std::uint64_t step, double loss) {
-  last = step;
-  if (best && best->loss <= loss)
-    return false;
-  best = {step, loss};
-  return true;
-}
-
 std::string format_batches(std::size_t n) {
   return fmt::format("{} random batch{}", format_count(n), n == 1 ? "" : "es");
 }
@@ -105,11 +97,6 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   return notes;
 }
 
-Json read_config_beside(const std::string& checkpoint) {
-  return runs::read_object(
-      (std::filesystem::path(checkpoint).parent_path() / "config.json").string());
-}
-
 std::string format_config(const TrainOptions& options, std::size_t vocab_size, const Json& before,
                           std::uint64_t steps, const std::string& changes) {
   JsonObject config = to_json(options, vocab_size);
@@ -142,14 +129,6 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) 
           .n_embd = recipe.n_embd,
           .dropout = recipe.dropout,
           .bias = recipe.bias};
-}
-
-xgrad::nn::GPTConfig model_config(const Recipe& recipe, const Notes& notes) {
-  if (!notes.model)
-    return model_config(recipe, notes.vocabulary.size());
-  xgrad::nn::GPTConfig config = *notes.model;
-  config.dropout = recipe.dropout;
-  return config;
 }
 
 void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,

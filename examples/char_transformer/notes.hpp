@@ -26,9 +26,6 @@ struct Evaluations {
   };
   std::uint64_t last = 0;    ///< steps made when the latest was; 0: none yet
   std::optional<Best> best;  ///< the lowest loss
-
-  /// Notes one; whether it is the lowest so far.
-  bool add(std::uint64_t step, double loss);
 };
 
 /// What their losses are over: "20 random batches".
@@ -60,11 +57,9 @@ xgrad::io::Json to_json(const Notes& notes);
 /// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
-using runs::text_in;
-/// config.json beside a checkpoint; null if there is none that can be read.
-xgrad::io::Json read_config_beside(const std::string& checkpoint);
-/// What is written there.  `before` is what was there when a run went on after so many steps, and
-/// `changes` what --allow-changes changed: "changes" lists all of them.
+using runs::read_object, runs::text_in;
+/// What is written to config.json.  `before` is what was there when a run went on after so many
+/// steps, and `changes` what --allow-changes changed: "changes" lists all of them.
 std::string format_config(const TrainOptions& options, std::size_t vocab_size,
                           const xgrad::io::Json& before = nullptr, std::uint64_t steps = 0,
                           const std::string& changes = "");
@@ -108,8 +103,6 @@ void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size
 std::string other_text(const Source& source, const Notes& notes);
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
-/// The same, or that of a pretrained model with the recipe's dropout.
-xgrad::nn::GPTConfig model_config(const Recipe& recipe, const Notes& notes);
 /// FileError if a model would be larger than the weights that a file holds: made before that is
 /// known, it may be larger than memory.
 void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <string_view>
 
 namespace char_transformer {
 namespace {
@@ -87,8 +86,6 @@ void warn(std::string_view text) {
   std::fprintf(stderr, "char_transformer: %s\n", xgrad::printable(text).c_str());
 }
 
-bool nobody_reads() { return first_error == EPIPE || !err_is_read; }
-
 std::string reason(const std::exception& error) {
   const std::string text = error.what();
   const std::size_t end = text.find(": ");
@@ -136,38 +133,32 @@ void note(int signal) {
   errno = before;
 }
 
-/// Sets a handler, unless the signal is ignored.
-void handle(int signal, void (*handler)(int)) {
-  if (std::signal(signal, handler) == SIG_IGN)
-    std::signal(signal, SIG_IGN);
+/// Sets a handler of what is to stop the program, unless it is ignored; and one of what would end a
+/// write that fails instead: nobody reads the pipe, the file is too large.
+void handle(void (*stopping)(int), void (*failing)(int)) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    if (std::signal(signal, stopping) == SIG_IGN)
+      std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGPIPE, SIGXFSZ})
+    std::signal(signal, failing);
 }
-
-constexpr int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-/// A write that these would end fails instead: nobody reads the pipe, the file is too large.
-constexpr int failing[] = {SIGPIPE, SIGXFSZ};
 
 }  // namespace
 
 StopSignals::StopSignals() {
   first_signal = 0;
   first_time = 0;
-  for (const int signal : stopping)
-    handle(signal, note);
-  for (const int signal : failing)
-    std::signal(signal, SIG_IGN);
+  handle(note, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
-  if (first_signal != 0)  // the program is about to end, and what comes at once is still one
-    return;
-  for (const int signal : stopping)
-    handle(signal, SIG_DFL);
-  for (const int signal : failing)
-    std::signal(signal, SIG_DFL);
+  if (first_signal == 0)  // or the program is about to end, and what comes at once is still one
+    handle(SIG_DFL, SIG_DFL);
 }
 
 int StopSignals::received() const {
-  return first_signal != 0 ? first_signal.load() : nobody_reads() ? SIGPIPE : 0;
+  const bool nobody_reads = first_error == EPIPE || !err_is_read;
+  return first_signal != 0 ? first_signal.load() : nobody_reads ? SIGPIPE : 0;
 }
 
 const char* signal_name(int signal) {

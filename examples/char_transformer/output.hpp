@@ -41,8 +41,6 @@ std::string labelled(std::string_view label, std::string_view text);
 void draw(std::string_view text);
 /// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);
-/// Whether nobody reads what is written any more, on either stream.
-bool nobody_reads();
 
 /// What an error of the library says, without the name of the function that it begins with.
 std::string reason(const std::exception& error);

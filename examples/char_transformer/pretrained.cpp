@@ -27,8 +27,7 @@ Vocabulary read_vocabulary(const fs::path& folder) {
   if (is_there(json))
     return Vocabulary(xgrad::io::read_tokenizer(json.string()));
   // These two do not say how a text is cut into pieces: GPT-2's are known.
-  const bool gpt2 =
-      text_in(read_config_beside((folder / "config.json").string()), "model_type") == "gpt2";
+  const bool gpt2 = text_in(read_object((folder / "config.json").string()), "model_type") == "gpt2";
   if (gpt2 && is_there(vocab) && is_there(merges))
     return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
   fail<FileError>(
@@ -40,8 +39,7 @@ Vocabulary read_vocabulary(const fs::path& folder) {
 }  // namespace
 
 bool has_model_type(const std::string& folder) {
-  return read_config_beside((fs::path(folder) / "config.json").string()).find("model_type") !=
-         nullptr;
+  return read_object((fs::path(folder) / "config.json").string()).find("model_type") != nullptr;
 }
 
 bool is_pretrained(const std::string& path) {

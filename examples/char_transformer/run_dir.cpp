@@ -152,12 +152,6 @@ Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
     fail<FileError>("{}: cannot be written: {}", path_,
                     descriptor_ < 0 ? std::strerror(error) : "not a regular file");
   }
-  read(end);
-}
-
-Rows::~Rows() { ::close(descriptor_); }
-
-void Rows::read(std::uint64_t end) {
   std::ifstream file(path_, std::ios::binary);
   std::uint64_t at = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
@@ -181,6 +175,8 @@ void Rows::read(std::uint64_t end) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
     error_ = errno;  // as a full disk is not: the next row says it
 }
+
+Rows::~Rows() { ::close(descriptor_); }
 
 bool Rows::add(const std::string& row) {
   waiting_ += row + "\n";
@@ -288,8 +284,7 @@ void RunDir::lock() {
   }
   check();  // since it was looked at, another process may have begun and ended
   const std::string config = path_ + "/config.json";
-  if (std::error_code none;
-      fs::exists(config, none) && !read_config_beside(config).number("block_size"))
+  if (std::error_code none; fs::exists(config, none) && !read_object(config).number("block_size"))
     fail<FileError>(
         "{}: is no run's configuration, and a run would write over it: name another folder",
         config);

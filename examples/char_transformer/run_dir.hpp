@@ -54,8 +54,6 @@ class Rows {
   std::string cut;          ///< the first of them, if of step `end`
 
  private:
-  void read(std::uint64_t end);
-
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;  ///< of the whole rows in the file
@@ -71,8 +69,6 @@ class RunDir {
   /// FileError if the folder cannot be made, or holds more than it may: nothing, what a run left
   /// that was ended before it saved anything, or a run.
   RunDir(std::string path, Holds holds);
-  RunDir(const RunDir&) = delete;
-  RunDir& operator=(const RunDir&) = delete;
   ~RunDir() { unlock(); }
 
   /// FileError if a file that the run reads is one that it writes.
@@ -90,7 +86,6 @@ class RunDir {
   /// lost by going on from there.
   std::string open(const std::string& config, const std::string& environment, std::uint64_t steps,
                    std::uint64_t rows);
-  bool is_open() const { return metrics_.has_value(); }
 
   /// Calls `write` with a path of this file of the folder that is right even if that is moved
   /// meanwhile.  What it throws names the file as people know it.

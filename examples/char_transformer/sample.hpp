@@ -26,12 +26,12 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
 xgrad::Indices as_row(std::span<const std::int64_t> ids);
 
 struct SampleOptions {
-  std::string checkpoint;
+  std::string checkpoint = {};
   std::size_t num_samples = 1;
-  std::string prompt;  ///< empty: a newline, or else the first character
-  std::string file;    ///< with the prompt
+  std::string prompt = {};  ///< empty: a newline, or else the first character
+  std::string file = {};    ///< with the prompt
   std::size_t tokens = 500;
-  std::string stop;  ///< the text that ends it; empty: none does
+  std::string stop = {};  ///< the text that ends it; empty: none does
   xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
   std::uint64_t seed = 1337;
   std::size_t threads = 0;

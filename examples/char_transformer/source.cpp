@@ -130,7 +130,8 @@ Source open_text(const std::string& data, const std::string& val_data,
     fail<FileError>(
         "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
         checkpoint);
-  const xgrad::io::Json config = read_config_beside(checkpoint);
+  const xgrad::io::Json config =
+      read_object((std::filesystem::path(checkpoint).parent_path() / "config.json").string());
   // A stranger may have written it, and a pipe would be waited for.
   const auto noted = [&](const char* key, const char* flag) {
     const std::string path = text_in(config, key);

@@ -101,7 +101,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
 
   std::vector<std::string> differences, changes;
   const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
-                           Keeps keeps) {
+                           Keeps keeps = Keeps::recipe) {
     value = found;
     if (given.given.count(flag) == 0 || wanted == found)
       return;
@@ -125,22 +125,21 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   }
   const Vocabulary& vocabulary = start.notes.vocabulary;
   compare("--tokens", given.tokens, options.tokens,
-          std::string(vocabulary.pairs() ? "bpe" : "characters"), Keeps::recipe);
+          std::string(vocabulary.pairs() ? "bpe" : "characters"));
   options.vocab_size.reset();
   if (vocabulary.pairs())
     compare("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
-            value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()),
-            Keeps::recipe);
+            value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()));
   if (resumes) {
     start.resumed = start.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
-    compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed, Keeps::recipe);
+    compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
     const std::string masks = text_in(config, "dropout_generator");  // older runs do not say
     compare("--dropout-generator", given.dropout_generator, options.dropout_generator,
-            masks.empty() ? "pytorch" : masks, Keeps::recipe);
+            masks.empty() ? "pytorch" : masks);
     compare("--lora-rank", given.lora_rank, options.lora_rank,
-            start.notes.lora ? start.notes.lora->rank : 0, Keeps::recipe);
-    compare("--preset", given.preset, options.preset, text_in(config, "preset"), Keeps::recipe);
+            start.notes.lora ? start.notes.lora->rank : 0);
+    compare("--preset", given.preset, options.preset, text_in(config, "preset"));
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
     std::error_code none;
@@ -167,7 +166,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
         path);
 
   // What changes no number is as config.json says, unless it is given.
-  start.before = read_config_beside(path);
+  start.before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
       options.*count.member = value_in<std::size_t>(start.before, count.flag, {count.least, many});
@@ -183,8 +182,8 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
 
 /// All of a start: the options, the folder, and the text.
 std::optional<Start> read_all(const TrainOptions& given, const std::string& checkpoint,
-                              bool writes) {
-  const bool resumes = !checkpoint.empty();
+                              const Ranks& ranks) {
+  const bool resumes = !checkpoint.empty(), writes = ranks.rank() == 0;
   // Where nothing is written, the folder need not be there: other ranks may not see it.
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
                      : given.resume                                ? RunDir::Holds::leftovers
@@ -210,7 +209,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     }
   }
   for (const std::string& read :
-       {options.data, options.val_data, resumes ? std::string() : config_file().path})
+       {options.data, options.val_data, resumes ? std::string() : config_file.path})
     run_dir->check_input(read);
   if (!start.notes.model)
     check_recipe(recipe);
@@ -240,19 +239,22 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
   if (!start.changes.empty())
     tell(labelled("Flags", fmt::format("changed from here on: {}.", start.changes)));
-  Evaluations before = resumes ? start.notes.evaluations : Evaluations{};
+  if (!resumes)
+    start.notes.evaluations = {};
   // The best model of steps that are made again goes: the lowest loss of what follows is the best.
   if (resumes && fs::path(checkpoint).filename() != checkpoint_name &&
       step_of(run_dir->best()) > *start.resumed)
-    before.best.reset();
-  start.notes = {.config = to_json(options, vocabulary.size()),
-                 .vocabulary = vocabulary,
-                 .text = start.source.sum,
-                 .val_text = start.source.val_sum,
-                 .evaluations = before,
-                 .model = start.notes.model,
-                 .lora = start.notes.lora};
+    start.notes.evaluations.best.reset();
+  start.notes.config = to_json(options, vocabulary.size());
+  start.notes.vocabulary = vocabulary;
+  start.notes.text = start.source.sum;
+  start.notes.val_text = start.source.val_sum;
   start.run_dir = std::move(run_dir);
+  if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
+    fail<UsageError>(
+        "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give a larger --shards "
+        "or --batch-size",
+        ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"));
   return start;
 }
 
@@ -274,7 +276,7 @@ std::string describe_build() {
 
 std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;
-  ranks.check_same("the file of --config", xgrad::printable_name(config_file().text));
+  ranks.check_same("the file of --config", xgrad::printable_name(config_file.text));
   std::string checkpoint;
   ranks.together([&] {
     if (given.resume && writes)
@@ -282,17 +284,7 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
   });
   checkpoint = ranks.text_of_first(checkpoint);
   std::optional<Start> start;
-  ranks.together([&] {
-    start = read_all(given, checkpoint, writes);
-    if (!start)
-      return;
-    const Recipe& recipe = start->options.recipe;
-    if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
-      fail<UsageError>(
-          "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give a larger "
-          "--shards or --batch-size",
-          ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"));
-  });
+  ranks.together([&] { start = read_all(given, checkpoint, ranks); });
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint",
                      start && start->from ? file_checksum(start->from->path) : "");
@@ -345,40 +337,34 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   const std::size_t known = vocabulary.size(), batches = r.gradient_accumulation_steps,
                     asked = start.options.vocab_size.value_or(0);
   const bool apart = !start.options.val_data.empty();
-  const auto entropy =
-      source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size);
-  const std::string adapters =
-      start.notes.lora
-          ? fmt::format(", of which adapters of rank {} are trained", start.notes.lora->rank)
-          : "";
+  std::string text = fmt::format("{}: {} {}s, {} different", source.name,
+                                 format_count(train.size() + (apart ? 0 : validation.size())),
+                                 vocabulary.unit(), known);
+  if (known < asked && !start.notes.model)
+    text += fmt::format(" and not {}, for no pairs are left", asked);
+  text +=
+      fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
+                  format_count(validation.size()), apart ? ", from " + source.validation_name : "");
+  std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
+                                 std::log(static_cast<double>(known)));
+  if (const auto entropy =
+          source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
+    loss += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
+  std::string size =
+      fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,
+                  format_count(xgrad::nn::num_parameters(model)));
+  if (const auto& lora = start.notes.lora)
+    size += fmt::format(", of which adapters of rank {} are trained", lora->rank);
+  const std::string steps =
+      fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
+                  vocabulary.count(r.batch_size * r.block_size * batches),
+                  batches > 1 ? fmt::format("{} batches of ", batches) : "",
+                  format_count(r.batch_size, "block"), r.block_size,
+                  format_count(xgrad::num_threads(), "thread"), start.options.seed);
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
-         labelled(
-             "Text",
-             fmt::format("{}: {} {}s, {} different{}; {} to train on, {} to validate{}.",
-                         source.name, format_count(train.size() + (apart ? 0 : validation.size())),
-                         vocabulary.unit(), known,
-                         known < asked && !start.notes.model
-                             ? fmt::format(" and not {}, for no pairs are left", asked)
-                             : "",
-                         format_count(train.size()), format_count(validation.size()),
-                         apart ? ", from " + source.validation_name : "")) +
-         labelled("Loss",
-                  fmt::format("a uniform guess has ln {} = {:.4f}{}.", known,
-                              std::log(static_cast<double>(known)),
-                              entropy ? fmt::format("; no model can beat {:.4f}, the entropy "
-                                                    "of the text itself",
-                                                    *entropy)
-                                      : "")) +
-         labelled("Model", fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters{}.",
-                                       r.n_layer, r.n_head, r.n_embd,
-                                       format_count(xgrad::nn::num_parameters(model)), adapters)) +
-         labelled("Steps",
-                  fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
-                              vocabulary.count(r.batch_size * r.block_size * batches),
-                              batches > 1 ? fmt::format("{} batches of ", batches) : "",
-                              format_count(r.batch_size, "block"), r.block_size,
-                              format_count(xgrad::num_threads(), "thread"), start.options.seed));
+         labelled("Text", text) + labelled("Loss", loss + ".") + labelled("Model", size + ".") +
+         labelled("Steps", steps);
 }
 
 std::string format_environment(std::size_t ranks) {

@@ -107,7 +107,10 @@ class Trainer {
     if (evaluation_pending(steps_))
       if (const std::optional<double> loss = estimate(recipe_.eval_iters)) {
         Evaluations evaluations = evaluations_;
-        lowest = evaluations.add(steps_, *loss);
+        evaluations.last = steps_;
+        lowest = !evaluations.best || *loss < evaluations.best->loss;
+        if (lowest)
+          evaluations.best = {steps_, *loss};
         progress_.validated(steps_, *loss, lowest);
         const bool last = finished(recipe_, steps_, evaluations);
         if (last)
@@ -303,9 +306,7 @@ class Trainer {
                            blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
                start_.source.entropy(blocks_ * recipe_.block_size));
     tell(fmt::format("The run is in {}. What the model writes:\n", run_dir_.path()));
-    SampleOptions sample;
-    sample.seed = options_.seed;
-    print_samples(training_.model(), vocabulary_, sample);
+    print_samples(training_.model(), vocabulary_, {.seed = options_.seed});
   }
 
   void say_stopped() {
@@ -329,7 +330,7 @@ class Trainer {
                                "{}",
                                after(*saved_), format_count(steps_), run_dir_.checkpoint())
                  : "the model could not be saved and is lost");
-    if (run_dir_.is_open())
+    if (writes_ && folder_open_)
       for (const Rows* const file : {&run_dir_.metrics(), &run_dir_.samples()})
         if (!file->all_written()) {
           progress_.warn(file->error() + "; the last rows are lost");

@@ -44,10 +44,13 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
 /// With its weights, where it does not go on: then all comes at once, later.
 static GPT make_model(const Start& start) {
   GPT model = [&] {
-    std::optional<xgrad::nn::init::SkipInit> values_follow;
-    if (start.notes.model)
-      values_follow.emplace();
-    return GPT(model_config(start.options.recipe, start.notes));
+    const Recipe& recipe = start.options.recipe;
+    if (!start.notes.model)
+      return GPT(model_config(recipe, start.notes.vocabulary.size()));
+    xgrad::nn::GPTConfig config = *start.notes.model;
+    config.dropout = recipe.dropout;
+    const xgrad::nn::init::SkipInit values_follow;
+    return GPT(config);
   }();
   if (start.from && !start.resumed)
     xgrad::io::load_state(model, start.from->model, start.from->path);
@@ -251,10 +254,8 @@ void evaluate(const EvalOptions& options) {
   if (!std::isfinite(loss))
     fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
                     first_anomaly([&] { measure(); }));
-  print_loss(train ? "train_loss"
-             : val ? "val_loss"
-                   : "loss",
-             loss, notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
+  print_loss(train || val ? split + "_loss" : "loss", loss,
+             notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
              fmt::format("{} of {}", format_blocks(blocks, blocks), name),
              val ? source.entropy(blocks * block_size) : std::nullopt);
 }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numbers>
-#include <utility>
 #include <vector>
 #include <xgrad/data/text.hpp>
 #include <xgrad/data/utf8_stream.hpp>
@@ -19,13 +17,18 @@ namespace char_transformer {
 namespace text = xgrad::text;
 
 Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
-  if (const auto* const list = user.find<std::string>("characters"))
-    kind_ = read_characters(*list, path);
-  else if (const auto* const tokenizer = user.find("tokenizer"))
+  if (const auto* const list = user.find<std::string>("characters")) {
+    try {
+      kind_ = text::Characters::from_list(text::decode_utf8(*list, "characters"));
+    } catch (const ValueError& error) {
+      fail<FileError>("{}: the metadata's 'characters': {}", path, reason(error));
+    }
+  } else if (const auto* const tokenizer = user.find("tokenizer")) {
     kind_ = xgrad::io::tokenizer_of(*tokenizer, path + ": the metadata's 'tokenizer'");
-  else
+  } else {
     throw FileError(path +
                     ": a checkpoint of another program: it has neither characters nor a tokenizer");
+  }
 }
 
 std::size_t Vocabulary::size() const {
@@ -101,14 +104,6 @@ double Vocabulary::bits_per_byte(double loss, const text::Ids& ids) const {
   for (std::size_t i = 0; i < ids.size(); ++i)
     all += sizes[static_cast<std::size_t>(ids[i])];
   return loss * static_cast<double>(ids.size()) / static_cast<double>(all) / std::numbers::ln2;
-}
-
-text::Characters read_characters(const std::string& list, const std::string& path) {
-  try {
-    return text::Characters::from_list(text::decode_utf8(list, "characters"));
-  } catch (const ValueError& error) {
-    fail<FileError>("{}: the metadata's 'characters': {}", path, reason(error));
-  }
 }
 
 }  // namespace char_transformer

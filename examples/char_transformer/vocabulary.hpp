@@ -62,7 +62,4 @@ class Vocabulary {
 void warn_of_left_out(const std::string& what, const std::string& utf8,
                       const Vocabulary& vocabulary);
 
-/// The characters that metadata lists.
-xgrad::text::Characters read_characters(const std::string& list, const std::string& path);
-
 }  // namespace char_transformer

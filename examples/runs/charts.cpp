@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
@@ -22,7 +21,6 @@ bool is_finite(double y) { return std::isfinite(y); }
 Curves curves_of(const std::vector<Run>& runs, double weight, Series Metrics::*which,
                  const char* label) {
   Curves curves{.lines = {}, .options = {.x_label = "step", .y_label = label}};
-  std::vector<Series> lines;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = runs[i].metrics.*which;
     if (series.xs.empty())
@@ -31,30 +29,14 @@ Curves curves_of(const std::vector<Run>& runs, double weight, Series Metrics::*w
     series.name = runs[i].name;
     // Curves that agree cover each other: the first is thick, so that it shows under the others.
     series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
-    lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
+    curves.lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
     if (weight > 0 && runs.size() == 1) {
       series.thickness = 1;
       series.opacity = 0.35;
       series.name = "each step";
-      curves.lines.push_back(std::move(series));
+      curves.lines.insert(curves.lines.begin(), std::move(series));  // below it
     }
   }
-  std::ranges::move(lines, std::back_inserter(curves.lines));
-  return curves;
-}
-
-/// Ends the chart there, if something goes beyond.
-Curves cut_off(Curves curves, const std::vector<Run>& runs, double limit) {
-  std::vector<double> most(runs.size(), -infinity);
-  for (const Series& line : curves.lines)
-    for (const double y : line.ys)
-      most[*line.color] = std::max(most[*line.color], std::isfinite(y) ? y : -infinity);
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (most[i] > limit && limit > 0) {
-      curves.options.y_high = limit;
-      curves.cut +=
-          fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ", runs[i].name, most[i]);
-    }
   return curves;
 }
 
@@ -116,7 +98,19 @@ Curves loss_curves(const std::vector<Run>& runs, double weight) {
     add(runs[i].metrics.validation, "validation", 1.5);
     add(runs[i].metrics.final_validation, "final validation", 3);
   }
-  return cut_off(std::move(curves), runs, highest_sane(runs));
+  // The chart ends there, if something goes beyond.
+  const double limit = highest_sane(runs);
+  std::vector<double> most(runs.size(), -infinity);
+  for (const Series& line : curves.lines)
+    for (const double y : line.ys)
+      most[*line.color] = std::max(most[*line.color], std::isfinite(y) ? y : -infinity);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (most[i] > limit && limit > 0) {
+      curves.options.y_high = limit;
+      curves.cut +=
+          fmt::format("{}{} up to {:.3g}", curves.cut.empty() ? "" : ", ", runs[i].name, most[i]);
+    }
+  return curves;
 }
 
 std::string charts_html(const std::vector<Run>& runs) {

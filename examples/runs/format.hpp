@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <xgrad/io/json.hpp>

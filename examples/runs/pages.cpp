@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/data/text.hpp>
 
 #include "format.hpp"
 #include "runs.hpp"
@@ -94,13 +95,9 @@ std::size_t width_of(std::string_view text) { return xgrad::pages::characters(te
 
 /// To so many characters: the end of a path says more than its beginning.
 std::string shortened(const std::string& text, std::size_t most) {
-  if (width_of(text) <= most)
-    return text;
-  std::size_t at = text.size();
-  for (std::size_t n = 0; n < most - 2 && at > 0;)
-    if ((static_cast<unsigned char>(text[--at]) & 0xC0U) != 0x80)
-      ++n;
-  return ".." + text.substr(at);
+  const std::u32string all = xgrad::pages::characters(text);
+  return all.size() <= most ? text
+                            : ".." + xgrad::text::encode_utf8(all.substr(all.size() + 2 - most));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>

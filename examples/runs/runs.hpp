@@ -1,8 +1,6 @@
 #pragma once
 // What runs have left in their folders: read, summed up, drawn, and laid beside each other.
 
-#include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 #include <xgrad/io/json.hpp>

@@ -18,14 +18,13 @@ std::string last_of(const xgrad::pages::Series& series) {
 }
 std::string or_none(const std::string& text) { return text.empty() ? "-" : text; }
 
-/// Where the validation loss was lowest; -1 without one that is finite.
-std::ptrdiff_t best_at(const Run& run) {
+/// Where the validation loss was lowest; none without one that is finite.
+std::optional<std::size_t> best_at(const Run& run) {
   const std::vector<double>& losses = run.metrics.validation.ys;
-  std::ptrdiff_t best = -1;
+  std::optional<std::size_t> best;
   for (std::size_t i = 0; i < losses.size(); ++i)
-    if (std::isfinite(losses[i]) &&
-        (best < 0 || losses[i] < losses[static_cast<std::size_t>(best)]))
-      best = static_cast<std::ptrdiff_t>(i);
+    if (std::isfinite(losses[i]) && (!best || losses[i] < losses[*best]))
+      best = i;
   return best;
 }
 
@@ -42,8 +41,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
   const Metrics& m = run.metrics;
   const double made = m.loss.xs.back() + 1;
   const auto planned = run.config.number("max_iters");
-  const std::ptrdiff_t best = best_at(run);
-  const auto at = static_cast<std::size_t>(best);
+  const std::optional<std::size_t> best = best_at(run);
   // The last losses that are finite: a twentieth of all, at most a hundred.
   std::vector<double> last;
   for (std::size_t i = m.loss.ys.size();
@@ -61,8 +59,8 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
   return {{"steps",
            format_count(made) +
                (planned && *planned != made ? fmt::format(" of {}", format_count(*planned)) : "")},
-          {"best validation loss", best < 0 ? "-" : number(m.validation.ys[at])},
-          {"  after", best < 0 ? "-" : format_count(m.validation.xs[at] + 1, "step")},
+          {"best validation loss", best ? number(m.validation.ys[*best]) : "-"},
+          {"  after", best ? format_count(m.validation.xs[*best] + 1, "step") : "-"},
           {"last validation loss", last_of(m.validation)},
           {"  both estimated over", or_none(m.validation_over)},
           {"final validation loss", last_of(m.final_validation)},
@@ -81,8 +79,8 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
 void mark_lowest(const std::vector<Run>& runs, Row& row) {
   std::vector<std::pair<double, std::size_t>> losses;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    if (const std::ptrdiff_t at = best_at(runs[i]); at >= 0) {
-      losses.emplace_back(runs[i].metrics.validation.ys[static_cast<std::size_t>(at)], i);
+    if (const auto at = best_at(runs[i])) {
+      losses.emplace_back(runs[i].metrics.validation.ys[*at], i);
       const Run& first = runs[losses[0].second];
       if (runs[i].metrics.validation_over != first.metrics.validation_over ||
           runs[i].config.number("vocab_size") != first.config.number("vocab_size"))
