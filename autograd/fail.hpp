@@ -1,5 +1,5 @@
 #pragma once
-// How the library's own .cpp files raise errors.  Not for users: it includes fmt.
+// How .cpp files of this project raise errors.  Not in headers for users: it includes fmt.
 
 #include <fmt/core.h>
 
