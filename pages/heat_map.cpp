@@ -67,10 +67,7 @@ constexpr double gap = 10;
 constexpr std::size_t most_cells = std::size_t{1} << 20;
 
 double widest(const std::vector<std::string>& labels) {
-  double most = 0;
-  for (const std::string& label : labels)
-    most = std::max(most, text_width(label));
-  return most;
+  return text_width(std::ranges::max(labels, {}, text_width));
 }
 
 /// Every how many-th label can be written where each takes `needed` pixels: 1, 2, 5, 10, 20, ...
@@ -205,8 +202,7 @@ std::string heat_map(const Tensor& values, const HeatMapOptions& options) {
     drawing.numbers();
   drawing.labels(!options.columns.empty());
   svg.text(drawing.width / 2, svg.bottom + 1.2 * font_size, options.x_label, "middle");
-  if (!options.y_label.empty())
-    svg.text_upwards(svg.left - 1.2 * font_size, drawing.height / 2, options.y_label, "middle");
+  svg.text_upwards(svg.left - 1.2 * font_size, drawing.height / 2, options.y_label, "middle");
   drawing.scale();
   svg.title(options.title);
   return svg.str();
@@ -219,11 +215,8 @@ std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {
   const auto padded = [&](const std::string& label, std::size_t to) {
     return std::string(to - std::min(to, length(label)), ' ') + label;
   };
-  std::size_t margin = 0, step = 1;
-  for (const std::string& label : map.row_labels)
-    margin = std::max(margin, length(label));
-  for (const std::string& label : map.column_labels)
-    step = std::max(step, (length(label) + 2) / 2);
+  const std::size_t margin = length(std::ranges::max(map.row_labels, {}, length));
+  const std::size_t step = (length(std::ranges::max(map.column_labels, {}, length)) + 2) / 2;
 
   std::string text = options.title.empty() ? "" : options.title + "\n";
   std::string heading;
