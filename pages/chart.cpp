@@ -126,8 +126,7 @@ struct Chart {
     }
     svg.add("<path stroke='#222' class='axis' fill='none' d='M0 0v{:g}h{:g}'/>\n", y.first, x.last);
     svg.text(x.last / 2, svg.bottom + 18, options.x_label, "middle");
-    if (!options.y_label.empty())
-      svg.text_upwards(svg.left - 18, y.first / 2, options.y_label, "middle");
+    svg.text_upwards(svg.left - 18, y.first / 2, options.y_label, "middle");
   }
 
   /// The attributes that say which series it is.
@@ -207,12 +206,10 @@ struct Chart {
 };
 
 std::string numbers(const std::vector<double>& values) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const double value : values)
-    text += std::isfinite(value) ? fmt::format("{},", value) : "null,";
-  if (!text.empty())
-    text.pop_back();
-  return "[" + text + "]";
+    texts.push_back(std::isfinite(value) ? fmt::format("{}", value) : "null");
+  return fmt::format("[{}]", fmt::join(texts, ","));
 }
 
 }  // namespace
