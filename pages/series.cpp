@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/pages/chart.hpp>
 
@@ -28,24 +29,14 @@ Series thinned(const Series& series, std::size_t columns, double low, double hig
   Series result = series;
   result.xs.clear();
   result.ys.clear();
-  const auto keep = [&](std::size_t i) {
-    result.xs.push_back(xs[i]);
-    result.ys.push_back(ys[i]);
-  };
-  /// Which points may stand for one another.
-  struct Place {
-    double column;
-    bool finite;
-    bool operator==(const Place&) const = default;
-  };
-  const auto place = [&](std::size_t i) -> Place {
-    if (!std::isfinite(xs[i]))
-      return {-1, false};
+  // Which points may stand for one another: those of one column that are finite, or are not.
+  const auto place = [&](std::size_t i) {
     const double at = (xs[i] - low) / (high - low) * static_cast<double>(columns);
-    return {std::floor(at), std::isfinite(ys[i])};
+    return std::isfinite(xs[i]) ? std::pair(std::floor(at), std::isfinite(ys[i]))
+                                : std::pair(-1.0, false);
   };
   for (std::size_t begin = 0, end = 0; begin < xs.size(); begin = end) {
-    const Place here = place(begin);
+    const auto here = place(begin);
     std::size_t least = begin, most = begin;
     for (end = begin; end < xs.size() && place(end) == here; ++end) {
       if (ys[end] < ys[least])
@@ -54,11 +45,13 @@ Series thinned(const Series& series, std::size_t columns, double low, double hig
         most = end;
     }
     std::array kept{begin, std::min(least, most), std::max(least, most), end - 1};
-    if (!here.finite)
+    if (!here.second)
       kept = {begin, begin, begin, std::isfinite(xs[begin]) ? end - 1 : begin};
     for (std::size_t k = 0; k < kept.size(); ++k)
-      if (k == 0 || kept[k] != kept[k - 1])
-        keep(kept[k]);
+      if (k == 0 || kept[k] != kept[k - 1]) {
+        result.xs.push_back(xs[kept[k]]);
+        result.ys.push_back(ys[kept[k]]);
+      }
   }
   return result;
 }
