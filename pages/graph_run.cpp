@@ -34,13 +34,11 @@ class Recorder final : public Observer {
  public:
   explicit Recorder(const GraphOptions& options) : options_(options) {
     graph_.title = options.title;
+    graph_.max_values = options.max_values;
+    graph_.max_bytes = options.max_bytes;
   }
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
-  ~Recorder() override = default;
 
   Graph run(const std::function<Tensor()>& f) {
-    check<ValueError>(f != nullptr, "graph: there is no function to run");
     Tensor result;
     {
       const Trace trace;
@@ -52,8 +50,6 @@ class Recorder final : public Observer {
     check_result(result);
     build(result);
     backward(result);
-    graph_.max_values = options_.max_values;
-    graph_.max_bytes = options_.max_bytes;
     if (options_.numeric)
       detail::check_gradients(graph_, ops_, seed_);
     return std::move(graph_);
@@ -65,7 +61,10 @@ class Recorder final : public Observer {
       fail<GraphError>(
           "graph: the result has no graph: nothing it was made of requires a gradient, or the "
           "function runs under NoGrad");
-    if (!result.is_leaf() && !made_here(result))
+    const auto made_result = [&](const Trace::Event& e) {
+      return e.output.impl().node == result.impl().node;
+    };
+    if (!result.is_leaf() && std::ranges::none_of(events_, made_result))
       fail<GraphError>(
           "graph: the result was computed before the function ran: compute it within the function");
     if (result.numel() != 1 && !options_.gradient.defined())
@@ -77,11 +76,6 @@ class Recorder final : public Observer {
       result.impl().node->check_gradient(options_.gradient, "graph", 0);
   }
 
-  bool made_here(const Tensor& result) const {
-    return std::ranges::any_of(
-        events_, [&](const Trace::Event& e) { return e.output.impl().node == result.impl().node; });
-  }
-
   // ---- nodes ----
 
   void build(const Tensor& result) {
@@ -91,18 +85,18 @@ class Recorder final : public Observer {
       else if (x.defined())
         name_of_value_.emplace(x.impl().value.get(), name);
     }
-    event_node_.resize(events_.size());
-    for (std::size_t e = 0; e < events_.size(); ++e) {
-      const Trace::Event& event = events_[e];
+    for (const Trace::Event& event : events_) {
       std::vector<GraphInput> inputs;
       for (std::size_t i = 0; i < event.inputs.size(); ++i)
         inputs.push_back(input(event, i));
-      GraphNode node{.op = event.op, .name = {}, .scope = event.scope, .value = event.output};
-      node.inputs = std::move(inputs);
-      event_node_[e] = add(std::move(node));
+      const std::size_t at = add({.op = event.op,
+                                  .name = {},
+                                  .scope = event.scope,
+                                  .value = event.output,
+                                  .inputs = std::move(inputs)});
       if (event.output.requires_grad())
-        by_node_.emplace(event.output.impl().node.get(), event_node_[e]);
-      ops_.push_back({&event, event_node_[e]});
+        by_node_.emplace(event.output.impl().node.get(), at);
+      ops_.push_back({&event, at});
     }
     graph_.root = from_outside(result, "");
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
@@ -118,12 +112,11 @@ class Recorder final : public Observer {
     const Tensor& x = event.inputs[i];
     if (!x.defined())
       return {};
-    if (const auto maker = event.made_by[i]; maker && *maker < event_node_.size()) {
-      const Tensor& made = events_[*maker].output;
-      if (!x.requires_grad() || made.impl().node == x.impl().node)
-        return {event_node_[*maker], !x.requires_grad() || !event.output.requires_grad()};
-    }
-    return {from_outside(x, event.scope), !x.requires_grad() || !event.output.requires_grad()};
+    const auto maker = event.made_by[i];
+    const bool from_event =
+        maker && (!x.requires_grad() || events_[*maker].output.impl().node == x.impl().node);
+    return {from_event ? ops_[*maker].node : from_outside(x, event.scope),
+            !x.requires_grad() || !event.output.requires_grad()};
   }
 
   // The node of what no event made, or of a result.
@@ -140,12 +133,11 @@ class Recorder final : public Observer {
     const Kind kind = node == nullptr       ? Kind::constant
                       : node->sequence == 0 ? Kind::leaf
                                             : Kind::outside;
-    GraphNode made{.kind = kind,
-                   .op = kind == Kind::constant ? "constant" : node->op,
-                   .name = name_of(x),
-                   .scope = scope,
-                   .value = Saved(x).tensor()};
-    const std::size_t at = add(std::move(made));
+    const std::size_t at = add({.kind = kind,
+                                .op = kind == Kind::constant ? "constant" : node->op,
+                                .name = name_of(x),
+                                .scope = scope,
+                                .value = Saved(x).tensor()});
     if (node != nullptr)
       by_node_.emplace(node, at);
     else
@@ -165,8 +157,7 @@ class Recorder final : public Observer {
     if (graph_.nodes.size() >= options_.max_nodes)
       fail<ValueError>(
           "graph: more than {} nodes: take a shorter input, fewer steps or fewer layers, or let "
-          "one "
-          "part alone be the function; .max_nodes allows more",
+          "one part alone be the function; .max_nodes allows more",
           options_.max_nodes);
     graph_.nodes.push_back(std::move(node));
     return graph_.nodes.size() - 1;
@@ -235,8 +226,7 @@ class Recorder final : public Observer {
   const GraphOptions& options_;
   Graph graph_;
   std::vector<Trace::Event> events_;
-  std::vector<detail::RanOp> ops_;
-  std::vector<std::size_t> event_node_;
+  std::vector<detail::RanOp> ops_;  // of each event
   std::unordered_map<const Node*, std::size_t> by_node_;
   std::unordered_map<const Value*, std::size_t> constants_;
   std::unordered_map<const Node*, std::string> name_of_node_;
