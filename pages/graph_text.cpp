@@ -17,44 +17,29 @@ namespace detail {
 
 Shown shown(const Tensor& x, std::size_t max_values) {
   constexpr std::size_t first = 4;
-  Shown s;
-  std::vector<double> values = xgrad::detail::elements(x);
-  s.count = values.size();
-  std::size_t finite = 0;
-  for (const double v : values) {
-    if (std::isnan(v)) {
-      ++s.nan;
-    } else if (std::isinf(v)) {
-      ++(v > 0 ? s.inf : s.minus_inf);
-    } else {
-      s.min = finite == 0 ? v : std::min(s.min, v);
-      s.max = finite == 0 ? v : std::max(s.max, v);
+  Shown s{summarize(x), xgrad::detail::elements(x)};
+  for (const double v : s.elements)
+    if (std::isfinite(v)) {
       s.sum += v;
       s.size += std::abs(v);
-      ++finite;
     }
-  }
-  s.mean = finite == 0 ? 0 : s.sum / static_cast<double>(finite);
-  if (values.size() > max_values)
-    values.resize(std::min(first, max_values));
-  s.elements = std::move(values);
+  s.mean = s.finite == 0 ? 0 : s.sum / static_cast<double>(s.finite);
+  if (s.elements.size() > max_values)
+    s.elements.resize(std::min(first, max_values));
   return s;
 }
 
-std::string to_text(const Shown& s, int digits) {
-  const auto number = [digits](double v) -> std::string {
-    return std::isnan(v) ? "nan" : fmt::format("{:.{}g}", v, digits);
-  };
+std::string to_text(const Shown& s) {
+  const auto number = [](double v) { return std::isnan(v) ? "nan" : fmt::format("{:.4g}", v); };
   if (s.whole()) {
     std::vector<std::string> all;
     for (const double v : s.elements)
       all.push_back(number(v));
-    return s.count == 1 ? all[0] : fmt::format("[{}]", fmt::join(all, ", "));
+    return all.size() == 1 ? all[0] : fmt::format("[{}]", fmt::join(all, ", "));
   }
-  std::string text =
-      s.nan + s.inf + s.minus_inf == s.count
-          ? "nothing finite"
-          : fmt::format("{} ... {}, mean {}", number(s.min), number(s.max), number(s.mean));
+  std::string text = s.finite == 0 ? "nothing finite"
+                                   : fmt::format("{} ... {}, mean {}", number(s.min), number(s.max),
+                                                 number(s.mean));
   for (const auto& [n, what] : {std::pair(s.nan, "NaN"), {s.inf, "inf"}, {s.minus_inf, "-inf"}})
     if (n > 0)
       text += fmt::format(", {} {}", n, what);
