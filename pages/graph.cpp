@@ -89,8 +89,6 @@ Json contribution_json(const GraphContribution& part, std::size_t max_values, Te
   return json;
 }
 
-bool same_elements(const Tensor& a, const Tensor& b) { return a.impl().value == b.impl().value; }
-
 Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   static constexpr const char* kinds[] = {"op", "leaf", "constant", "outside"};
   const GraphNode& node = graph.nodes[i];
@@ -123,7 +121,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
     return json;
   json.emplace_back("step", *node.step);
   json.emplace_back("gradient", tensor_json(node.gradient, graph.max_values));
-  if (node.gathered.defined() && !same_elements(node.gathered, node.gradient))
+  if (node.gathered.defined() && node.gathered.impl().value != node.gradient.impl().value)
     json.emplace_back("gathered", tensor_json(node.gathered, graph.max_values));
   JsonArray parts;
   for (const GraphContribution& part : node.contributions)
@@ -171,15 +169,14 @@ Page graph_page(const Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     nodes.push_back(node_json(graph, i, texts));
   const std::vector<std::size_t> wrong = graph.wrong();
-  JsonObject data{{"nodes", std::move(nodes)},
-                  {"order", JsonArray(graph.order.begin(), graph.order.end())},
-                  {"root", graph.root},
-                  {"wrong", JsonArray(wrong.begin(), wrong.end())},
-                  {"rules", rules_json(graph)}};
-  data.emplace_back("texts", texts.take());
   return {.title = graph.title,
           .body = std::string(graph_body),
-          .data = std::move(data),
+          .data = JsonObject{{"nodes", std::move(nodes)},
+                             {"order", JsonArray(graph.order.begin(), graph.order.end())},
+                             {"root", graph.root},
+                             {"wrong", JsonArray(wrong.begin(), wrong.end())},
+                             {"rules", rules_json(graph)},
+                             {"texts", texts.take()}},
           .scripts = {detail::graph_rules_js, detail::graph_rows_js, detail::graph_js},
           .styles = {detail::graph_css},
           .max_bytes = graph.max_bytes,
