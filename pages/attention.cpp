@@ -61,19 +61,13 @@ Tensor head_of(const Tensor& x, std::size_t h) {
 
 /// The elements that are not masked if `causal`, else all, with NaN where masked.
 std::string packed(const Tensor& x, const std::vector<double>& scores, bool causal) {
-  std::vector<double> kept = xgrad::detail::elements(x);
-  if (!causal) {
-    for (std::size_t n = 0; n < kept.size(); ++n)
-      if (is_masked(scores[n]))
-        kept[n] = std::numeric_limits<double>::quiet_NaN();
-    return base64(kept);
-  }
-  const std::size_t S = size_of(x, 1);
-  std::size_t count = 0;
-  for (std::size_t n = 0; n < kept.size(); ++n)
-    if (n % S <= n / S)
-      kept[count++] = kept[n];
-  kept.resize(count);
+  const std::vector<double> all = xgrad::detail::elements(x);
+  std::vector<double> kept;
+  for (std::size_t n = 0; n < all.size(); ++n)
+    if (!is_masked(scores[n]))
+      kept.push_back(all[n]);
+    else if (!causal)
+      kept.push_back(std::numeric_limits<double>::quiet_NaN());
   return base64(kept);
 }
 
@@ -81,18 +75,15 @@ std::string packed(const Tensor& x, const std::vector<double>& scores, bool caus
 constexpr double sampled_temperature = 0.8, sampled_top_p = 0.9, sampled_min_p = 0.02;
 constexpr std::size_t sampled_top_k = 20;
 
-bool all_finite(const Tensor& x) { return summarize(x).all_finite(); }
-
-/// For each query, the sum of |x| over the keys that it sees.
-Tensor magnitudes(const Tensor& x) { return sum(abs(x), {-1}); }
-
 JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
   const std::vector<double> scores = xgrad::detail::elements(head_of(layer.scores, h));
+  // For each query, the sum of its size over the keys that it sees.
+  const Tensor score_gradient = sum(abs(head_of(layer.score_gradient, h)), {-1});
   JsonObject head{{"index", layer.heads[h]},
                   {"A", packed(head_of(layer.weights, h), scores, causal)},
                   {"G", packed(head_of(layer.gradient, h), scores, causal)},
                   {"without", layer.loss_without[h]},
-                  {"scoreGradient", base64(magnitudes(head_of(layer.score_gradient, h)))}};
+                  {"scoreGradient", base64(score_gradient)}};
   if (layer.q.defined()) {
     head.emplace_back("q", base64(head_of(layer.q, h)));
     head.emplace_back("k", base64(head_of(layer.k, h)));
@@ -135,7 +126,7 @@ JsonObject run_json(const AttentionRun& run, std::size_t position) {
     // The page computes these again.
     json.emplace_back("largest", base64(amax(p, {-1})));
     const Tensor at = select(run.logits, 0, static_cast<std::int64_t>(position));
-    if (all_finite(at))
+    if (summarize(at).all_finite())
       json.emplace_back("sampled",
                         base64(nn::next_token_probabilities(at, {.temperature = sampled_temperature,
                                                                  .top_k = sampled_top_k,
@@ -171,7 +162,6 @@ Place place_of_most(const AttentionRun& run, const std::optional<std::size_t>& q
 }
 
 JsonArray texts(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
-JsonArray counts(const std::vector<std::size_t>& list) { return {list.begin(), list.end()}; }
 
 /// What two runs of one model have in common.
 std::string layout(const AttentionRun& run) {
@@ -205,7 +195,7 @@ void write_attention_html(const std::string& path, const std::vector<AttentionRu
         .data = JsonObject{{"tokens", texts(options.tokens)},
                            {"keys", texts(options.keys)},
                            {"classes", texts(options.classes)},
-                           {"targets", counts(options.targets)},
+                           {"targets", JsonArray(options.targets.begin(), options.targets.end())},
                            {"layer", open.layer},
                            {"head", open.head},
                            {"position", open.query},

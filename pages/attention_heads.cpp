@@ -136,12 +136,8 @@ void add_patterns(AttentionLayer& layer, const std::vector<std::string>& tokens)
   std::map<std::string, std::size_t> numbers;
   for (const std::string& token : tokens)
     same.push_back(numbers.emplace(token, numbers.size()).first->second);
-  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
-  std::vector<double> weights = xgrad::detail::elements(layer.weights);
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if (is_masked(scores[i]))
-      weights[i] = std::numeric_limits<double>::quiet_NaN();
-  const Tensor seen = reshape(Tensor(std::move(weights)), layer.weights.shape());
+  const Tensor seen =
+      masked_fill(layer.weights, is_masked(layer.scores), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t h = 0; h < layer.heads.size(); ++h)
     layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h)), same));
 }

@@ -21,8 +21,8 @@ bool is_product(const Trace::Event& e);
 inline bool is_binary(const Trace::Event& e) {
   return e.inputs.size() == 2 && e.inputs[0].defined() && e.inputs[1].defined();
 }
-/// Whether a score keeps its key unseen: -inf, or as people write it, -1e9.
-inline bool is_masked(double score) { return score < -1e8; }
+/// Whether a score, or which of many, keeps its key unseen: -inf, or as people write it, -1e9.
+auto is_masked(const auto& score) { return score < -1e8; }
 
 /// Takes the heads (H, T, S) of one item, in float64, out of weights (..., T, S) and what goes with
 /// them.
