@@ -50,10 +50,6 @@ std::string base64(const std::vector<double>& numbers) {
 
 std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
 
-std::size_t size_of(const Tensor& x, std::int64_t d) {
-  return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
-}
-
 /// Of one head.
 Tensor head_of(const Tensor& x, std::size_t h) {
   return select(x, 0, static_cast<std::int64_t>(h));

@@ -80,8 +80,7 @@ double fit(const HeadPattern& p) { return (p.score - p.threshold) / (1 - p.thres
 
 std::vector<HeadPattern> head_patterns(const Tensor& weights,
                                        const std::vector<std::size_t>& same) {
-  const Weights a{static_cast<std::size_t>(weights.size(0)),
-                  static_cast<std::size_t>(weights.size(1)), xgrad::detail::elements(weights)};
+  const Weights a{size_of(weights, 0), size_of(weights, 1), xgrad::detail::elements(weights)};
   std::vector<HeadPattern> patterns;
   add_pattern(patterns, "first position", a, [](std::size_t, std::size_t j) { return j == 0; });
   if (a.queries == a.keys) {
@@ -105,8 +104,7 @@ std::vector<HeadPattern> head_patterns(const Tensor& weights,
 }
 
 bool is_causal(const AttentionLayer& layer) {
-  const auto T = static_cast<std::size_t>(layer.weights.size(1)),
-             S = static_cast<std::size_t>(layer.weights.size(2));
+  const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
   const std::vector<double> scores = xgrad::detail::elements(layer.scores);
   bool causal = T == S;
   for (std::size_t n = 0; n < scores.size() && causal; ++n)

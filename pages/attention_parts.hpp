@@ -21,6 +21,10 @@ bool is_product(const Trace::Event& e);
 inline bool is_binary(const Trace::Event& e) {
   return e.inputs.size() == 2 && e.inputs[0].defined() && e.inputs[1].defined();
 }
+/// 0 of an undefined Tensor.
+inline std::size_t size_of(const Tensor& x, Size d) {
+  return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
+}
 /// Whether a score, or which of many, keeps its key unseen: -inf, or as people write it, -1e9.
 auto is_masked(const auto& score) { return score < -1e8; }
 

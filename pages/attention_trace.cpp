@@ -138,7 +138,7 @@ bool is_grouped(const Trace::Event& product) {
 // ---- the logits ----
 
 /// Those of the item, if the last log_softmax has as many rows as there are positions.
-Tensor find_logits(const Events& events, const AttentionHeads& heads) {
+Tensor find_logits(const Events& events, const AttentionHeads& heads, std::size_t item) {
   const auto is_last = [](const Trace::Event& e) {
     return e.op == "log_softmax" || e.op == "cross_entropy";
   };
@@ -152,7 +152,7 @@ Tensor find_logits(const Events& events, const AttentionHeads& heads) {
   const auto items = static_cast<Size>(heads.items());
   if (V < 2 || x.numel() != items * T * V || (x.dim() > 2 && x.size(-2) != T))
     return {};
-  return x;
+  return select(reshape(x, {items, T, V}), 0, static_cast<Size>(item)).to(DType::float64);
 }
 
 void check_list(const char* what, std::size_t given, std::size_t wanted, const std::string& of) {
@@ -215,8 +215,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     const Tensor& weights = events[at.softmax].output;
     const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at),
                                is_grouped(events[at.products.front()]), options);
-    const auto T = static_cast<std::size_t>(weights.size(-2)),
-               S = static_cast<std::size_t>(weights.size(-1));
+    const std::size_t T = size_of(weights, -2), S = size_of(weights, -1);
     check_list("tokens", options.tokens.size(), T, names[chosen[n]]);
     if (T != S)
       check_list("keys", options.keys.size(), S, names[chosen[n]]);
@@ -246,25 +245,15 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     }
     keep_heads(layer);
     add_patterns(layer, layer.self ? options.tokens : std::vector<std::string>());
-    if (n == 0) {
-      const Tensor logits = find_logits(events, heads);
-      if (logits.defined())
-        run.logits = select(reshape(logits, {static_cast<Size>(heads.items()), static_cast<Size>(T),
-                                             logits.size(-1)}),
-                            0, static_cast<std::int64_t>(options.item))
-                         .to(DType::float64);
-    }
+    if (n == 0)
+      run.logits = find_logits(events, heads, options.item);
     run.layers.push_back(std::move(layer));
   }
   check<ValueError>(keys_found, "{}: {} keys are given, and no layer has as many but its queries",
                     attention_page, options.keys.size());
-  const std::size_t classes =
-      run.logits.defined() ? static_cast<std::size_t>(run.logits.size(-1)) : 0;
-  check_list("class names", options.classes.size(), classes, "the logits");
-  if (!options.targets.empty() && run.logits.defined()) {
-    check_list("targets", options.targets.size(), static_cast<std::size_t>(run.logits.size(0)),
-               "the logits");
-  }
+  check_list("class names", options.classes.size(), size_of(run.logits, -1), "the logits");
+  if (run.logits.defined())
+    check_list("targets", options.targets.size(), size_of(run.logits, 0), "the logits");
   return run;
 }
 
