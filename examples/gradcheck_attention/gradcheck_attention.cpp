@@ -116,24 +116,18 @@ void add_multi_head_attention(std::vector<Case>& cases, const Sizes& s) {
   using Layer = nn::MultiHeadAttention;
   const Dims size = {s.batch, s.length, s.width}, square = {s.length, s.length};
   const auto add = [&](const std::string& mask, Layer::Call call) {
-    for (const bool fused : {false, true}) {
-      call.need_weights = !fused;
-      const auto result = [call](const nn::Attended& y) {
-        return call.need_weights ? both(y) : Inputs{y.output};
-      };
-      const std::string ending = fused ? ", fused" : "";
-      cases.push_back(of_layer<Layer>("MultiHeadAttention", mask + ending, Layer(s.width, s.heads),
-                                      {normal(size)},
-                                      [call, result](const Layer& layer, const Inputs& in) {
-                                        return result(layer(in[0], in[0], in[0], call));
-                                      }));
-      cases.push_back(of_layer<Layer>("MultiHeadAttention", mask + ", cross" + ending,
-                                      Layer(s.width, s.heads),
-                                      {normal(size), normal(size), normal(size)},
-                                      [call, result](const Layer& layer, const Inputs& in) {
-                                        return result(layer(in[0], in[1], in[2], call));
-                                      }));
-    }
+    for (const bool fused : {false, true})
+      for (const bool cross : {false, true}) {
+        call.need_weights = !fused;
+        cases.push_back(of_layer<Layer>(
+            "MultiHeadAttention", mask + (cross ? ", cross" : "") + (fused ? ", fused" : ""),
+            Layer(s.width, s.heads),
+            cross ? Inputs{normal(size), normal(size), normal(size)} : Inputs{normal(size)},
+            [call, cross](const Layer& layer, const Inputs& in) {
+              const nn::Attended y = layer(in[0], in[cross ? 1 : 0], in[cross ? 2 : 0], call);
+              return call.need_weights ? both(y) : Inputs{y.output};
+            }));
+      }
   };
   add("none", {});
   add("causal", {.is_causal = true, .average_attn_weights = false});
