@@ -1,5 +1,5 @@
 // The graph page: steps of the backward pass, the selected node, search.  The program's numbers are checked first.
-const nodes = data.nodes.map((node) => ({ kind: "op", parts: [], ...node, op: data.texts[node.op], scope: data.texts[node.scope] }));
+const nodes = data.nodes.map((node) => ({ kind: "op", parts: [], missing: [], ...node, op: data.texts[node.op], scope: data.texts[node.scope] }));
 for (const node of nodes) for (const part of node.parts) part.op = data.texts[part.op];
 const consumers = nodes.map(() => []);
 nodes.forEach((node, i) => node.inputs.forEach((input) => {
@@ -7,7 +7,6 @@ nodes.forEach((node, i) => node.inputs.forEach((input) => {
 }));
 const wrong = new Set(data.wrong);
 // Contributions that did not come: of each op that got a gradient and added nothing for an input.
-for (const node of nodes) node.missing = [];
 nodes.forEach((node, i) => (node.nothing || []).forEach(([input, own]) => nodes[node.inputs[input] >> 1].missing.push({ node: i, input, own })));
 // Ops whose own backward is wrong, whatever came after them.
 const guilty = new Set(nodes.flatMap((node) => [...node.parts, ...node.missing].filter((part) => part.own && part.own.ok === false).map((part) => part.node)));

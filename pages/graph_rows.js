@@ -103,10 +103,9 @@ class Rows {
   edges(top, end) {
     const svg = make("svg", { class: "edges", width: this.gutter, height: (end - top) * row_height, "aria-hidden": "true" });
     const middle = (r) => (r - top + 0.5) * row_height;
-    const x_of = (lane) => (lane + 0.5) * lane_width;
     const { chosen_row, edge_class } = this.graph;
     const late = []; // what is drawn over the rest
-    this.lanes.forEach((list, lane) => {
+    this.lanes.forEach((list) => {
       let low = 0, high = list.length; // the first value whose last use is in sight or below
       while (low < high) {
         const at = (low + high) >> 1;
@@ -117,7 +116,7 @@ class Rows {
         const r = list[low], of_chosen = r === chosen_row;
         const from = Math.max(list[low], top - 1), to = Math.min(this.last_use[r] - 1, end);
         if (to > from) {
-          const line = make("path", { d: `M${x_of(lane)} ${middle(from)}V${middle(to)}`, class: of_chosen ? "chosen" : this.graph.lane_class(r) });
+          const line = make("path", { d: `M${this.dot(r)} ${middle(from)}V${middle(to)}`, class: of_chosen ? "chosen" : this.graph.lane_class(r) });
           of_chosen ? late.push(line) : svg.append(line);
         }
       }
@@ -144,8 +143,8 @@ class Rows {
     this.draw();
   }
 
-  fold(layer, open = !layer.open) {
-    layer.open = open;
+  fold(layer) {
+    layer.open = !layer.open;
     this.arrange();
   }
   fold_all(open) {

@@ -34,7 +34,6 @@ const slopes = (() => {
 })();
 
 const size_of = (shape) => shape.reduce((n, d) => n * d, 1);
-const same_shape = (a, b) => a.length === b.length && a.every((d, i) => d === b[i]);
 // All elements, or undefined if the page has only some or some are not finite.
 const elements = (x) => (Array.isArray(x) && x.every((v) => typeof v === "number") ? x : undefined);
 
@@ -52,6 +51,8 @@ function source(i, shape, operand) {
   }
   return at;
 }
+
+const summed = (terms) => ({ terms, total: terms.map((list) => list.reduce((sum, [u, s]) => sum + u * s, 0)) });
 
 // What an elementwise op adds to its input, by this page's own reckoning: {terms: [[g, slope]...] for each element, total}.
 function by_slopes(part, consumer, nodes) {
@@ -71,7 +72,7 @@ function by_slopes(part, consumer, nodes) {
       if (s === undefined) return undefined;
       terms[source(i, consumer.shape, target.shape)].push([g[i], s]);
     }
-  return { terms, total: terms.map((list) => list.reduce((sum, [u, s]) => sum + u * s, 0)) };
+  return summed(terms);
 }
 
 // The same for products of matrices, sums and softmax over the last dimension.
@@ -81,10 +82,7 @@ function by_products(part, consumer, nodes) {
   const g = elements(consumer.gradient), target = inputs[i];
   if (!g) return undefined;
   const n = size_of(target.shape);
-  const made = (terms_of) => {
-    const terms = Array.from({ length: n }, (_, k) => terms_of(k));
-    return { terms, total: terms.map((list) => list.reduce((sum, [u, s]) => sum + u * s, 0)) };
-  };
+  const made = (terms_of) => summed(Array.from({ length: n }, (_, k) => terms_of(k)));
   if (consumer.op === "sum" && g.length === 1) return made(() => [[g[0], 1]]);
   if (consumer.op === "mean" && g.length === 1) return made(() => [[g[0], 1 / n]]);
   const matrices = ["matmul", "mm"].includes(consumer.op) && inputs.every((x) => x.shape.length === 2);
@@ -99,10 +97,8 @@ function by_products(part, consumer, nodes) {
     const [o_of, k_of] = matrices ? [(at) => at % outs, (at) => Math.floor(at / outs)] : [(at) => Math.floor(at / ins), (at) => at % ins];
     return made((at) => Array.from({ length: rows }, (_, r) => [g[r * outs + o_of(at)], other[r * ins + k_of(at)]]));
   }
-  if (consumer.op === "linear" && i === 2) {
-    const outs = n;
-    return made((at) => Array.from({ length: g.length / outs }, (_, r) => [g[r * outs + at], 1]));
-  }
+  if (consumer.op === "linear" && i === 2)
+    return made((at) => Array.from({ length: g.length / n }, (_, r) => [g[r * n + at], 1]));
   return undefined;
 }
 
