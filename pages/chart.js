@@ -1,13 +1,8 @@
 // Charts (pages/chart.hpp): where the pointer is, or the arrow keys have gone, the values of all series.
 const PALETTE = 7;
 
-function points_of(path) { // of an SVG path of straight lines, as the program drew it
-  return [...(path.getAttribute("d") || "").matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
-}
-
 class Chart {
   constructor(figure) {
-    this.figure = figure;
     const chart = JSON.parse(figure.dataset.chart);
     this.label = chart.x;
     this.plot = figure.querySelector("svg.plot");
@@ -40,7 +35,8 @@ class Chart {
   // What is said on hovering is what the program has drawn.
   verify() {
     this.series.forEach((s, i) => {
-      const drawn = points_of(this.plot.querySelector(`path[data-line="${i}"]`));
+      const path = this.plot.querySelector(`path[data-line="${i}"]`).getAttribute("d"); // of straight lines
+      const drawn = [...path.matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
       const mine = s.xs.map((x, k) => [x, s.ys[k]]).filter(([x, y]) => x !== null && y !== null).map(([x, y]) => [this.x(x), this.y(y)]);
       // Both in one order: each that is drawn is found again behind the one before it.
       let at = 0;
