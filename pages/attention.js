@@ -248,8 +248,7 @@ function select(layer, head, show) {
   view.layer = layer;
   view.head = head;
   cells[layer][head].tabIndex = 0;
-  drawGrid();
-  drawBig();
+  drawAll();
   if (show && (bigTitle.getBoundingClientRect().top > innerHeight - 150 || bigTitle.getBoundingClientRect().top < 0)) bigTitle.scrollIntoView();
 }
 function drawAll() {
