@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -167,8 +168,9 @@ class Recorder final : public Observer {
 
   void backward(const Tensor& result) {
     seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();
-    gather(graph_.root,
-           {.consumer = {}, .op = "backward()", .inputs = {}, .gradient = gain(seed_, {})}, seed_);
+    GraphNode& root = graph_.nodes[graph_.root];
+    root.contributions.push_back({.op = "backward()", .gradient = gain(seed_, {})});
+    root.gathered = seed_;
     const ModeGuard observed({true, this});
     leaf_gradients({result}, {.grad_outputs = {seed_}, .retain_graph = true});
   }
@@ -188,11 +190,6 @@ class Recorder final : public Observer {
     graph_.nodes[at->second].gradient = gradient;
     graph_.nodes[at->second].step = graph_.order.size();
     graph_.order.push_back(at->second);
-  }
-
-  void gather(std::size_t to, GraphContribution part, const Tensor& gathered) {
-    graph_.nodes[to].contributions.push_back(std::move(part));
-    graph_.nodes[to].gathered = gathered;
   }
 
   void on_backward(const Node& node, std::size_t input, const Tensor& gathered) override {
@@ -215,12 +212,11 @@ class Recorder final : public Observer {
       return;
     }
     last_formula_ = &node;
-    gather(to->second,
-           {.consumer = consumer,
-            .op = node.op,
-            .inputs = {input},
-            .gradient = gain(gathered, receiver.gathered)},
-           gathered);
+    parts.push_back({.consumer = consumer,
+                     .op = node.op,
+                     .inputs = {input},
+                     .gradient = gain(gathered, receiver.gathered)});
+    receiver.gathered = gathered;
   }
 
   const GraphOptions& options_;
@@ -247,21 +243,17 @@ std::vector<std::size_t> Graph::wrong() const {
   const auto is_wrong = [](const GraphCheck& check) {
     return check.verdict == GraphCheck::Verdict::wrong;
   };
-  std::vector<bool> marked(nodes.size());
+  std::set<std::size_t> found;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (is_wrong(nodes[i].whole) ||
         std::ranges::any_of(nodes[i].contributions,
                             [&](const GraphContribution& part) { return is_wrong(part.own); }))
-      marked[i] = true;
+      found.insert(i);
     for (const GraphInput& in : nodes[i].inputs)
       if (in.nothing && is_wrong(*in.nothing))
-        marked[*in.node] = true;
+        found.insert(*in.node);
   }
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    if (marked[i])
-      found.push_back(i);
-  return found;
+  return {found.begin(), found.end()};
 }
 
 }  // namespace xgrad::pages
