@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
 #include <xgrad/pages/chart.hpp>
 
 namespace xgrad::pages {
@@ -38,19 +38,13 @@ struct Map {
                       to_string(tensor.shape()));
     rows = tensor.size(0);
     columns = tensor.size(1);
-    const Tensor wide = tensor.detach().to(DType::float64);
-    values.assign(wide.data<double>(), wide.data<double>() + wide.numel());
+    values = xgrad::detail::elements(tensor);
     row_labels = labels_of("rows", options.rows, rows);
     column_labels = labels_of("columns", options.columns, columns);
 
-    std::vector<double> finite = values;
-    std::erase_if(finite, [](double v) { return !std::isfinite(v); });
-    if (!finite.empty()) {
-      low = std::ranges::min(finite);
-      high = std::ranges::max(finite);
-    }
-    low = options.low.value_or(low);
-    high = options.high.value_or(high);
+    const ValueSummary extremes = summarize(tensor);
+    low = options.low.value_or(extremes.min);
+    high = options.high.value_or(extremes.max);
     const bool ordered = !options.low || !options.high || low < high;
     if (!ordered || !std::isfinite(high - low))
       fail<ValueError>("heat_map: the scale goes from {} to {}", low, high);
