@@ -98,13 +98,9 @@ std::string verdict_text(const GraphCheck& check) {
 std::string dot_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\')
+    if (c == '"' || c == '\\' || c == '\n')
       out += '\\';
-    out += c;
+    out += c == '\n' ? 'n' : c;
   }
   return out + '"';
 }
@@ -159,7 +155,7 @@ std::string to_string(const Graph& graph) {
       counted(graph.order.size(), "step", "steps"), in_columns(steps), missing,
       wrong == 0 ? ""
                  : fmt::format("\n{} a gradient that differences contradict\n",
-                               wrong == 1 ? "1 node has" : fmt::format("{} nodes have", wrong))));
+                               counted(wrong, "node has", "nodes have"))));
 }
 
 std::string graph_dot(const Graph& graph) {
@@ -179,8 +175,8 @@ std::string graph_dot(const Graph& graph) {
     for (const std::size_t i : nodes) {
       const GraphNode& node = graph.nodes[i];
       std::string lines =
-          fmt::format("{}\n{}", node_label(graph, i), to_string(node.value.shape()));
-      lines += "\nvalue " + values_text(graph, node.value);
+          fmt::format("{}\n{}\nvalue {}", node_label(graph, i), to_string(node.value.shape()),
+                      values_text(graph, node.value));
       if (node.step)
         lines += fmt::format("\ngradient {} (step {})", values_text(graph, node.gradient),
                              *node.step + 1);
