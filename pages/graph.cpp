@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
 #include <xgrad/pages/assets.hpp>
 #include <xgrad/pages/graph_numbers.hpp>
 #include <xgrad/pages/page.hpp>
