@@ -279,7 +279,9 @@ bool print_times() {
   return right;
 }
 
-int run(int argc, char** argv) {
+}  // namespace
+
+int main(int argc, char** argv) try {
   Options options;
   CLI::App app("The gradient of every attention layer, under every mask, to second order",
                "gradcheck_attention");
@@ -319,15 +321,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   return print_table(cases, options) == 0 ? 0 : 1;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const Error& error) {
-    std::cerr << "gradcheck_attention: " << error.what() << '\n';
-    return 1;
-  }
+} catch (const Error& error) {
+  std::cerr << "gradcheck_attention: " << error.what() << '\n';
+  return 1;
 }

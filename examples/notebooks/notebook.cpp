@@ -13,17 +13,15 @@ std::string name_of(int argc, char** argv) {
   return path.substr(path.rfind('/') + 1);
 }
 
-int run(const std::string& name, const std::function<void()>& cells) {
-  try {
-    cells();
-    if (!std::cout.flush())
-      throw xgrad::FileError("standard output: writing failed");
-    return 0;
-  } catch (const std::exception& error) {
-    std::cout.flush();
-    std::cerr << name << ": " << error.what() << '\n';
-    return 1;
-  }
+int run(const std::string& name, const std::function<void()>& cells) try {
+  cells();
+  if (!std::cout.flush())
+    throw xgrad::FileError("standard output: writing failed");
+  return 0;
+} catch (const std::exception& error) {
+  std::cout.flush();
+  std::cerr << name << ": " << error.what() << '\n';
+  return 1;
 }
 
 int refuse(const std::string& name, const std::string& argument, const std::string& usage) {
