@@ -50,8 +50,8 @@ int main(int argc, char** argv, Ranks& ranks) {
     const std::string name =
         chosen.empty() ? "char_transformer" : "char_transformer " + chosen.front()->get_name();
     if (ranks.rank() == 0)
-      fmt::print(stderr, "{}: {}\n'{} --help' lists what it takes.\n", name,
-                 xgrad::printable(error.what()), name);
+      std::fprintf(stderr, "%s: %s\n'%s --help' lists what it takes.\n", name.c_str(),
+                   xgrad::printable(error.what()).c_str(), name.c_str());
     return 2;
   } catch (const NotFinite& error) {  // on all ranks
     warn(error.what());

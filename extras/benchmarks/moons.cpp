@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <numbers>
 #include <vector>
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
   using namespace xgrad;
   const int steps = argc > 1 ? std::atoi(argv[1]) : 0;
   if (steps < 1) {
-    fmt::print(stderr, "usage: moons STEPS, of which there must be at least one\n");
+    std::fputs("usage: moons STEPS, of which there must be at least one\n", stderr);
     return 2;
   }
   std::vector<float> points, labels;

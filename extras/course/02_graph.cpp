@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdio>
 #include <xgrad/pages/graph.hpp>
 #include <xgrad/xgrad.hpp>
 
@@ -44,6 +45,6 @@ int main(int argc, char** argv) try {
                             {.names = {{"a", a}, {"b", b}}});
   }
 } catch (const std::exception& error) {
-  fmt::print(stderr, "learn_02: {}\n", error.what());
+  std::fprintf(stderr, "learn_02: %s\n", error.what());
   return 1;
 }

@@ -247,17 +247,17 @@ int main(int argc, char** argv) {
     const int code = run(argc, argv);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
       return code;
-    fmt::print(stderr, "learn: standard output could not be written: {}\n", std::strerror(errno));
+    std::fprintf(stderr, "learn: standard output could not be written: %s\n", std::strerror(errno));
     return code != 0 ? code : errno == EPIPE ? 128 + SIGPIPE : 1;
   } catch (const Interrupted& interrupted) {  // now that nothing is left behind
     std::signal(interrupted.signal, SIG_DFL);
     ::raise(interrupted.signal);
     return 128 + interrupted.signal;
   } catch (const xgrad::ValueError& error) {
-    fmt::print(stderr, "learn: {}\n", error.what());
+    std::fprintf(stderr, "learn: %s\n", error.what());
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "learn: {}\n", xgrad::printable(error.what()));
+    std::fprintf(stderr, "learn: %s\n", xgrad::printable(error.what()).c_str());
     return 3;
   }
 }

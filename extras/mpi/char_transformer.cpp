@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -55,7 +56,7 @@ class MpiRanks : public char_transformer::Ranks {
   }
   void failed(const std::string& why) const override {
     if (rank() > 0 && !xgrad::parallel::ended_together())
-      fmt::print(stderr, "char_transformer: rank {}: {}\n", rank(), why);
+      std::fprintf(stderr, "char_transformer: rank %zu: %s\n", rank(), why.c_str());
   }
 
  private:

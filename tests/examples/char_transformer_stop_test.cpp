@@ -13,10 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 
 Arguments endless(const Arguments& more = {}) {
-  Arguments all =
-      tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"});
-  all = overridden(all, more);
-  return all;
+  return overridden(
+      tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}), more);
+}
+
+/// Gives a stream a device that takes nothing.
+auto to_full(int stream) {
+  return [stream] { ::dup2(::open("/dev/full", O_WRONLY), stream); };
 }
 
 void wait_for_rows(const TemporaryFolder& folder, std::size_t rows) {
@@ -169,10 +172,7 @@ TEST_CASE("char_transformer: a closed pipe ends a run quietly, with its model sa
 
 TEST_CASE("char_transformer: output that cannot be written does not end a run", "[stop]") {
   const TinyFolder folder;
-  Process process(folder, endless({"--max-iters", "20"}), [] {
-    const int full = ::open("/dev/full", O_WRONLY);
-    ::dup2(full, STDOUT_FILENO);
-  });
+  Process process(folder, endless({"--max-iters", "20"}), to_full(STDOUT_FILENO));
   const Result result = process.wait();
   CHECK(result.code == 1);
   check_contains(result.err, {"standard output could not be written: No space left"});
@@ -195,13 +195,14 @@ TEST_CASE("char_transformer: what cannot be written is said, whatever writes it"
   for (const Arguments& arguments :
        {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},
         Arguments{"eval", "--checkpoint", folder.checkpoint}, Arguments{"corpus"}}) {
-    Process process(folder, arguments,
-                    [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); });
-    const Result result = process.wait();
+    const Result result = Process(folder, arguments, to_full(STDOUT_FILENO)).wait();
     INFO(arguments[0]);
     CHECK(result.code == 1);
     check_contains(result.err, {"standard output could not be written: No space left"});
   }
+  // A complaint that cannot be written is none the less made.
+  CHECK(Process(folder, {"frob"}, to_full(STDERR_FILENO)).wait().code == 2);
+  CHECK(Process(folder, {"eval", "--checkpoint", "none"}, to_full(STDERR_FILENO)).wait().code == 1);
 }
 
 TEST_CASE("char_transformer: the command that resumes means the folder", "[stop]") {

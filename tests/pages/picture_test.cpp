@@ -245,7 +245,6 @@ TEST_CASE("picture: a line chart") {
   CHECK(path_of(svg, orange) == "M0.0 100.0 200.0 0.0");
   for (const char* const text : {"a &#60; b", "rising", "Two", "x", "y", "0", "1", "2"})
     CHECK(has(words(svg), text));
-  // A dot at a side is whole.
   CHECK(svg.find("<svg x='-8' width='216' height='100' viewBox='-8 0 216 100'") != svg.npos);
 
   // What is cut off does not widen the other end.
