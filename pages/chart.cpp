@@ -220,8 +220,8 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   chart.draw_axes();
   svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
   chart.legend();
-  // What is in here is cut off above and below the plot; dots at its sides are whole.  Scripts find
-  // the ends of the axes.
+  // What is in here is cut off above and below the plot; dots and lines at its sides are whole.
+  // Scripts find the ends of the axes.
   constexpr double beside = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "

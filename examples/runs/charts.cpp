@@ -98,7 +98,7 @@ Curves loss_curves(const std::vector<Run>& runs, double weight) {
     add(runs[i].metrics.validation, "validation", 1.5);
     add(runs[i].metrics.final_validation, "final validation", 3);
   }
-  // The chart ends there, if something goes beyond.
+  // The chart ends at the limit, if something goes beyond it.
   const double limit = highest_sane(runs);
   std::vector<double> most(runs.size(), -infinity);
   for (const Series& line : curves.lines)

@@ -200,7 +200,7 @@ TEST_CASE("char_transformer: what cannot be written is said, whatever writes it"
     CHECK(result.code == 1);
     check_contains(result.err, {"standard output could not be written: No space left"});
   }
-  // A complaint that cannot be written is none the less made.
+  // A complaint that cannot be written changes no exit code.
   CHECK(Process(folder, {"frob"}, to_full(STDERR_FILENO)).wait().code == 2);
   CHECK(Process(folder, {"eval", "--checkpoint", "none"}, to_full(STDERR_FILENO)).wait().code == 1);
 }
