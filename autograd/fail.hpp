@@ -1,7 +1,7 @@
 #pragma once
 // How .cpp files of this project raise errors.  Not in headers for users: it includes fmt.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <string>

@@ -1,6 +1,7 @@
 #include <xgrad/nn/check_layer.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ostream>

@@ -1,6 +1,7 @@
 #include <xgrad/nn/gradcheck.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>

@@ -1,6 +1,7 @@
 #include <xgrad/nn/module.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

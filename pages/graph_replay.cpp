@@ -1,6 +1,7 @@
 #include <xgrad/pages/graph_replay.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <time.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // The graph as plain text and for Graphviz.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

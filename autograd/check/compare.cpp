@@ -1,6 +1,7 @@
 #include <xgrad/autograd/check/compare.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

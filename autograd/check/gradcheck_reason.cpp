@@ -1,6 +1,7 @@
 // Why a Jacobian disagrees: each reason has a test, of the pattern of the numbers.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <cmath>
 #include <iterator>
 #include <xgrad/autograd/check/gradcheck_function.hpp>

@@ -1,6 +1,7 @@
 // A Jacobian that is 0 everywhere agrees with anything that computes nothing.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>

@@ -1,7 +1,7 @@
 // Layers of your own: parts, a call, and visit.  What follows from that, and what is said of a
 // layer with a mistake.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <optional>
 #include <vector>

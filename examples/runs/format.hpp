@@ -1,7 +1,7 @@
 #pragma once
 // Numbers for people, and what others read as well.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <string_view>

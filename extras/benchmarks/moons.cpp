@@ -3,7 +3,7 @@
 //   moons STEPS    prints the median microseconds of a step, and the last loss
 // moons_vs_peers.py runs PyTorch and micrograd beside it.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>

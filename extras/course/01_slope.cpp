@@ -1,6 +1,6 @@
 // Stage 1: a number and its slope.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <xgrad/xgrad.hpp>

@@ -1,6 +1,6 @@
 // Stage 2: a graph.  With the name of a file it is drawn there as a page: learn_02 graph.html
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Stage 3: the engine, line by line: an autograd engine for numbers.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <deque>

@@ -1,6 +1,6 @@
 // Stage 4: broadcasting and its gradient.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <xgrad/xgrad.hpp>
 

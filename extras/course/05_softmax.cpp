@@ -1,6 +1,6 @@
 // Stage 5: softmax and its Jacobian.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <xgrad/xgrad.hpp>
 

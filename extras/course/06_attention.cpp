@@ -1,6 +1,6 @@
 // Stage 6: attention in six lines.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <xgrad/xgrad.hpp>

@@ -1,6 +1,6 @@
 // Stage 7: masks.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <xgrad/xgrad.hpp>

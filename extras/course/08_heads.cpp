@@ -1,6 +1,6 @@
 // Stage 8: many heads.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <xgrad/xgrad.hpp>
 

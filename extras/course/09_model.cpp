@@ -1,6 +1,6 @@
 // Stage 9: a block, a model, Adam by hand.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <vector>

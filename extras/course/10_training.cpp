@@ -1,6 +1,6 @@
 // Stage 10: training.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <span>
 #include <string>

@@ -1,6 +1,6 @@
 // Stage 11: finding a wrong gradient.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <span>
 #include <vector>

@@ -1,6 +1,6 @@
 // Stage 12: second derivatives.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <xgrad/xgrad.hpp>
 
