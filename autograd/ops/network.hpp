@@ -14,15 +14,12 @@ class Generator;
 // ---- layer norms and dropout (ops/norm.cpp, dropout.cpp) ----
 
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
-/// dimensions; weight and bias have that shape or are undefined.  Before weight and bias, results
-/// are right to 4 epsilons of the row's largest, whatever its mean and magnitude, as long as |x| is
-/// at most half of the largest number and 1 / sqrt(variance + eps) a normal one.  So is the
-/// gradient r (d - h mean(d h)), with d = g - mean(g) and h the results, to 4 epsilons of r (max
-/// |d| + max |h| sqrt(mean(d^2))).  Ba, Kiros and Hinton, 2016.
+/// dimensions; weight and bias have that shape or are undefined.  A mean of any size
+/// cancels, and squares may leave the range.  Ba, Kiros and Hinton, 2016.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
-/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  As
-/// accurate as layer_norm, with d = g.  Zhang and Sennrich, 2019.
+/// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  Zhang
+/// and Sennrich, 2019.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt);
 /// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
