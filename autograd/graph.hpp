@@ -218,11 +218,10 @@ Tensor run_forward(const F& forward, std::span<const Tensor> in) {
 template <class F, class B>
 Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, B&& backward,
               Flags flags = {}) {
-  detail::Timed timed(op);
+  const detail::Timed timed(op);
   Tensor y = detail::run_forward(forward, inputs);
   if (y.handle().use_count() != 1)  // an input itself
     y = y.detach();
-  timed.took(inputs, y);
   if (any_requires_grad(inputs))
     attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
   if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]

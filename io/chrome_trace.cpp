@@ -13,8 +13,7 @@ void write_chrome_trace(const std::string& path, std::span<const Profile::Event>
                               {"ts", e.begin},
                               {"dur", e.end - e.begin},
                               {"pid", std::uint64_t{0}},
-                              {"tid", std::uint64_t{e.thread}},
-                              {"args", JsonObject{{"bytes", e.bytes}, {"flops", e.flops}}}});
+                              {"tid", std::uint64_t{e.thread}}});
   AtomicFile file(path);
   file.write(format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
   file.commit();

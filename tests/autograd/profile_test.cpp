@@ -39,12 +39,8 @@ TEST_CASE("a profile has each op's forward and backward", "[profile]") {
     REQUIRE(e != nullptr);
     CHECK(e->begin <= e->end);
     CHECK(e->self <= e->end - e->begin);
-    CHECK(e->bytes > 0);
   }
-  CHECK(find(events, "linear")->flops == 2 * 4 * 3 * 2);
-  CHECK(find(events, "linear")->bytes == 4 * (12 + 6 + 8));
-  CHECK(find(events, "sum")->flops == 0);
-  for (const char* name : {"linear backward", "GFLOP/s", "share"})
+  for (const char* name : {"linear backward", "calls", "share"})
     CHECK_THAT(profile.table(), ContainsSubstring(name));
 }
 
@@ -79,18 +75,6 @@ TEST_CASE("a profile sees all threads, and what throws", "[profile]") {
   CHECK(find(profile.events(), "sum backward") != nullptr);
 }
 
-TEST_CASE("an op that has the name of a product is one of the user's own", "[profile]") {
-  const Profile profile;
-  const Tensor x = ones({2, 3}).requires_grad_();
-  for (const char* name : {"linear", "matmul", "scaled_dot_product_attention"})
-    record(
-        name, {x}, [](std::span<const Tensor> in) { return in[0] * 2; },
-        [](Context& ctx) { ctx.add(0, ctx.gradient() * 2); })
-        .sum()
-        .backward();
-  CHECK(find(profile.events(), "linear")->flops == 0);
-}
-
 TEST_CASE("one profile at a time, and nothing without", "[profile]") {
   {
     const Profile profile;
@@ -103,7 +87,7 @@ TEST_CASE("one profile at a time, and nothing without", "[profile]") {
 
 TEST_CASE("a trace for a viewer is JSON, whatever an op is called", "[profile]") {
   const TemporaryFolder folder;
-  const std::vector<Profile::Event> events = {{"a \"quoted\"\n\xff op", 3, 1.5, 4.0, 2.5, 7, 9}};
+  const std::vector<Profile::Event> events = {{"a \"quoted\"\n\xff op", 3, 1.5, 4.0, 2.5}};
   io::write_chrome_trace(folder / "trace.json", events);
   const std::string text = read_bytes(folder / "trace.json");
   CHECK_THAT(text, ContainsSubstring("traceEvents") && ContainsSubstring("\"dur\":2.5") &&
