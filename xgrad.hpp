@@ -28,7 +28,6 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>
-#include <xgrad/nn/absent.hpp>
 #include <xgrad/nn/activations.hpp>
 #include <xgrad/nn/batch_norm.hpp>
 #include <xgrad/nn/bfloat16.hpp>

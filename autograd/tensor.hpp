@@ -276,47 +276,6 @@ class alignas(2 * sizeof(void*)) Tensor {
   /// Where the mask, of the sizes of the first dimensions, is true: (n, the other sizes).
   Tensor operator[](const MaskIndex auto& mask) const;
 
-  // ---- PyTorch's names that are absent on purpose: a call does not compile, and the error says
-  // what to write.
-#define XGRAD_ABSENT(name, instead)                              \
-  template <class... A>                                          \
-  Tensor name(const A&...) const {                               \
-    static_assert(sizeof...(A) > 99, "x." #name "(): " instead); \
-    return *this;                                                \
-  }
-#define XGRAD_IN_PLACE(op) \
-  XGRAD_ABSENT(op##_, "no op changes a value in place; write x = x." #op "(...)")
-  XGRAD_ABSENT(cuda, "there are no devices; leave it out")
-  XGRAD_ABSENT(cpu, "there are no devices; leave it out")
-  XGRAD_ABSENT(device, "there are no devices; leave it out")
-  XGRAD_ABSENT(half, "there is no half precision; write x.to(DType::float32)")
-  XGRAD_ABSENT(bfloat16, "there is no half precision; write x.to(DType::float32)")
-  XGRAD_ABSENT(type, "write x.to(DType::float64)")
-  XGRAD_ABSENT(numpy, "write x.array<float>()")
-  XGRAD_ABSENT(tolist, "write x.array<float>()")
-  XGRAD_ABSENT(stride, "a value is contiguous, and has no strides")
-  XGRAD_ABSENT(is_contiguous, "a value is contiguous, and has no strides")
-  XGRAD_ABSENT(uniform_, "write nn::init::uniform_(x, low, high)")
-  XGRAD_ABSENT(normal_, "write nn::init::normal_(x, mean, std)")
-  XGRAD_IN_PLACE(add)
-  XGRAD_IN_PLACE(sub)
-  XGRAD_IN_PLACE(mul)
-  XGRAD_IN_PLACE(div)
-  XGRAD_IN_PLACE(pow)
-  XGRAD_IN_PLACE(exp)
-  XGRAD_IN_PLACE(clamp)
-  XGRAD_IN_PLACE(relu)
-  XGRAD_IN_PLACE(masked_fill)
-  XGRAD_IN_PLACE(index_put)
-  XGRAD_IN_PLACE(index_add)
-  XGRAD_IN_PLACE(scatter)
-  XGRAD_IN_PLACE(scatter_add)
-  XGRAD_IN_PLACE(squeeze)
-  XGRAD_IN_PLACE(unsqueeze)
-  XGRAD_IN_PLACE(detach)
-#undef XGRAD_IN_PLACE
-#undef XGRAD_ABSENT
-
   const std::shared_ptr<Impl>& handle() const { return impl_; }
   const Impl& impl() const {
     if (impl_ == nullptr)
