@@ -211,7 +211,7 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor norm(const Tensor& x, double p = 2);  ///< vector_norm, below
 Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 
-// ---- norms of vectors and matrices (ops/extremum.cpp, matrix_norm.cpp) ----
+// ---- norms of vectors and matrices (ops/extremum.cpp) ----
 
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
 /// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
@@ -219,13 +219,9 @@ Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 /// everywhere.  Right also where powers leave the range.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
-enum class MatrixNorm { fro, nuc };
-/// Of each matrix whose rows and columns are dims: fro is sqrt(sum x^2), nuc the sum of the
-/// singular values, the diagonal of S in x = U S Vᵀ, and NaN if x is not finite.  The gradient of
-/// nuc is U Vᵀ over those that are not 0 (PyTorch's: over all); its second derivatives are right
-/// where none is 0.  ValueError unless dims are two.
-Tensor matrix_norm(const Tensor& x, MatrixNorm ord = MatrixNorm::fro, const Dims& dims = {-2, -1},
-                   bool keepdim = false);
+/// Frobenius: sqrt(sum x^2) of each matrix whose rows and columns are dims.  ValueError unless dims
+/// are two.
+Tensor matrix_norm(const Tensor& x, const Dims& dims = {-2, -1}, bool keepdim = false);
 /// x / max(vector_norm(x, p) along dim, eps) (F.normalize).
 Tensor normalize(const Tensor& x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
 /// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast; a norm

@@ -22,12 +22,10 @@ foreach(library xxhash utf8proc)  # which have no package file everywhere
     list(APPEND xgrad_missing ${library})
   endif()
 endforeach()
-foreach(library BLAS LAPACK)  # BLA_VENDOR asks for one of several, such as Intel10_64lp_seq or FLAME
-  find_package(${library} QUIET)
-  if(NOT ${library}_FOUND)
-    list(APPEND xgrad_missing ${library})
-  endif()
-endforeach()
+find_package(BLAS QUIET)  # BLA_VENDOR asks for one of several, such as Intel10_64lp_seq or FLAME
+if(NOT BLAS_FOUND)
+  list(APPEND xgrad_missing BLAS)
+endif()
 if(xgrad_missing)
   list(JOIN xgrad_missing ", " xgrad_missing)
   message(FATAL_ERROR "xgrad: not found: ${xgrad_missing}. On Debian and Ubuntu, scripts/setup installs all that is needed.")

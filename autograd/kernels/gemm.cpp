@@ -74,13 +74,14 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   return {by_rows, block, (size + block - 1) / block};
 }
 
-}  // namespace
-
+// Locked if the BLAS that is loaded can only be called by one thread at a time.
 std::unique_lock<std::mutex> turn_at_blas() {
   static const bool needed = has_no_locks();
   static std::mutex mutex;
   return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
 }
+
+}  // namespace
 
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,

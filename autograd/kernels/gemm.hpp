@@ -2,13 +2,8 @@
 // Matrix products, which are BLAS's.
 
 #include <cstddef>
-#include <mutex>
 
 namespace xgrad::kernels {
-
-/// Held by whoever calls BLAS or LAPACK, if the one that is loaded can only be called by one thread
-/// at a time; else nothing is locked.
-std::unique_lock<std::mutex> turn_at_blas();
 
 /// c = op(a) op(b) * alpha + c * beta; row-major; op(a) is (m, k), op(b) (k, n), c (m, n).  lda,
 /// ldb and ldc are the distances between rows as stored, so transposes and slices need no copies.

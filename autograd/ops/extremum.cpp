@@ -213,6 +213,13 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, dou
              dim);
 }
 
+Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim) {
+  if (dims.size() != 2)
+    fail<ValueError>("matrix_norm: {} given, not two", counted(dims.size(), "dim", "dims"));
+  Reduced(x.shape(), dims, "matrix_norm");  // for its errors, which name the op
+  return vector_norm(x, 2, dims, keepdim);
+}
+
 Tensor cdist(const Tensor& a, const Tensor& b, double p) {
   if (a.dim() < 2 || b.dim() < 2 || a.size(-1) != b.size(-1))
     fail<ShapeError>("cdist: a {} and b {} must be (..., P, M) and (..., R, M)",

@@ -322,19 +322,15 @@ TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
   };
   std::vector<float> expected(m * n);
   product(expected);
-  const Tensor x = randn({20, 20});
-  const double norm = matrix_norm(x, MatrixNorm::nuc).item();
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 8; ++thread)
-    threads.emplace_back([&, thread] {
+    threads.emplace_back([&] {
       std::vector<float> c(m * n);
       for (int i = 0; i < 30'000; ++i) {
         product(c);
         wrong += std::memcmp(c.data(), expected.data(), m * n * sizeof(float)) == 0 ? 0 : 1;
       }
-      for (int i = 0; thread < 2 && i < 200; ++i)
-        wrong += matrix_norm(x, MatrixNorm::nuc).item() == norm ? 0 : 1;
     });
   for (std::thread& thread : threads)
     thread.join();
@@ -343,10 +339,9 @@ TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
 
 #if defined(__linux__)
 // Beside ours, which would wait for them: with two of each, a step takes five times as long.
-TEST_CASE("BLAS and LAPACK have no threads of their own", "[gemm]") {
+TEST_CASE("BLAS has no threads of its own", "[gemm]") {
   const Tensor a = randn({700, 700});
   CHECK(matmul(a, a).numel() == 490'000);
-  CHECK(matrix_norm(a, MatrixNorm::nuc).item() > 0);
   const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
   CHECK(static_cast<std::size_t>(threads) <= num_threads() + (XGRAD_SANITIZER ? 1 : 0));
 }

@@ -155,29 +155,6 @@ Row vector_norm_row() {
   return row;
 }
 
-// The sum of singular values by turning pairs of columns until all are orthogonal (Jacobi): then
-// their lengths are the values.
-static double sum_of_singular_values(const std::vector<Numbers>& columns) {
-  std::vector<Numbers> c = columns;
-  const auto dot = [](const Numbers& a, const Numbers& b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-  };
-  for (int sweep = 0; sweep < 60; ++sweep)
-    for (std::size_t i = 0; i < c.size(); ++i)
-      for (std::size_t j = i + 1; j < c.size(); ++j) {
-        const double angle = std::atan2(2 * dot(c[i], c[j]), dot(c[i], c[i]) - dot(c[j], c[j])) / 2;
-        for (std::size_t r = 0; r < c[i].size(); ++r) {
-          const double a = c[i][r], b = c[j][r];
-          c[i][r] = std::cos(angle) * a + std::sin(angle) * b;
-          c[j][r] = std::cos(angle) * b - std::sin(angle) * a;
-        }
-      }
-  double s = 0;
-  for (const Numbers& column : c)
-    s += std::sqrt(dot(column, column));
-  return s;
-}
-
 Row matrix_norm_row() {
   Row row{"matrix_norm", {}, {}};
   struct Case {
@@ -186,68 +163,26 @@ Row matrix_norm_row() {
     bool keepdim = false;
   };
   for (const Case& c : std::vector<Case>{{"square", {3, 3}, {-2, -1}},
-                                         {"tall", {4, 2}, {0, 1}},
-                                         {"wide", {2, 5}, {0, 1}},
                                          {"transposed", {2, 4}, {1, 0}},
-                                         {"one row", {1, 4}, {0, 1}},
                                          {"one column, kept", {3, 1}, {0, 1}, true},
                                          {"batch", {2, 3, 2, 2}, {-2, -1}},
                                          {"batch between, kept", {3, 2, 4}, {0, -1}, true},
                                          {"no matrices", {0, 2, 3}, {1, 2}},
-                                         {"no rows", {2, 0, 3}, {1, 2}}}) {
-    const auto nuclear = [c](const Inputs& in) {
-      return matrix_norm(in[0], MatrixNorm::nuc, c.dims, c.keepdim);
-    };
-    const auto columns_of = [c](const Tensor& x) {
-      const std::size_t width = x.size(c.dims[1]), height = x.size(c.dims[0]);
-      const bool rows_first =
-          normalize_dim(c.dims[0], x.dim(), "") < normalize_dim(c.dims[1], x.dim(), "");
-      return [=](const Numbers& v) {  // in the order of the two dimensions
-        std::vector<Numbers> columns(width, Numbers(height));
-        for (std::size_t i = 0; i < v.size(); ++i)
-          (rows_first ? columns[i % width][i / width] : columns[i / height][i % height]) = v[i];
-        return sum_of_singular_values(columns);
-      };
-    };
-    row.samples.push_back(
-        {"nuc, " + c.name, {sample_randn(c.sizes, 7)}, nuclear, [=](const Inputs& in) {
-           return folded(in[0], c.dims, c.keepdim, columns_of(in[0]));
-         }});
-    row.samples.push_back(
-        {"fro, " + c.name,
-         {sample_randn(c.sizes, 8)},
-         [c](const Inputs& in) { return matrix_norm(in[0], MatrixNorm::fro, c.dims, c.keepdim); },
-         [c](const Inputs& in) {
-           const Fold length = [](const Numbers& v) {
-             return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-           };
-           return folded(in[0], c.dims, c.keepdim, length);
-         },
-         c.name != "no rows"});
-  }
-  const auto nuclear = [](const Inputs& in) { return matrix_norm(in[0], MatrixNorm::nuc); };
-  // U and V of equal singular values are not unique, U Vᵀ is.
-  row.samples.push_back({"nuc, equal singular values",
-                         {tensor({{0, 2, 0}, {-2, 0, 0}, {0, 0, 2}, {0, 0, 0}}, DType::float64)},
-                         nuclear,
-                         [](const Inputs&) { return scalar(6, DType::float64); }});
-  row.samples.push_back(
-      {"nuc, NaN and infinity",
-       {tensor({{{1, not_a_number}, {0, 1}}, {{1, 0}, {0, inf}}, {{1, 0}, {0, -2}}},
-               DType::float64)},
-       nuclear,
-       [](const Inputs&) {
-         return tensor({not_a_number, not_a_number, 3}, DType::float64);
-       },
-       false});
-  row.samples.push_back({"by default fro",
-                         {tensor({{3, 0}, {0, 4}}, DType::float64)},
-                         [](const Inputs& in) { return matrix_norm(in[0]); },
-                         [](const Inputs&) { return scalar(5, DType::float64); }});
+                                         {"no rows", {2, 0, 3}, {1, 2}}})
+    row.samples.push_back({c.name,
+                           {sample_randn(c.sizes, 8)},
+                           [c](const Inputs& in) { return matrix_norm(in[0], c.dims, c.keepdim); },
+                           [c](const Inputs& in) {
+                             const Fold length = [](const Numbers& v) {
+                               return std::sqrt(
+                                   std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+                             };
+                             return folded(in[0], c.dims, c.keepdim, length);
+                           },
+                           c.name != "no rows"});
   const auto bad = [&row](const std::string& name, const Dims& sizes, const Dims& dims,
                           Bad::Kind kind, const std::vector<std::string>& fragments) {
-    for (const MatrixNorm ord : {MatrixNorm::fro, MatrixNorm::nuc})
-      row.bad.push_back({name, [=] { matrix_norm(zeros(sizes), ord, dims); }, kind, fragments});
+    row.bad.push_back({name, [=] { matrix_norm(zeros(sizes), dims); }, kind, fragments});
   };
   bad("one dim", {2, 3}, {1}, Bad::value, {"matrix_norm:", "1 dim", "two"});
   bad("three dims", {2, 3, 4}, {0, 1, 2}, Bad::value, {"matrix_norm:", "3 dims", "two"});
