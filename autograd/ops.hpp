@@ -227,10 +227,6 @@ Tensor normalize(const Tensor& x, double p = 2, std::int64_t dim = 1, double eps
 /// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast; a norm
 /// counts as at least eps, and below it the gradient is that of a constant norm.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1, double eps = 1e-8);
-/// The p-norm of the difference of each row of a (..., P, M) and each of b (..., R, M):
-/// (..., P, R).  Batch dimensions broadcast.  Gradient 0 where the distance is 0.  ValueError if p
-/// is negative.
-Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
@@ -241,10 +237,6 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor mm(const Tensor& a, const Tensor& b);   ///< (m, k), (k, n) -> (m, n)
 Tensor bmm(const Tensor& a, const Tensor& b);  ///< (B, m, k), (B, k, n) -> (B, m, n)
-/// beta * x + alpha * bmm(a, b) (torch.baddbmm): x broadcasts to (B, m, n); with beta 0 it is not
-/// read and its gradient is 0.
-Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta = 1,
-               double alpha = 1);
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
 
@@ -282,11 +274,6 @@ Tensor cumsum(const Tensor& x, std::int64_t dim);
 Tensor cumsum(const Tensor& x, std::int64_t dim, DType dtype);
 /// Running products.  Gradients are those of the formula also where factors are 0.
 Tensor cumprod(const Tensor& x, std::int64_t dim);
-/// Running maxima and where they are; of equals the last, and once there is a NaN, NaNs.
-Extremum cummax(const Tensor& x, std::int64_t dim);
-/// log(cumsum(exp(x))), also where exp leaves the range; gradient 0 as long as all are -inf
-/// (PyTorch's: NaN).
-Tensor logcumsumexp(const Tensor& x, std::int64_t dim);
 /// All of x in rising (or falling) order along dim, and where each was; equals keep their order,
 /// and NaN counts as largest.  The gradient goes to the indices returned.
 Extremum sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);

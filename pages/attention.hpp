@@ -6,7 +6,7 @@
 //                               {.tokens = {"T", "o", " ", "b", "e"}});
 //
 // The function runs once, under a Trace.  Found is every softmax over the last dimension whose
-// result is the left operand of a matmul (or of bmm, mm, baddbmm, einsum): with dropout, a mask or
+// result is the left operand of a matmul (or of bmm, mm, einsum): with dropout, a mask or
 // a reshape of heads between them or not, but not multiplied by a matrix (T, S) that is learned or
 // computed, for then it is a gate of features.  That is what scaled_dot_product_attention,
 // causal_self_attention and layers that are written out do.  (Fused ops run as

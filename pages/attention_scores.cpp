@@ -14,7 +14,7 @@
 namespace xgrad::pages {
 
 bool is_product(const Trace::Event& e) {
-  static const std::vector<std::string_view> ops{"matmul", "einsum", "bmm", "mm", "baddbmm"};
+  static const std::vector<std::string_view> ops{"matmul", "einsum", "bmm", "mm"};
   return std::ranges::find(ops, e.op) != ops.end();
 }
 

@@ -184,7 +184,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   const std::vector<Found> found = find_attentions(events);
   check<ValueError>(!found.empty() && last.has_value(),
                     "{}: no attention ran: no softmax over the last dimension whose result is the "
-                    "left operand of a matmul, bmm, mm, baddbmm or einsum, in {} ops",
+                    "left operand of a matmul, bmm, mm or einsum, in {} ops",
                     attention_page, events.size());
   std::vector<std::size_t> chosen = options.layers;
   if (chosen.empty())

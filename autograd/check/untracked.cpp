@@ -64,7 +64,7 @@ std::vector<std::string> unused_results(const std::vector<Event>& events,
       found.push_back(fmt::format(
           "no output depends on the result of {}: {}", named(event, n),
           of_part ? "it is a new Tensor, and what the part was taken from is as it was; "
-                    "x = x.select_scatter(...) or x.slice_scatter(...) puts a part back"
+                    "x = x.select_scatter(...) puts a part back"
                   : "it was lost, or read as numbers, through which no gradient passes"));
     for (const Tensor& x : event.inputs)
       used.insert(identity(x));

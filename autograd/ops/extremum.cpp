@@ -220,12 +220,4 @@ Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim) {
   return vector_norm(x, 2, dims, keepdim);
 }
 
-Tensor cdist(const Tensor& a, const Tensor& b, double p) {
-  if (a.dim() < 2 || b.dim() < 2 || a.size(-1) != b.size(-1))
-    fail<ShapeError>("cdist: a {} and b {} must be (..., P, M) and (..., R, M)",
-                     to_string(a.shape()), to_string(b.shape()));
-  check<ValueError>(p >= 0, "cdist: p {} is negative", p);
-  return vector_norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1);
-}
-
 }  // namespace xgrad

@@ -241,19 +241,6 @@ DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask) {
   return elements_by_mask(x, mask);
 }
 
-Tensor masked_scatter(const Tensor& x, const Mask& mask, const Tensor& source) {
-  detail::check_same_dtype("masked_scatter", x, "source", source);
-  const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_scatter");
-  const Indices at = places_of(expanded_to(shape, mask));
-  if (source.numel() < at.numel())
-    fail<ShapeError>("masked_scatter: source {} has {} for {} where the mask {} is true",
-                     to_string(source.shape()), counted(source.numel(), "element", "elements"),
-                     counted(at.numel(), "place", "places"), to_string(mask.shape()));
-  const Tensor next = narrow(reshape(source, {source.numel()}), 0, 0, at.numel());
-  const Tensor to = reshape(expanded_to(shape, x), {numel(shape)});
-  return reshape(scatter(to, 0, at, next), shape);
-}
-
 #include <xgrad/discrete_ops_instantiated.inc>
 
 }  // namespace xgrad

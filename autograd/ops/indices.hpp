@@ -83,10 +83,6 @@ Indices to_indices(const DiscreteTensor<T>& x);  ///< true is 1
 /// the mask has the sizes of x's first dimensions, is (n, the others).  The gradient goes back to
 /// where its element was.
 Tensor masked_select(const Tensor& x, const Mask& mask);
-/// x where the mask is false, else the next element of source, of whatever shape; x and mask
-/// broadcast.  The gradient goes to x where the mask is false, and to the elements of source that
-/// were used.  ShapeError if they are too few.
-Tensor masked_scatter(const Tensor& x, const Mask& mask, const Tensor& source);
 /// The same numbers as Indices.  ValueError names the first that is no integer of an int64, and its
 /// place; PyTorch's long() makes some number of it.
 Indices to_indices(const Tensor& x);

@@ -233,30 +233,12 @@ Tensor mm(const Tensor& a, const Tensor& b) {
   return detail::product("mm", a, false, b, false);
 }
 
-static Tensor batches(const char* op, const Tensor& a, const Tensor& b) {
+Tensor bmm(const Tensor& a, const Tensor& b) {
   if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
     fail<ShapeError>(
-        "{}: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches", op,
+        "bmm: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches",
         to_string(a.shape()), to_string(b.shape()));
-  return detail::product(op, a, false, b, false);
-}
-
-Tensor bmm(const Tensor& a, const Tensor& b) { return batches("bmm", a, b); }
-
-// One pass over the product adds x, whichever of the two numbers is not 1.
-Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, double beta, double alpha) {
-  detail::check_operands("baddbmm", std::array{x, a, b});
-  const Tensor product = batches("baddbmm", a, b);
-  if (broadcast_shapes(x.shape(), product.shape(), "baddbmm") != product.shape())
-    fail<ShapeError>("baddbmm: x {} does not broadcast to (B, m, n), which is {}",
-                     to_string(x.shape()), to_string(product.shape()));
-  const Tensor scaled = alpha == 1 ? product : product * alpha;
-  if (beta == 0) {  // 0 * x would be NaN where x is
-    auto nowhere = empty_array<bool>({});
-    *nowhere.data() = false;
-    return where(Mask(std::move(nowhere)), x, scaled);
-  }
-  return add(scaled, x, beta);
+  return detail::product("bmm", a, false, b, false);
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {

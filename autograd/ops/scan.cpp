@@ -87,42 +87,4 @@ Tensor cumprod(const Tensor& x, std::int64_t dim) {
   return recurrence(x, where(at_end(x.shape(), d, false), x, 0.0), d, false);
 }
 
-// ---- maxima ----
-
-Extremum cummax(const Tensor& x, std::int64_t dim) {
-  const Axis axis = kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "cummax"));
-  auto places = empty_array<std::int64_t>(x.shape());
-  detail::compute("cummax", std::array{x}, [&]<class T>() {
-    for (std::size_t line = 0; line < axis.outer * axis.inner; ++line) {
-      const std::size_t begin = line / axis.inner * axis.n * axis.inner + line % axis.inner;
-      const T* const from = x.data<T>() + begin;
-      std::size_t best = 0;
-      for (std::size_t k = 0; k < axis.n; ++k) {
-        const T v = from[k * axis.inner];
-        if (std::isnan(v) || v >= from[best * axis.inner])
-          best = k;
-        places.data()[begin + k * axis.inner] = static_cast<std::int64_t>(best);
-      }
-    }
-  });
-  const Indices indices = std::move(places);
-  return {gather(x, dim, indices), indices};
-}
-
-// ---- logarithms of sums ----
-
-// y = m + log s for the running maximum m, a constant, and s_i = s_(i-1) exp(m_(i-1) - m_i) +
-// exp(x_i - m_i).  Where m is infinite, 0 stands for it, and 1 for exp(inf - inf).
-Tensor logcumsumexp(const Tensor& x, std::int64_t dim) {
-  const std::size_t d = normalize_dim(dim, x.dim(), "logcumsumexp");
-  if (x.dim() == 0)
-    return clone(x);
-  const Tensor m = cummax(x.detach(), dim).values, rise = roll(m, 1, dim) - m;
-  const Tensor base = where(isfinite(m), m, 0.0);
-  const Tensor s = recurrence(exp(where(isnan(rise), 0.0, rise)), exp(x - base), d, false);
-  const Mask none = s == 0.0;
-  return masked_fill(base + log(masked_fill(s, none, 1)), none,
-                     -std::numeric_limits<double>::infinity());
-}
-
 }  // namespace xgrad

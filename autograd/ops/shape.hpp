@@ -61,13 +61,9 @@ Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> star
 /// x[start : start + length] along dim; ValueError if there are fewer.
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
-/// A copy of x with src where select(x, dim, index) is, and where slice(x, ...) is
-/// (torch.select_scatter, torch.slice_scatter): what `x[index] = src` is in PyTorch.  src has the
-/// shape of that part.
+/// A copy of x with src where select(x, dim, index) is (torch.select_scatter); in PyTorch also
+/// x[index] = src.  src has the shape of that part.
 Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
-Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim = 0,
-                     std::optional<std::int64_t> start = {}, std::optional<std::int64_t> end = {},
-                     std::int64_t step = 1);
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);  ///< select(x, dim, i) for all i
 Tensor flip(const Tensor& x, const Dims& dims);
 /// Each dims[i] turned by shifts[i]: what leaves at the end comes in at the front.  Without dims,

@@ -38,13 +38,6 @@ Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> star
   return pick("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 
-Tensor slice_scatter(const Tensor& x, const Tensor& src, std::int64_t dim,
-                     std::optional<std::int64_t> start, std::optional<std::int64_t> end,
-                     std::int64_t step) {
-  return detail::put("slice_scatter", x, src,
-                     detail::sliced("slice_scatter", x.shape(), dim, start, end, step));
-}
-
 Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length) {
   check_has_dimensions("narrow", x);
   const std::size_t d = normalize_dim(dim, x.size(), "narrow");

@@ -88,8 +88,8 @@ const Function functions[] = {
 };
 
 /// Arguments of every size up to `most`, and their negatives.
-Values arguments(DType dtype) {
-  Values all;
+std::vector<double> arguments(DType dtype) {
+  std::vector<double> all;
   for (const double x :
        {1e-300, 1e-39, 1e-30, 1e-12, 1e-5,  0.01,  0.3,   0.5,  0.99, 1.0,  1.5,  2.5,
         3.7,    5.5,   6.9,   9.0,   12.0,  17.3,  21.0,  40.0, 79.5, 86.0, 87.3, 88.6,
@@ -99,14 +99,18 @@ Values arguments(DType dtype) {
   return all;
 }
 
+Tensor row(const std::vector<double>& values, DType dtype) {
+  return to(Tensor(std::vector<double>(values)), dtype).detach().requires_grad_();
+}
+
 }  // namespace
 
 TEST_CASE("functions and their gradients keep their precision at the ends of ranges", "[ends]") {
   for (const DType dtype : {DType::float32, DType::float64})
     for (const Function& f : functions) {
-      Values xs = arguments(dtype);
+      std::vector<double> xs = arguments(dtype);
       std::erase_if(xs, [&](double x) { return x < f.least || x > f.most; });
-      const Tensor x = tensor(xs, dtype).requires_grad_();
+      const Tensor x = row(xs, dtype);
       const Tensor y = f.ours(x);
       const Tensor one = ones_like(y);
       const Tensor dx = grad({y}, {x}, {.grad_outputs = {one}})[0],
@@ -248,8 +252,8 @@ TEST_CASE("vector_norm and prod: powers and products that leave the range", "[en
           CHECK(grad({vector_norm(z, ord)}, {z})[0][0].item() == 0);
       }
   struct Case {
-    Values x, first;
-    Values second;  ///< the gradient of the sum of the first
+    std::vector<double> x, first;
+    std::vector<double> second;  ///< the gradient of the sum of the first
   };
   const double nan = not_a_number;
   for (const Case& c :
@@ -260,7 +264,7 @@ TEST_CASE("vector_norm and prod: powers and products that leave the range", "[en
         Case{{0, 1e-30, 1e-30, 1e30}, {1e-30, 0, 0, 0}, {2, 1, 1, 0}},
         Case{{0, 0, 2}, {0, 0, 0}, {2, 2, 0}},
         Case{{1e20, 1e20, 1e20}, {inf, inf, inf}, {2e20, 2e20, 2e20}}}) {
-    const Tensor x = tensor(c.x).requires_grad_();
+    const Tensor x = row(c.x, DType::float32);
     const Tensor first = grad({prod(x)}, {x}, {.create_graph = true})[0];
     const Tensor plain = grad({prod(x)}, {x})[0], second = grad({sum(first)}, {x})[0];
     INFO(to_string(x) << ": " << to_string(first) << ", second " << to_string(second));

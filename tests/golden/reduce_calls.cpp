@@ -145,17 +145,12 @@ void add_norms(GoldenCalls& calls) {
 }
 
 void add_distances(GoldenCalls& calls) {
-  for (const auto& [text, p] : {std::pair{"p 2", 2.0}, {"p 3", 3.0}, {"p 1", 1.0}}) {
-    calls.add("cdist", {text, std::string(text) + ", itself"},
-              [p = p](const In& in) { return cdist(in[0], in[1], p); });
-    if (p == 1)
-      continue;
+  for (const auto& [text, p] : {std::pair{"p 2", 2.0}, {"p 3", 3.0}}) {
     calls.add("norm", {text}, [p = p](const In& in) { return norm(in[0], p); });
     calls.add("norm", {std::string(text) + ", dim 1"},
               [p = p](const In& in) { return norm(in[0], p, 1, true); });
     calls.add("normalize", {text}, [p = p](const In& in) { return normalize(in[0], p); });
   }
-  calls.add("cdist", {"batches", "no distance"}, [](const In& in) { return cdist(in[0], in[1]); });
   calls.add("normalize", {"dim -1, eps"}, [](const In& in) { return normalize(in[0], 2, -1, 2); });
   calls.add("normalize", {"zeros"}, [](const In& in) { return normalize(in[0]); });
   const auto similarity = [&](const std::string& sample, std::int64_t dim) {
@@ -184,11 +179,6 @@ void add_along(GoldenCalls& calls) {
   calls.add("cumprod", {"dim 0"}, [](const In& in) { return cumprod(in[0], 0); });
   calls.add("cumprod", {"dim -1", "zeros", "zero-size"},
             [](const In& in) { return cumprod(in[0], -1); });
-  calls.add("logcumsumexp", {"dim 1", "large numbers"},
-            [](const In& in) { return logcumsumexp(in[0], 1); });
-  calls.add("logcumsumexp", {"dim -2"}, [](const In& in) { return logcumsumexp(in[0], -2); });
-  calls.add("cummax", {"dim 0"}, [](const In& in) { return cummax(in[0], 0); });
-  calls.add("cummax", {"dim -1", "ties"}, [](const In& in) { return cummax(in[0], -1); });
   for (const bool falling : {false, true}) {
     const std::string order = falling ? "descending True" : "descending False";
     calls.add("sort", {order, "ties, " + order, "NaN, " + order},

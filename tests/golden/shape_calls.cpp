@@ -146,13 +146,6 @@ void add_parts(GoldenCalls& calls) {
             [](const In& in) { return select_scatter(in[0], in[1], -1, -2); });
   calls.add("select_scatter", {"an element"},
             [](const In& in) { return select_scatter(in[0], in[1], 0, 2); });
-  calls.add("slice_scatter", {"range"},
-            [](const In& in) { return slice_scatter(in[0], in[1], 0, 1, 3); });
-  calls.add("slice_scatter", {"dim -1, step 2"},
-            [](const In& in) { return slice_scatter(in[0], in[1], -1, 1, {}, 2); });
-  calls.add("slice_scatter", {"negative ends"},
-            [](const In& in) { return slice_scatter(in[0], in[1], 1, -3, -1); });
-  calls.add("slice_scatter", {"all"}, [](const In& in) { return slice_scatter(in[0], in[1]); });
   calls.add("flip", {"dim 0"}, [](const In& in) { return flip(in[0], 0); });
   calls.add("flip", {"dims -1 and 0"}, [](const In& in) { return flip(in[0], {-1, 0}); });
   calls.add("flip", {"no dims"}, [](const In& in) { return flip(in[0], {}); });
@@ -203,9 +196,6 @@ void add_indexing(GoldenCalls& calls) {
             [](const In& in) { return masked_select(in[0], in.masks[0]); });
   calls.add("masked_select", {"x[mask]", "x[mask] of rows"},
             [](const In& in) { return in[0][in.masks[0]]; });
-  calls.add("masked_scatter",
-            {"same shape", "more than are used", "mask broadcast", "x broadcast", "nothing"},
-            [](const In& in) { return masked_scatter(in[0], in.masks[0], in[1]); });
   calls.add("index_add", {"repeated", "no indices"},
             [](const In& in) { return index_add(in[0], 0, in.ids[0], in[1]); });
   calls.add("index_add", {"dim -1"},
@@ -229,12 +219,6 @@ void add_matrix_products(GoldenCalls& calls) {
   };
   add_product("mm", mm);
   add_product("bmm", bmm);
-  calls.add("baddbmm", {"usual"}, [](const In& in) { return baddbmm(in[0], in[1], in[2]); });
-  calls.add("baddbmm", {"beta and alpha"},
-            [](const In& in) { return baddbmm(in[0], in[1], in[2], -0.5, 2.5); });
-  calls.add("baddbmm", {"a row, alpha"},
-            [](const In& in) { return baddbmm(in[0], in[1], in[2], 1, 0.25); });
-  calls.add("baddbmm", {"beta 0"}, [](const In& in) { return baddbmm(in[0], in[1], in[2], 0, 2); });
   add_product("dot", dot);
   add_product("outer", outer);
   for (const std::string sample : {"2-d", "3-d", "1-d", "one output", "no rows"}) {

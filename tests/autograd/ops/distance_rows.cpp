@@ -104,57 +104,8 @@ Row cosine_similarity_row() {
   return row;
 }
 
-Row cdist_row() {
-  Row row{"cdist", {}, {}};
-  const auto add = [&row](const std::string& name, const Tensor& a, const Tensor& b, double p,
-                          bool differentiable = true) {
-    row.samples.push_back(
-        {name,
-         {a, b},
-         [p](const Inputs& in) { return cdist(in[0], in[1], p); },
-         [p](const Inputs& in) {
-           const auto rows = [](const Tensor& x) { return std::size_t(x.size(-2)); };
-           const std::size_t m = in[0].size(-1), P = rows(in[0]), R = rows(in[1]);
-           Shape shape = in[0].shape();
-           shape.back() = R;
-           const bool batches = in[1].dim() == in[0].dim();
-           return sample_from(shape, [&](std::size_t i) {
-             const std::size_t batch = R == 0 ? 0 : i / R / P;
-             Numbers d;
-             for (std::size_t k = 0; k < m; ++k)
-               d.push_back(in[0].data<double>()[i / R * m + k] -
-                           in[1].data<double>()[((batches ? batch * R : 0) + i % R) * m + k]);
-             return length(d, p);
-           });
-         },
-         differentiable});
-  };
-  for (const double p : {2.0, 1.0, 3.0, inf})
-    add("p " + std::to_string(p), sample_randn({3, 4}, 1), sample_randn({2, 4}, 2), p);
-  add("p 0", tensor({{1, 2}, {3, 4}}, DType::float64), tensor({{1, 5}}, DType::float64), 0, false);
-  add("batches", sample_randn({2, 3, 4}, 1), sample_randn({2, 2, 4}, 2), 2);
-  add("batches and one", sample_randn({2, 3, 4}, 1), sample_randn({5, 4}, 2), 2);
-  add("no rows", sample_randn({3, 4}, 1), zeros({0, 4}, DType::float64), 2);
-  row.bad = {{"widths",
-              [] {
-                cdist(zeros({2, 3}), zeros({2, 4}));
-              },
-              Bad::shape,
-              {"cdist", "(2, 3)", "(2, 4)"}},
-             {"vectors", [] { cdist(zeros(3), zeros(3)); }, Bad::shape, {"cdist", "(3,)"}},
-             {"negative p",
-              [] {
-                cdist(zeros({2, 3}), zeros({2, 3}), -1);
-              },
-              Bad::value,
-              {"cdist: p -1"}}};
-  return row;
-}
-
 }  // namespace
 
-std::vector<Row> distance_rows() {
-  return {norm_row(), normalize_row(), cosine_similarity_row(), cdist_row()};
-}
+std::vector<Row> distance_rows() { return {norm_row(), normalize_row(), cosine_similarity_row()}; }
 
 }  // namespace xgrad::testing

@@ -228,30 +228,6 @@ Row cumprod_row() {
                    tensor({inf, 2, 0, 1, not_a_number, 3}, DType::float64)});
 }
 
-Row cummax_row() {
-  const Scan values = [](const Tensor& x, std::int64_t dim) { return cummax(x, dim).values; };
-  return scan_row("cummax", values,
-                  [](const std::vector<double>& line) {
-                    return std::accumulate(line.begin(), line.end(), -inf, [](double a, double b) {
-                      return std::isnan(a) || b <= a ? a : b;
-                    });
-                  },
-                  {tensor({-inf, 1, not_a_number, 2}, DType::float64)});
-}
-
-Row logcumsumexp_row() {
-  return scan_row("logcumsumexp", logcumsumexp,
-                  [](const std::vector<double>& line) {
-                    const double most = *std::max_element(line.begin(), line.end());
-                    double s = 0;
-                    for (const double v : line)
-                      s += std::isinf(most) ? std::exp(v) : std::exp(v - most);
-                    return std::isinf(most) ? std::log(s) : most + std::log(s);
-                  },
-                  {tensor({-800, 800, -900, 801, 0}, DType::float64),
-                   tensor({-inf, -inf, -900, 1, inf, 2, -inf}, DType::float64)});
-}
-
 namespace {
 
 Row order_row(const std::string& op) {

@@ -196,9 +196,9 @@ Row embedding_row() {
 }  // namespace
 
 std::vector<Row> index_rows() {
-  std::vector<Row> rows = {index_select_row(), index_add_row(),    embedding_row(), gather_row(),
-                           scatter_add_row(),  cumsum_row(),       topk_row(),      cumprod_row(),
-                           cummax_row(),       logcumsumexp_row(), sort_row()};
+  std::vector<Row> rows = {index_select_row(), index_add_row(),   embedding_row(),
+                           gather_row(),       scatter_add_row(), cumsum_row(),
+                           topk_row(),         cumprod_row(),     sort_row()};
   for (const auto& more : {scatter_rows(), masked_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;

@@ -64,8 +64,6 @@ Row gather_row();
 Row scatter_add_row();
 Row cumsum_row();
 Row cumprod_row();
-Row cummax_row();
-Row logcumsumexp_row();
 Row topk_row();
 Row sort_row();
 

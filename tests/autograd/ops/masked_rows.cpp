@@ -87,46 +87,8 @@ Row masked_select_row() {
   return row;
 }
 
-Row masked_scatter_row() {
-  Row row{"masked_scatter", {}, {}};
-  const auto add = [&row](const std::string& name, const Shape& x, const Mask& mask,
-                          const Dims& source) {
-    row.samples.push_back({name,
-                           {sample_randn(x, 1), sample_randn(source, 2)},
-                           [mask](const Inputs& in) { return masked_scatter(in[0], mask, in[1]); },
-                           [mask](const Inputs& in) {
-                             std::vector<double> y;
-                             std::size_t used = 0;
-                             each_place(in[0], mask, [&](double v, bool chosen) {
-                               y.push_back(chosen ? in[1].data<double>()[used++] : v);
-                             });
-                             return from_list(common_shape(in[0].shape(), mask.shape()), y);
-                           }});
-  };
-  for (const MaskCase& c : mask_cases()) {
-    const Mask mask = irregular(c.mask);
-    add(c.name, c.x, mask, numel(common_shape(c.x, c.mask)));  // more than are used
-  }
-  add("as many as are used", {2, 3}, Mask{true, false, true}, {2, 2});
-  add("nothing", {2, 3}, Mask{false}, 0);
-  row.bad = {bad("too few", Bad::shape,
-                 [] {
-                   masked_scatter(zeros(3), Mask{true, false, true}, zeros(1));
-                 },
-                 {"masked_scatter: source (1,)", "1 element", "2 places", "(3,)"}),
-             bad("shapes", Bad::shape,
-                 [] {
-                   masked_scatter(zeros(3), Mask{true, false}, zeros(3));
-                 },
-                 {"masked_scatter:", "(3,)", "(2,)"}),
-             bad("dtypes", Bad::dtype,
-                 [] { masked_scatter(zeros(3), Mask{true}, zeros(3, DType::float64)); },
-                 {"masked_scatter: x is float32 but source is float64"})};
-  return row;
-}
-
 }  // namespace
 
-std::vector<Row> masked_rows() { return {masked_select_row(), masked_scatter_row()}; }
+std::vector<Row> masked_rows() { return {masked_select_row()}; }
 
 }  // namespace xgrad::testing

@@ -6,8 +6,6 @@
 
 namespace xgrad::testing {
 
-Row baddbmm_row();  // baddbmm_rows.cpp
-
 namespace {
 
 // einsum of an equation of letters alone, with its output: every combination of the letters' values
@@ -388,7 +386,6 @@ std::vector<Row> matmul_rows() {
               outer(ones({2, 2}), ones({2}));
             },
             {"outer", "(2, 2)"})}},
-      baddbmm_row(),
       linear_row(),
       einsum_row()};
 }

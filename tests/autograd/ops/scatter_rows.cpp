@@ -69,39 +69,6 @@ Row select_scatter_row() {
                {"select_scatter", "0-d"})}};
 }
 
-Row slice_scatter_row() {
-  using End = std::optional<std::int64_t>;
-  const auto at = [](std::int64_t dim, End start, End end, std::int64_t step = 1) {
-    return [=](const Tensor& x, const Tensor& src) {
-      return slice_scatter(x, src, dim, start, end, step);
-    };
-  };
-  const auto part = [](std::size_t d, std::size_t start, std::size_t count, std::size_t step = 1) {
-    return [=](const At& place) -> std::optional<At> {
-      At inside = place;
-      if (place[d] < start || (place[d] - start) % step != 0)
-        return {};
-      inside[d] = (place[d] - start) / step;
-      return inside[d] < count ? std::optional(inside) : std::nullopt;
-    };
-  };
-  return {"slice_scatter",
-          {replaced("rows", {5, 2}, {2, 2}, at(0, 1, 3), part(0, 1, 2)),
-           replaced("columns, from the end", {2, 5}, {2, 2}, at(-1, -3, -1), part(1, 2, 2)),
-           replaced("step", {2, 7, 2}, {2, 2, 2}, at(1, 1, {}, 3), part(1, 1, 2, 3)),
-           replaced("all", {3, 2}, {3, 2}, at(0, {}, {}), part(0, 0, 3)),
-           replaced("nothing", {3, 2}, {0, 2}, at(0, 2, 1), nowhere),
-           replaced("large", {200, 300}, {200, 145}, at(1, 7, 297, 2), part(1, 7, 145, 2))},
-          {other_dtype("slice_scatter", at(0, 0, 1)),
-           bad("shape of src", Bad::shape,
-               [] {
-                 slice_scatter(zeros({2, 3}), zeros({2, 3}), 0, 1);
-               },
-               {"slice_scatter: src", "(2, 3)", "(1, 3)"}),
-           bad("step 0", Bad::value, [] { slice_scatter(zeros(3), zeros(3), 0, 0, 3, 0); },
-               {"slice_scatter", "step 0"})}};
-}
-
 Row scatter_row() {
   Row row{"scatter", {}, {}};
   const auto add = [&row](const IndexCase& c, const Shape& src) {
@@ -237,8 +204,6 @@ Row index_put_row() {
 
 }  // namespace
 
-std::vector<Row> scatter_rows() {
-  return {select_scatter_row(), slice_scatter_row(), scatter_row(), index_put_row()};
-}
+std::vector<Row> scatter_rows() { return {select_scatter_row(), scatter_row(), index_put_row()}; }
 
 }  // namespace xgrad::testing
