@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <complex>
+#include <mutex>
 #include <string_view>
 #include <xtensor-blas/xblas_config.hpp>
 // (kept apart from its neighbours so that the formatter does not sort it)

@@ -113,8 +113,8 @@ TEST_CASE("functions and their gradients keep their precision at the ends of ran
       const Tensor x = row(xs, dtype);
       const Tensor y = f.ours(x);
       const Tensor one = ones_like(y);
-      const Tensor dx = grad({y}, {x}, {.grad_outputs = {one}})[0],
-                   graph = grad({y}, {x}, {.grad_outputs = {one}, .create_graph = true})[0];
+      const Tensor graph = grad({y}, {x}, {.grad_outputs = {one}, .create_graph = true})[0],
+                   dx = grad({y}, {x}, {.grad_outputs = {one}})[0];
       REQUIRE(xs.size() > 3);
       for (std::size_t i = 0; i < xs.size(); ++i) {
         const Wide at = numbers(x)[i];
