@@ -2,6 +2,7 @@
 // (explain, pages/attention.hpp), and the graph of one loss (graph, pages/graph.hpp).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -149,14 +150,17 @@ void explain(const ExplainOptions& options) {
   const Vocabulary& vocabulary = first.notes.vocabulary;
   for (std::size_t id = 0; id < first.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(static_cast<std::int64_t>(id)));
-  for (const std::int64_t id : ids.first(ids.size() - 1))
-    page.tokens.push_back(page.classes[static_cast<std::size_t>(id)]);
+  page.tokens = vocabulary.labels(ids);
+  page.tokens.pop_back();  // that is predicted, and not read
   for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
                   format_count(first.model.config.n_layer, "layer"),
                   format_count(first.model.config.n_head, "head"), piece.name, vocabulary.unit());
+  if (vocabulary.pairs())
+    page.about += fmt::format(" The text: {}",
+                              xgrad::printable_name(vocabulary.decode(ids.first(ids.size() - 1))));
   std::vector<pages::AttentionRun> runs;
   for (const auto& [path, name] : checkpoints) {
     const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
@@ -205,9 +209,8 @@ void graph(const GraphOptions& options) {
       by_ordinary_ops.emplace();
     return loss_on(trained, ids);
   };
-  std::string read;  // tokens are told apart
-  for (const std::int64_t id : ids)
-    read += (read.empty() || !vocabulary.pairs() ? "" : "|") + vocabulary.piece(id);
+  const std::string read =
+      fmt::format("{}", fmt::join(vocabulary.labels(ids), vocabulary.pairs() ? "|" : ""));
   std::string written;
   std::size_t nodes = 0;
   try {

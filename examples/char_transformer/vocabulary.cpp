@@ -96,6 +96,32 @@ std::string Vocabulary::piece(std::int64_t id) const {
   return shown + (inside ? ">" : "");
 }
 
+std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
+  std::vector<std::string> shown(ids.size());
+  std::string all;
+  std::vector<std::size_t> token_of;  // each byte's
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    all += bytes(ids[i]);
+    token_of.resize(all.size(), i);
+  }
+  for (std::size_t at = 0, length = 1; at < all.size(); at += length) {
+    std::string character;  // the shortest that is UTF-8
+    for (length = 1; length <= 4 && at + length <= all.size() && character.empty(); ++length)
+      if (const std::string part = all.substr(at, length); text::replace_invalid_utf8(part) == part)
+        character = part;
+    length = std::max<std::size_t>(character.size(), 1);
+    const std::size_t first = token_of[at], last = token_of[at + length - 1];
+    if (character.empty())
+      shown[first] += fmt::format("<{:02X}>", static_cast<unsigned char>(all[at]));
+    else if (first == last)
+      shown[first] += character;
+    else
+      for (std::size_t i = first; i <= last; ++i)
+        shown[i] += character + std::array{"₁", "₂", "₃", "₄"}[i - first];
+  }
+  return shown;
+}
+
 double Vocabulary::bits_per_byte(double loss, const text::Ids& ids) const {
   std::vector<std::size_t> sizes(size());
   for (std::size_t i = 0; i < sizes.size(); ++i)

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/io/json.hpp>
@@ -49,6 +50,8 @@ class Vocabulary {
   /// What people see of an id: its text; if not all of it is whole characters, bytes as "<E2 82>",
   /// with spaces that do not count as text (U+00A0).
   std::string piece(std::int64_t id) const;
+  /// The same of each token of a text, where the parts of a character are numbered: "ï₁", "ï₂".
+  std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
   /// Of a mean loss over these ids, so that vocabularies compare.
   double bits_per_byte(double loss, const xgrad::text::Ids& ids) const;
 

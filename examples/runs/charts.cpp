@@ -118,9 +118,11 @@ std::string charts_html(const std::vector<Run>& runs) {
   for (const Run& run : runs)
     longest = std::max(longest, run.metrics.loss.ys.size());
   const double weight = longest <= 100 ? 0 : 1 - 50.0 / static_cast<double>(longest);
+  Curves rates = curves_of(runs, 0, &Metrics::lr, "rate");
+  rates.options.y_low = 0;  // a rate that hardly changes is a level line
   std::string html = "<h2>Curves</h2>\n<div class=\"charts\">\n" +
                      chart_html("Loss", loss_curves(runs, weight)) +
-                     chart_html("Learning rate", curves_of(runs, 0, &Metrics::lr, "rate")) +
+                     chart_html("Learning rate", std::move(rates)) +
                      chart_html("Gradient norm, before clipping",
                                 curves_of(runs, weight, &Metrics::grad_norm, "norm")) +
                      "</div>\n";

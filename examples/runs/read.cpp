@@ -109,9 +109,11 @@ Metrics read_metrics(const std::string& path) {
       first_bad = bad++ == 0 ? number : first_bad;
       return;
     }
-    add(metrics.validation, "val_loss");
-    add(metrics.final_validation, "final_val_loss");
-    add(metrics.bits_per_byte, "bits_per_byte");
+    for (const auto& [series, key] : {std::pair(&metrics.validation, "val_loss"),
+                                      {&metrics.final_validation, "final_val_loss"},
+                                      {&metrics.bits_per_byte, "bits_per_byte"}})
+      if (add(*series, key))
+        ++series->xs.back();  // after the step; the training loss is the one before its update
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");

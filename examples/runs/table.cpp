@@ -60,7 +60,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
            format_count(made) +
                (planned && *planned != made ? fmt::format(" of {}", format_count(*planned)) : "")},
           {"best validation loss", best ? number(m.validation.ys[*best]) : "-"},
-          {"  after", best ? format_count(m.validation.xs[*best] + 1, "step") : "-"},
+          {"  after", best ? format_count(m.validation.xs[*best], "step") : "-"},
           {"last validation loss", last_of(m.validation)},
           {"  both estimated over", or_none(m.validation_over)},
           {"final validation loss", last_of(m.final_validation)},

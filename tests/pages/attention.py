@@ -91,6 +91,12 @@ def check_run(page):
     assert page.js("return visible(' a b\\n\\n')") == "␣a␣b⏎⏎"  # a token of several characters
     assert page.js("return visible('\\u202e')") == "U+202E" and page.js("return visible('\\n')") == "⏎"
 
+    # Glyphs that are turned reach below their box: the labels above the map stand clear of it.
+    below = page.js("""const ends = [...document.querySelectorAll('.labels.columns .token')].map((token) => {
+        const text = document.createRange(); text.selectNodeContents(token); return text.getBoundingClientRect().bottom; });
+        return [ends.length, Math.max(...ends) - document.querySelector('.map').getBoundingClientRect().top]""")
+    assert below[0] == 24 and below[1] < -3, below
+
     # Hover on a small map, then on the large one.
     small = page.all(".head canvas")[4]
     hover(page, small, 20, 10, 24, 24)
