@@ -90,7 +90,7 @@ JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
     head.emplace_back("bias", packed(head_of(layer.bias, h), scores, causal));
   JsonArray patterns;
   for (const HeadPattern& p : layer.patterns[h])
-    patterns.push_back(JsonArray{p.name, p.score, p.threshold});
+    patterns.push_back(JsonArray{p.name, p.score});
   head.emplace_back("patterns", std::move(patterns));
   const HeadPattern* const label = layer.label(h);
   head.emplace_back("label", label == nullptr ? Json(nullptr) : Json(std::string(label->name)));

@@ -45,12 +45,10 @@ struct AttentionOptions {
 /// How much of a head's attention follows a pattern: (w - u) / (1 - u), where w is the weight that
 /// goes where the pattern says and u that of attention spread evenly over what a query may see,
 /// each a mean over the queries for which the pattern says something and leaves something out.  1:
-/// all weight; 0: no more than chance.  Of "spread evenly" it is the mean entropy of a query's
-/// weights over the largest possible.
+/// all weight; 0: no more than chance.
 struct HeadPattern {
   const char* name;
-  double score;
-  double threshold;  ///< from which on the pattern names the head: 0.5, evenly 0.95
+  double score;  ///< from 0.5 on the pattern names the head
 };
 
 /// One attention.  T queries, S keys, H heads; Tensors are float64 and of one item of the batch.
@@ -92,8 +90,8 @@ AttentionRun trace_attention(const std::function<Tensor()>& loss,
                              const AttentionOptions& options = {});
 
 /// How a head's weights (T, S) follow each pattern that can be told, the best fit first; NaN where
-/// masked.  `same`: for queries that are keys, a number for each token, equal for equal ones.
-std::vector<HeadPattern> head_patterns(const Tensor& weights, const std::vector<std::size_t>& same);
+/// masked.
+std::vector<HeadPattern> head_patterns(const Tensor& weights);
 
 /// Writes the page; with several runs (of one model at several times), with a slider over them.
 /// FileError, ValueError as of save(); PageTooLarge; ValueError if runs have other layers or shapes

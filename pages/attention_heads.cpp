@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -22,7 +21,6 @@ struct Weights {
 };
 
 constexpr std::size_t fewest_queries = 4;
-constexpr double named_from = 0.5, even_from = 0.95;
 
 /// `follows(i, j)`: whether the pattern says that query i looks at key j.
 template <class F>
@@ -50,36 +48,12 @@ void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Wei
   if (queries < fewest_queries)
     return;
   const auto n = static_cast<double>(queries);
-  patterns.push_back({name, (weight / n - chance / n) / (1 - chance / n), named_from});
+  patterns.push_back({name, (weight / n - chance / n) / (1 - chance / n)});
 }
-
-void add_evenness(std::vector<HeadPattern>& patterns, const Weights& weights) {
-  double total = 0;
-  std::size_t queries = 0;
-  for (std::size_t i = 0; i < weights.queries; ++i) {
-    double entropy = 0, seen = 0;
-    for (std::size_t j = 0; j < weights.keys; ++j)
-      if (weights.sees(i, j)) {
-        ++seen;
-        if (const double a = weights(i, j); a > 0)
-          entropy -= a * std::log(a);
-      }
-    if (seen < 2)
-      continue;
-    ++queries;
-    total += entropy / std::log(seen);
-  }
-  if (queries >= fewest_queries)
-    patterns.push_back({"spread evenly", total / static_cast<double>(queries), even_from});
-}
-
-/// How far above its threshold a score is, from 0 to 1; negative below.
-double fit(const HeadPattern& p) { return (p.score - p.threshold) / (1 - p.threshold); }
 
 }  // namespace
 
-std::vector<HeadPattern> head_patterns(const Tensor& weights,
-                                       const std::vector<std::size_t>& same) {
+std::vector<HeadPattern> head_patterns(const Tensor& weights) {
   const Weights a{size_of(weights, 0), size_of(weights, 1), xgrad::detail::elements(weights)};
   std::vector<HeadPattern> patterns;
   add_pattern(patterns, "first position", a, [](std::size_t, std::size_t j) { return j == 0; });
@@ -87,19 +61,8 @@ std::vector<HeadPattern> head_patterns(const Tensor& weights,
     add_pattern(patterns, "itself", a, [](std::size_t i, std::size_t j) { return i == j; });
     add_pattern(patterns, "previous position", a,
                 [](std::size_t i, std::size_t j) { return j + 1 == i; });
-    add_pattern(patterns, "next position", a,
-                [](std::size_t i, std::size_t j) { return j == i + 1; });
-    add_pattern(patterns, "two back", a, [](std::size_t i, std::size_t j) { return j + 2 == i; });
-    if (same.size() == a.queries) {
-      add_pattern(patterns, "same token elsewhere", a,
-                  [&](std::size_t i, std::size_t j) { return i != j && same[i] == same[j]; });
-      add_pattern(patterns, "after the same token", a, [&](std::size_t i, std::size_t j) {
-        return j > 0 && j != i && j - 1 != i && same[j - 1] == same[i];
-      });
-    }
   }
-  add_evenness(patterns, a);
-  std::ranges::sort(patterns, std::ranges::greater(), fit);
+  std::ranges::sort(patterns, std::ranges::greater(), &HeadPattern::score);
   return patterns;
 }
 
@@ -114,7 +77,7 @@ bool is_causal(const AttentionLayer& layer) {
 
 const HeadPattern* AttentionLayer::label(std::size_t h) const {
   const std::vector<HeadPattern>& all = patterns.at(h);
-  return !all.empty() && all.front().score >= all.front().threshold ? &all.front() : nullptr;
+  return !all.empty() && all.front().score >= 0.5 ? &all.front() : nullptr;
 }
 
 void keep_heads(AttentionLayer& layer) {
@@ -129,15 +92,11 @@ void keep_heads(AttentionLayer& layer) {
   }
 }
 
-void add_patterns(AttentionLayer& layer, const std::vector<std::string>& tokens) {
-  std::vector<std::size_t> same;
-  std::map<std::string, std::size_t> numbers;
-  for (const std::string& token : tokens)
-    same.push_back(numbers.emplace(token, numbers.size()).first->second);
+void add_patterns(AttentionLayer& layer) {
   const Tensor seen =
       masked_fill(layer.weights, is_masked(layer.scores), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t h = 0; h < layer.heads.size(); ++h)
-    layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h)), same));
+    layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h))));
 }
 
 }  // namespace xgrad::pages

@@ -64,6 +64,6 @@ void explain_scores(const Events& events, std::size_t softmax, const AttentionHe
 /// Drops the heads that are not among layer.heads.
 void keep_heads(AttentionLayer& layer);
 /// Fills layer.patterns; `tokens` are empty where nobody knows them.
-void add_patterns(AttentionLayer& layer, const std::vector<std::string>& tokens);
+void add_patterns(AttentionLayer& layer);
 
 }  // namespace xgrad::pages

@@ -243,7 +243,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
       layer.loss_without.push_back(loss_without(events, at, heads, h, *last));
     }
     keep_heads(layer);
-    add_patterns(layer, layer.self ? options.tokens : std::vector<std::string>());
+    add_patterns(layer);
     if (n == 0)
       run.logits = find_logits(events, heads, options.item);
     run.layers.push_back(std::move(layer));

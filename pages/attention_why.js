@@ -171,11 +171,11 @@ const help = () => make("details", {}, make("summary", {}, "Keys, labels and num
   make("p", {}, "Click a small map, or ", make("kbd", {}, "Enter"), " on it, to enlarge it; ", make("kbd", {}, "←"), make("kbd", {}, "→"), make("kbd", {}, "↑"), make("kbd", {}, "↓"),
     " move between heads. On the large map they move the query (up, down) and the key (left, right); a click or ", make("kbd", {}, "Enter"), " locks what is looked at, ", make("kbd", {}, "Escape"), " lets go. A click on the text looks from that token."),
   make("p", {}, "“off” is what the loss changes by when the output of that head is zero and all that comes after it is computed again."),
-  make("p", {}, "A label is given with its score from 0.5 on (“spread evenly” from 0.95): the share of attention that goes where the pattern says, above what attention spread evenly would put there by chance, where 1 is all of it. Of “spread evenly” it is the mean entropy of a query's weights, 1 being the largest possible. Below that there is no clear pattern."));
+  make("p", {}, "A label is given with its score from 0.5 on: the share of attention that goes where the pattern says, above what attention spread evenly would put there by chance, where 1 is all of it. Below that there is no clear pattern."));
 const patternTable = make("div", { class: "scroll" });
 function drawPatterns() {
-  patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score, threshold]) =>
-    make("tr", { class: score >= threshold ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2).replace(/^-(0\.00)$/, "$1")), make("td", {}, `label from ${threshold} on`))))));
+  patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score]) =>
+    make("tr", { class: score >= 0.5 ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2).replace(/^-(0\.00)$/, "$1")))))));
 }
 
 // ---- the page's check of itself ----
