@@ -10,6 +10,27 @@ bool any_requires_grad(std::span<const Tensor> inputs) {
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
 
+void detail::check_captures(std::string_view op, std::span<const Tensor> inputs,
+                            const std::function<void(const std::function<void()>&)>& copied) {
+  std::vector<long> before(inputs.size());
+  std::vector<bool> owned(inputs.size(), true);
+  // Another thread may copy an input just then, but not every time.
+  for (int round = 0; round < 1000 && std::ranges::find(owned, true) != owned.end(); ++round) {
+    std::ranges::transform(inputs, before.begin(),
+                           [](const Tensor& x) { return x.handle().use_count(); });
+    copied([&] {
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        owned[i] = owned[i] && inputs[i].handle().use_count() > before[i];
+    });
+  }
+  const auto first = std::ranges::find(owned, true);
+  check<GraphError>(
+      first == owned.end(),
+      "{}: its backward formula captures the Tensor of input {}, whose value may be updated before "
+      "the gradient is wanted: capture [x = Saved(x)], and write x.tensor() inside",
+      op, first - owned.begin());
+}
+
 void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
             std::span<const Tensor> inputs, Flags flags) {
   node->op = op;

@@ -121,13 +121,6 @@ class Context {
 /// template of the gradient's element type.
 template <class Backward>
 class OpNode final : public Node {
-  // What a lambda captures by value gives it its alignment: all that can be asked of it.
-  static_assert(
-      alignof(Backward) < alignof(Tensor),
-      "a backward formula captures Saved(x), never a Tensor x, which may be updated before "
-      "the gradient is wanted; what is aligned as a Tensor is, a long double or a SIMD "
-      "register, looks the same: capture a double, or a std::shared_ptr to it");
-
  public:
   template <class B>
   explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
@@ -208,6 +201,19 @@ Tensor run_forward(const F& forward, std::span<const Tensor> in) {
     return forward(in);
 }
 
+/// Whether record() checks captures without an observer, too, as debug builds do.
+inline bool checks_captures = false;
+#ifdef NDEBUG
+constexpr bool debug_build = false;
+#else
+constexpr bool debug_build = true;
+#endif
+
+/// GraphError if a copy of a formula is one more owner of a Tensor among the inputs, as [x] is and
+/// [x = Saved(x)] is not.  `copied` calls its argument while such a copy lives.
+void check_captures(std::string_view op, std::span<const Tensor> inputs,
+                    const std::function<void(const std::function<void()>&)>& copied);
+
 }  // namespace detail
 
 /// Runs an op: calls forward(inputs), and if a gradient is wanted makes the output's node, with
@@ -222,9 +228,17 @@ Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, 
   Tensor y = detail::run_forward(forward, inputs);
   if (y.handle().use_count() != 1)  // an input itself
     y = y.detach();
-  if (any_requires_grad(inputs))
+  Observer* const observer = Mode::current().observer;
+  if (any_requires_grad(inputs)) {
+    if constexpr (std::is_copy_constructible_v<std::decay_t<B>>)
+      if (observer != nullptr || detail::checks_captures || detail::debug_build) [[unlikely]]
+        detail::check_captures(op, inputs, [&backward](const std::function<void()>& meanwhile) {
+          [[maybe_unused]] const std::decay_t<B> copy = backward;
+          meanwhile();
+        });
     attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
-  if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
+  }
+  if (observer != nullptr) [[unlikely]]
     observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
                            return detail::run_forward(forward, in);
                          }));

@@ -153,9 +153,7 @@ class DiscreteTensor {
 /// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and
 /// `a = a + b` make the handle `a` name a new Tensor and leave other handles on the old one alone;
 /// update(), copy_() and fill_() change a value.
-///
-/// (It is aligned to its size so that a formula that captures one can be told: see OpNode.)
-class alignas(2 * sizeof(void*)) Tensor {
+class Tensor {
  public:
   struct Impl {
     std::shared_ptr<const Value> value;
@@ -269,7 +267,7 @@ class alignas(2 * sizeof(void*)) Tensor {
 
   // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
 #include <xgrad/members_declared.inc>
-  Tensor t() const;     ///< of a matrix its transpose; what has fewer dimensions stays as it is
+  Tensor t() const;  ///< of a matrix its transpose; what has fewer dimensions stays as it is
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]

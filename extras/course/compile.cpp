@@ -20,9 +20,6 @@ struct Meaning {
 };
 // The first that fits; GCC's words first, then Clang's.
 const std::vector<Meaning> meanings = {
-    {"a backward formula captures Saved",
-     "a backward formula may capture Saved(x) and not the Tensor x, because x may be changed "
-     "before the backward runs: write [x = Saved(x)], and x.tensor() inside"},
     {"expected '([^']*)' (?:before|at end)|expected '([^']*)'$|expected '([^']*)' after",
      "a `$1` is missing here, or just before: look at the end of the line above, too"},
     {"'([^']*)' was not declared|undeclared identifier '([^']*)'",

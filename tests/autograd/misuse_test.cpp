@@ -1,5 +1,8 @@
 // What a user may do between forward and backward, or do wrong, and what must not come of it.
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -7,6 +10,7 @@
 #include <xgrad/xgrad.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
@@ -35,6 +39,22 @@ struct NotFinite : Observer {
   }
   void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
+
+struct Scaled {
+  Tensor by;
+  double operator()(double x) const { return x * by.item(); }
+};
+
+// x * 2 and three inputs more, with this formula.
+template <class B>
+Tensor op_of(const std::vector<Tensor>& in, const B& formula) {
+  return record(
+      "mine", in, [](std::span<const Tensor> x) { return x[0] * 2; }, formula);
+}
+template <class C>
+Tensor op_that_holds(const std::vector<Tensor>& in, const C& captured) {
+  return op_of(in, [captured](Context& ctx) { ctx.add(0, ctx.gradient() * 2); });
+}
 
 struct LeafAndInner {
   Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_() * 2;
@@ -399,4 +419,57 @@ TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
   nn::to(holds, DType::float64);
   CHECK_THROWS_AS(run(), Error);
   CHECK(numbers(p.grad()) == List{1, 1});
+}
+
+// ---- what a formula captures
+
+TEST_CASE("a formula that captures a Tensor among the op's inputs is refused", "[misuse]") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4}), factor = tensor({3}, DType::float64);
+  const std::vector<Tensor> in{x, w, factor, {}};
+  const std::function<double(double)> scaled = Scaled{factor};
+  struct Wrong {
+    std::function<Tensor(const std::vector<Tensor>&)> f;
+    std::size_t input;
+  };
+  const std::vector<Wrong> all{
+      {[](const auto& of) { return op_that_holds(of, of[0]); }, 0},
+      {[](const auto& of) { return op_that_holds(of, CrossEntropyOptions{.weight = of[1]}); }, 1},
+      {[](const auto& of) { return op_that_holds(of, std::vector(2, of[1])); }, 1},
+      {[&](const auto& of) { return op_that_holds(of, scaled); }, 2},
+      {[](const auto& of) { return op_that_holds(of, std::pair(Saved(of[0]), of[1])); }, 1}};
+  REQUIRE(detail::checks_captures);
+  for (const Wrong& wrong : all) {
+    const std::string says =
+        fmt::format("mine: its backward formula captures the Tensor of input {}", wrong.input);
+    CHECK_THROWS_AS(wrong.f(in), GraphError);
+    CHECK_THROWS_WITH(wrong.f(in), StartsWith(says) && ContainsSubstring("[x = Saved(x)]"));
+    detail::checks_captures = detail::debug_build;
+    const bool refused_plainly = message_of([&] { wrong.f(in); }) != nothing_thrown;
+    const auto f = [&](const std::vector<Tensor>& some) { return wrong.f({some[0], w, factor}); };
+    CHECK_THROWS_WITH(explain_gradient(f, {x}), StartsWith(says));
+    CHECK_THROWS_WITH(gradcheck(f, {x}), StartsWith(says));
+    detail::checks_captures = true;
+    CHECK(refused_plainly == detail::debug_build);  // it costs nothing elsewhere
+    const NoGrad no_grad;
+    CHECK(numbers(wrong.f(in)) == List{2, 4});
+  }
+}
+
+TEST_CASE("a formula that captures no Tensor of its inputs is not refused", "[misuse]") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  std::atomic<bool> stop{false};
+  std::thread copies([&] {  // its handles come and go while a formula is looked at
+    while (!stop)
+      const std::vector<Tensor> handles{x, w, x, w, x};
+  });
+  for (int i = 0; i < 20'000; ++i)
+    op_that_holds({x, w}, std::pair(Saved(x), Saved(w)));
+  stop = true;
+  copies.join();
+  op_that_holds({x, w}, 2.0L);  // its alignment is nothing
+  op_that_holds({x, w}, std::make_shared<Tensor>(w));
+  const Tensor y = record(
+      "mine", {x, w}, [](std::span<const Tensor> in) { return in[0] * 2; },
+      [only = std::make_unique<Saved>(x)](Context& ctx) { ctx.add(0, ctx.gradient() * 2); });
+  CHECK(numbers(grad({sum(y)}, {x})[0]) == List{2, 2});
 }

@@ -265,6 +265,9 @@ TEST_CASE("learn check 12: second derivatives", "[learn]") {
         "the function was called again before the backward ran"},
        {"[x = Saved(x)](Context& ctx) {",
         "[y = std::vector{x}](Context& ctx) { const Saved x(y[0]);",
+        "captures the Tensor of input 0"},
+       {"[x = Saved(x)](Context& ctx) {",
+        "[y = std::make_shared<Tensor>(x)](Context& ctx) { const Saved x(*y);",
         "a Tensor names whatever x is"},
        {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor() * x.tensor() / x.tensor()", "nan"}},
       {{"Saved(x)", "Saved(x.clone())"}});
