@@ -132,7 +132,9 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
   const NoGrad no_grad;
 
   const std::size_t B = idx.size(0);
+  const std::vector<std::int64_t>& ends = options.eos_token_id;
   std::vector<std::int64_t> tokens(B);
+  std::vector<bool> ended(B);
   Indices all = idx;
   std::size_t length = idx.size(1);
   const std::size_t left = config.block_size - std::min(config.block_size, length);
@@ -147,13 +149,18 @@ Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator&
     if (options.on_logits)
       options.on_logits(logits);
     const Tensor p = next_token_probabilities(logits, options);
-    for (std::size_t b = 0; b < B; ++b)
+    for (std::size_t b = 0; b < B; ++b) {
       tokens[b] = next_token({p.data<float>() + b * config.vocab_size, config.vocab_size},
                              generator, options);
+      if (ended[b])  // its draw is made nevertheless, as in transformers
+        tokens[b] = ends.front();
+      ended[b] = std::ranges::find(ends, tokens[b]) != ends.end();
+    }
     all = cat({all, Indices(copy_of(tokens.data(), Shape{B, 1}))}, 1);
     if (options.on_token)
       options.on_token(tokens);
-    if (options.stop && options.stop())
+    const bool all_ended = !ends.empty() && std::ranges::find(ended, false) == ended.end();
+    if (all_ended || (options.stop && options.stop()))
       break;
   }
   return all;

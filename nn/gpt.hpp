@@ -50,7 +50,7 @@ struct GPT {
   /// The mean of -log p(target): idx and targets (B, T) -> ().  A target of -100 does not count.
   Tensor loss(const Indices& idx, const Indices& targets) const;
 
-  /// Appends max_new_tokens to each sequence, or fewer if `options.stop` ends it: idx (B, T) ->
+  /// Appends max_new_tokens to each sequence, or fewer if `options` end it earlier: idx (B, T) ->
   /// (B, T + max_new_tokens), drawn with next_token_probabilities(logits, options).  The model
   /// sees the last block_size tokens; as long as that is all of them, each new one costs one
   /// position (KeyValueCache), from then on all of the window, for every token moves.  Dropout is

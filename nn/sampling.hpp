@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::nn {
@@ -15,6 +16,9 @@ struct GenerateOptions {
   std::optional<std::size_t> top_k = {};  ///< draws among the k likeliest only
   double top_p = 1;  ///< draws among the likeliest that have this much probability together
   double min_p = 0;  ///< draws among those that are at least this many times the likeliest
+  /// The ids that end a sequence, as transformers names them.  One that has ended is filled with
+  /// the first of these ids; generation ends when all have.
+  std::vector<std::int64_t> eos_token_id = {};
   /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
   std::function<void(const Tensor&)> on_logits = {};
   /// Called after each step with the new token of each sequence.

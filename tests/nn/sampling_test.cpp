@@ -279,3 +279,35 @@ TEST_CASE("Generation shows its logits, and ends where it is told to", "[generat
   CHECK(std::equal(ended.data(), ended.data() + 14, whole.data()));
   CHECK(one.state() == two.state());
 }
+
+TEST_CASE("A sequence ends at eos_token_id, with a cache and without", "[generate][cache]") {
+  for (const std::size_t block_size : {4, 64}) {
+    manual_seed(11);
+    const nn::GPT model(
+        {.block_size = block_size, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
+    const std::vector<std::int64_t> ends = {6, 2};
+    Generator one(3), two(3);
+    const Indices prompt{{6}, {1}, {2}};  // a prompt may hold them
+    std::size_t steps = 0;
+    const Indices ended = model.generate(
+        prompt, 100, one, {.eos_token_id = ends, .on_token = [&](auto) { ++steps; }});
+    // The same draws; after its end, each sequence is the first of the ids.
+    const Indices whole = model.generate(prompt, steps, two);
+    CHECK(one.state() == two.state());
+    CHECK(steps < 100);
+    REQUIRE(ended.shape() == whole.shape());
+    std::size_t last = 0;
+    for (std::size_t b = 0; b < 3; ++b) {
+      const std::int64_t *const row = ended.data() + b * (steps + 1), *const all = whole.data() +
+                                                                                   b * (steps + 1);
+      std::size_t n = 1;
+      while (n < steps && all[n] != 6 && all[n] != 2)
+        ++n;
+      last = std::max(last, n);
+      CHECK(std::equal(row, row + n + 1, all));
+      CHECK(std::all_of(row + n + 1, row + steps + 1, [](std::int64_t id) { return id == 6; }));
+    }
+    CHECK(last == steps);
+    CHECK(model.generate(prompt, 5, one, {.eos_token_id = {-1, 8}}).size(1) == 6);
+  }
+}
