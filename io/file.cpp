@@ -105,6 +105,15 @@ void ReadFile::read(void* to, std::size_t bytes, std::uint64_t offset) const {
   }
 }
 
+std::string read_file(const std::string& path, std::uint64_t most) {
+  const ReadFile file(path);
+  check<FileError>(file.size() <= most, "{}: has {} bytes; at most {} are read", path, file.size(),
+                   most);
+  std::string bytes(file.size(), '\0');
+  file.read(bytes.data(), bytes.size(), 0);
+  return bytes;
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(target_of(path_)) {
   static std::atomic<unsigned> number{0};
   do {

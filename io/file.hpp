@@ -29,6 +29,9 @@ class ReadFile {
   std::uint64_t size_ = 0;
 };
 
+/// A whole file.  Throws FileError as ReadFile does, and for one of more than `most` bytes.
+std::string read_file(const std::string& path, std::uint64_t most);
+
 /// A file that appears under its name only when it is complete.  The bytes go to a file beside it,
 /// which commit() forces to disk and renames; without commit() it is removed, and what had the name
 /// before stays as it was.  A symbolic link is followed to its end, which is written, be it there

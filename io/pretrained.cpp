@@ -96,8 +96,63 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
   return result;
 }
 
-void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite) {
-  const std::string config = format_pretrained_config(model.config);
+// Those that a configuration says, be they null.
+static JsonObject special_ids(const Json& config) {
+  JsonObject ids;
+  for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"})
+    if (const Json* const id = config.find(key))
+      ids.emplace_back(key, *id);
+  return ids;
+}
+
+JsonObject read_pretrained_metadata(const std::string& folder) {
+  JsonObject metadata{{"config.json", special_ids(read_json_file(folder + "/config.json"))}};
+  for (const char* const name : pretrained_files) {
+    const std::string path = folder + "/" + name;
+    if (std::error_code none; !std::filesystem::exists(path, none))
+      continue;
+    const Json text = read_file(path, std::uint64_t{16} << 20);
+    try {
+      format_json(text);
+    } catch (const ValueError& error) {
+      fail<FileError>("{}: {}", path, error.what());
+    }
+    metadata.emplace_back(name, text);
+  }
+  end_of_text_ids(metadata, folder);
+  return metadata;
+}
+
+std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path) {
+  const char* name = "generation_config.json";
+  Json config;
+  if (const auto* const text = metadata.find<std::string>(name))
+    try {
+      config = parse_json(*text, 0, 16);
+    } catch (const ValueError& error) {
+      fail<FileError>("{}: {}: {}", path, name, error.what());
+    }
+  else if (const Json* const ids = metadata.find(name = "config.json"))
+    config = *ids;
+  const Json* const eos = config.find("eos_token_id");
+  if (eos == nullptr || eos->as<std::nullptr_t>() != nullptr)
+    return {};
+  std::vector<std::int64_t> ids;
+  for (const Json& id : eos->as<JsonArray>() ? *eos->as<JsonArray>() : JsonArray{*eos})
+    if (const auto* const n = id.as<std::uint64_t>(); n != nullptr && *n <= 0xFFFFFFFF)
+      ids.push_back(static_cast<std::int64_t>(*n));
+    else
+      fail<FileError>("{}: {}: eos_token_id is {}; it must be an id or a list of ids", path, name,
+                      printable_name(format_json(*eos)));
+  return ids;
+}
+
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite,
+                     const Json& metadata) {
+  const Json* const ids = metadata.find("config.json");
+  const std::string config = ids == nullptr
+                                 ? format_pretrained_config(model.config)
+                                 : format_pretrained_config(model.config, special_ids(*ids));
   TensorFile content{.metadata = {{"format", "pt"}}};
   for (const auto& [name, x] : to_pretrained(model.config, nn::state_dict(model)))
     if (Tensor single = x.to(DType::float32); (isfinite(x) & isinf(single)).any())
@@ -107,13 +162,21 @@ void save_pretrained(const std::string& folder, const nn::GPT& model, bool overw
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   check<FileError>(!error, "{}: this folder cannot be made: {}", folder, error.message());
-  const std::string weights = folder + "/model.safetensors", json = folder + "/config.json";
+  const std::string weights = folder + "/model.safetensors";
   check_output(weights, overwrite);
-  check_output(json, overwrite);
-  AtomicFile file(json);
-  file.write(config);
+  std::deque<AtomicFile> files;
+  const auto write = [&](const char* name, const std::string& text) {
+    const std::string path = folder + "/" + name;
+    check_output(path, overwrite);
+    files.emplace_back(path).write(text);
+  };
+  write("config.json", config);
+  for (const char* const name : pretrained_files)
+    if (const auto* const text = metadata.find<std::string>(name))
+      write(name, *text);
   save_safetensors(weights, content);
-  file.commit();
+  for (AtomicFile& file : files)
+    file.commit();
 }
 
 // ---- loading ----

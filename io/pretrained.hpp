@@ -3,13 +3,14 @@
 // model.safetensors or in the files that model.safetensors.index.json names.
 //
 //   nn::GPT model = io::load_pretrained("smollm2-135m");
-//   io::save_pretrained("mine", model);
+//   io::save_pretrained("mine", model, false, io::read_pretrained_metadata("smollm2-135m"));
 //
 // The families are gpt2, llama (SmolLM is one of them) and qwen2, as config.json's model_type names
 // them.  What a configuration asks for beyond nn::GPTConfig is refused by name.
 
 #include <string>
 #include <vector>
+#include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 namespace xgrad::io {
@@ -31,10 +32,24 @@ struct PretrainedOptions {
 /// masks, rotary frequencies) are passed over.
 nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options = {});
 
-/// Writes config.json and model.safetensors, in float32, into a folder that is made if it is not
-/// there.  Throws ValueError naming the options that no family has, and FileError for what cannot
-/// be written, or is there already unless `overwrite`; then nothing has been written.
-void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false);
+/// The text files of a folder that say how its model is used.
+inline constexpr const char* pretrained_files[] = {
+    "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
+    "chat_template.jinja"};
+/// An object of these files' texts, by name; and under "config.json" an object of its bos_token_id,
+/// eos_token_id and pad_token_id.  What is not there is left out.  FileError, also for a text that
+/// is not UTF-8, and as of end_of_text_ids().
+JsonObject read_pretrained_metadata(const std::string& folder);
+/// The ids that end a text by such an object: the eos_token_id, one or a list, of
+/// generation_config.json or, without that file, of config.json.  FileError, which names `path`.
+std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path);
+
+/// Writes config.json, model.safetensors, in float32, and the texts of `metadata` into a folder
+/// that is made if it is not there.  Throws ValueError naming the options that no family has, and
+/// FileError for what cannot be written, or is there already unless `overwrite`; then nothing has
+/// been written.
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false,
+                     const Json& metadata = JsonObject());
 
 /// A tensor in these files: a parameter of nn::GPT or, where several have the same `parameter`,
 /// rows of it, in this order.

@@ -164,12 +164,7 @@ nn::GPTConfig read_llama(const Section& file, bool qwen2) {
 }  // namespace
 
 Json read_json_file(const std::string& path) {
-  constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  const ReadFile file(path);
-  check<FileError>(file.size() <= most, "{}: has {} bytes; at most {} are read", path, file.size(),
-                   most);
-  std::string text(file.size(), ' ');
-  file.read(text.data(), text.size(), 0);
+  const std::string text = read_file(path, std::uint64_t{64} << 20);
   try {
     return parse_json(text, 0, 16);
   } catch (const ValueError& error) {
@@ -230,7 +225,7 @@ std::string pretrained_family(const nn::GPTConfig& c) {
   return !c.rotary ? "gpt2" : qkv && !proj ? "qwen2" : "llama";
 }
 
-std::string format_pretrained_config(const nn::GPTConfig& c) {
+std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2", qwen2 = family == "qwen2";
   const char* const architecture = gpt2    ? "GPT2LMHeadModel"
@@ -240,10 +235,10 @@ std::string format_pretrained_config(const nn::GPTConfig& c) {
                   {"model_type", family},
                   {"torch_dtype", "float32"},
                   {"tie_word_embeddings", c.tied},
-                  {"bos_token_id", nullptr},  // the tokenizer's to say
-                  {"eos_token_id", nullptr},
                   {gpt2 ? "n_inner" : "intermediate_size", c.inner_width()},
                   {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", c.norm_eps}};
+  for (const auto& [key, value] : *ids.as<JsonObject>())
+    json.emplace_back(key, value);
   for (const SizeKey& key : size_keys)
     json.emplace_back(gpt2 ? key.gpt2 : key.llama, c.*key.size);
   if (gpt2) {

@@ -18,6 +18,10 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path);
 
 /// The model_type that has these options.  ValueError naming those that no family has.
 std::string pretrained_family(const nn::GPTConfig& config);
-std::string format_pretrained_config(const nn::GPTConfig& config);
+/// `ids` are its bos_token_id, eos_token_id and pad_token_id.  Null ones are written, too: without
+/// them transformers has ids of its own.
+std::string format_pretrained_config(const nn::GPTConfig& config,
+                                     const Json& ids = JsonObject{{"bos_token_id", nullptr},
+                                                                  {"eos_token_id", nullptr}});
 
 }  // namespace xgrad::io

@@ -21,7 +21,7 @@ using text::Pattern;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 using Parts = text::BytePairs::Parts;
 
-constexpr std::size_t deepest = 16;  // of a post_processor, too, which is passed over
+constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
 
 // What the formats call patterns and normalizers.
 constexpr std::array<std::pair<Pattern, std::string_view>, 4> pre_tokenizers{{
@@ -61,15 +61,6 @@ bool matches(const Json& json, const Json& form) {
     return others != nullptr && std::ranges::equal(*others, *parts, matches);
   }
   return format_json(json) == format_json(form);
-}
-
-std::string read_file(const std::string& path) {
-  const ReadFile file(path);
-  check<FileError>(file.size() <= std::uint64_t{256} << 20,
-                   "{}: {} bytes are too many for a vocabulary", path, file.size());
-  std::string bytes(file.size(), '\0');
-  file.read(bytes.data(), bytes.size(), 0);
-  return bytes;
 }
 
 /// Calls f; what it finds wrong is wrong with a file.
@@ -218,19 +209,78 @@ text::BytePairs tokenizer(const Json& json) {
   return result;
 }
 
+/// The template of a post_processor.
+void read_template(const Json& processor, TextTemplate& result) {
+  const auto& type = value<std::string>(processor, "type");
+  if (type == "ByteLevel")
+    return;
+  if (type == "Sequence") {
+    for (const Json& part : value<JsonArray>(processor, "processors"))
+      read_template(part, result);
+    return;
+  }
+  check<ValueError>(type == "TemplateProcessing",
+                    "{} is not supported; ByteLevel, TemplateProcessing and Sequence are",
+                    printable_name(type));
+  check<ValueError>(result.before.empty() && result.after.empty(), "there are two templates");
+  const Json* const tokens = processor.find("special_tokens");
+  const auto& parts = value<JsonArray>(processor, "single");
+  check<ValueError>(parts.size() <= 64, "its template has {} parts; at most 64 are supported",
+                    parts.size());
+  std::size_t texts = 0;
+  for (const Json& part : parts) {
+    if (part.find("Sequence") != nullptr) {
+      ++texts;
+      continue;
+    }
+    const Json* const token = part.find("SpecialToken");
+    const auto* const name = token == nullptr ? nullptr : token->find<std::string>("id");
+    const Json* const known = name == nullptr || tokens == nullptr ? nullptr : tokens->find(*name);
+    const auto* const ids = known == nullptr ? nullptr : known->find<JsonArray>("ids");
+    check<ValueError>(ids != nullptr && ids->size() <= 64 &&
+                          std::ranges::all_of(*ids,
+                                              [](const Json& id) {
+                                                return id.as<std::uint64_t>() &&
+                                                       *id.as<std::uint64_t>() <= 0xFFFFFFFF;
+                                              }),
+                      "special_tokens has no ids, 64 at most, for {}",
+                      printable_name(format_json(part)));
+    for (const Json& id : *ids)
+      (texts > 0 ? result.after : result.before)
+          .push_back(static_cast<std::int64_t>(*id.as<std::uint64_t>()));
+  }
+  check<ValueError>(texts == 1, "its template has the text {} times; it must be once", texts);
+}
+
 }  // namespace
+
+TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
+                           const std::string& what) {
+  TextTemplate result;
+  const Json* const processor = json.find("post_processor");
+  if (processor == nullptr || processor->as<std::nullptr_t>() != nullptr)
+    return result;
+  return of_file(what + ": post_processor", [&] {
+    read_template(*processor, result);
+    for (const auto* const ids : {&result.before, &result.after})
+      for (const std::int64_t id : *ids)
+        vocabulary.bytes(id);
+    return result;
+  });
+}
 
 text::BytePairs tokenizer_of(const Json& json, const std::string& what) {
   return of_file(what, [&] { return tokenizer(json); });
 }
 
 text::BytePairs read_tokenizer(const std::string& path) {
-  return of_file(path, [&] { return tokenizer(parse_json(read_file(path), 0, deepest)); });
+  return of_file(path, [&] { return tokenizer(parse_json(read_file(path, most_bytes), 0, 16)); });
 }
 
 text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
-  const Json json = of_file(vocab_json, [&] { return parse_json(read_file(vocab_json)); });
-  const std::string lines = read_file(merges_txt);
+  const Json json =
+      of_file(vocab_json, [&] { return parse_json(read_file(vocab_json, most_bytes)); });
+  const std::string lines = read_file(merges_txt, most_bytes);
   Merges merges;
   for (std::size_t begin = 0, number = 1, end; begin < lines.size(); begin = end + 1, ++number) {
     end = std::min(lines.find('\n', begin), lines.size());

@@ -1,7 +1,9 @@
 #pragma once
 // Byte-level vocabularies in HuggingFace's files.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/io/json.hpp>
 
@@ -9,9 +11,9 @@ namespace xgrad::io {
 
 /// The vocabulary of a tokenizer.json: a model "BPE", a pre_tokenizer of one Pattern (ByteLevel
 /// alone, or after Digits, or after Split by one of the patterns that are known), a normalizer NFC
-/// or none.  Merges are "a b" or ["a", "b"].  What the post_processor adds around a text, such as
-/// <|begin_of_text|>, is not part of it.  Throws FileError, which says where, for all else that
-/// changes the ids (another model, pattern or normalizer, byte_fallback, dropout, add_prefix_space,
+/// or none.  Merges are "a b" or ["a", "b"].  What the post_processor adds around a text is not
+/// part of it: see text_template().  Throws FileError, which says where, for all else that changes
+/// the ids (another model, pattern or normalizer, byte_fallback, dropout, add_prefix_space,
 /// truncation ...), for ids that are not 0 to N - 1, each once, and for merges of what there is
 /// not.
 text::BytePairs read_tokenizer(const std::string& path);
@@ -27,5 +29,14 @@ void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary)
 /// names it in the message.
 Json tokenizer_json(const text::BytePairs& vocabulary);
 text::BytePairs tokenizer_of(const Json& json, const std::string& what);
+
+/// The ids that transformers adds around a text by default, such as <|begin_of_text|>.
+struct TextTemplate {
+  std::vector<std::int64_t> before, after;
+};
+/// That of a tokenizer.json's post_processor: ByteLevel, which adds none, TemplateProcessing, or a
+/// Sequence of these.  Throws FileError as tokenizer_of(), also for ids that `vocabulary` has not.
+TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
+                           const std::string& what);
 
 }  // namespace xgrad::io

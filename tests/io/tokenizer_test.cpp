@@ -117,6 +117,50 @@ TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   CHECK_THROWS_AS(io::read_tokenizer(vocab, folder / "none"), FileError);
 }
 
+TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
+  const auto of = [](const std::string& processor) {
+    const std::string json = with_change(small_tokenizer(), R"("post_processor":null)",
+                                         R"("post_processor":)" + processor);
+    return io::text_template(io::parse_json(json, 0, 16), small_vocabulary(), "FILE");
+  };
+  const std::string A = R"({"Sequence":{"id":"A","type_id":0}})",
+                    S = R"({"SpecialToken":{"id":"S","type_id":0}})";
+  const auto single = [&](const std::string& parts, const std::string& ids = "[259,7]") {
+    return R"({"type":"TemplateProcessing","single":[)" + parts +
+           R"(],"pair":[],"special_tokens":{"S":{"id":"S","ids":)" + ids + R"(,"tokens":[]}}})";
+  };
+  const auto sequence = [](const std::string& parts) {
+    return R"({"type":"Sequence","processors":[)" + parts + "]}";
+  };
+  using List = std::vector<std::int64_t>;
+  struct Case {
+    std::string processor;
+    List before, after;
+  };
+  for (const auto& [processor, before, after] :
+       {Case{"null", {}, {}}, Case{R"({"type":"ByteLevel"})", {}, {}}, Case{single(A), {}, {}},
+        Case{single(S + "," + A), {259, 7}, {}},
+        Case{single(S + "," + A + "," + S, "[1]"), {1}, {1}}, Case{sequence(""), {}, {}},
+        Case{sequence(R"({"type":"ByteLevel"},)" + single(A + "," + S)), {}, {259, 7}}}) {
+    INFO(processor);
+    CHECK(of(processor).before == before);
+    CHECK(of(processor).after == after);
+  }
+  for (const auto& [processor, says] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"type":"RobertaProcessing"})", "RobertaProcessing is not supported; ByteLevel"},
+           {"3", "type is not there"},
+           {R"({"type":"Sequence"})", "processors is not there"},
+           {R"({"type":"TemplateProcessing"})", "single is not there"},
+           {single(S), "has the text 0 times"},
+           {single(A + "," + A), "has the text 2 times"},
+           {single("3," + A), "no ids, 64 at most, for 3"},
+           {single(R"({"SpecialToken":{"id":"T"}},)" + A), "no ids, 64 at most, for {\"Special"},
+           {single(S + "," + A, "[-1]"), "no ids, 64 at most, for {\"SpecialToken"},
+           {single(S + "," + A, "[260]"), "id 260 is outside a vocabulary of 260 tokens"},
+           {sequence(single(S + "," + A) + "," + single(A + "," + S)), "there are two templates"}})
+    check_contains(message_of<FileError>([&] { of(processor); }), {"FILE: post_processor: ", says});
+}
+
 TEST_CASE("a tokenizer.json that asks for what is not here is refused by its name", "[tokenizer]") {
   struct Case {
     std::string from, to, message;
