@@ -228,6 +228,11 @@ void add_checkpoint(CLI::App& app, std::string& target) {
            "FILE|DIR");
 }
 
+void add_raw(CLI::App& app, bool& target) {
+  add_bool(app, "--raw", target,
+           "without what the tokenizer adds around a text, such as <|begin_of_text|>");
+}
+
 void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
   add_path(app, "--out", target, fmt::format("where to [{}]", usual));
   add_bool(app, "--overwrite", overwrite, "replace the file if it is there");

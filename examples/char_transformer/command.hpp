@@ -105,6 +105,7 @@ CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
 CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
                       const std::string& help, const std::string& type = "FILE");
 void add_checkpoint(CLI::App& app, std::string& target);
+void add_raw(CLI::App& app, bool& target);
 /// --out and --overwrite.
 void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual);
 void add_seed(CLI::App& app, std::uint64_t& target);

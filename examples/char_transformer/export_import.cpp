@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/io/pretrained.hpp>
-#include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/lora.hpp>
 #include <xgrad/optim/adam.hpp>
 
@@ -68,7 +71,7 @@ Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
   if (!tokenizer.empty())
     try {
       return Vocabulary(
-          xgrad::io::JsonObject{{"tokenizer", xgrad::io::parse_json(tokenizer, 0, 9)}},
+          xgrad::io::JsonObject{{"tokenizer", xgrad::io::parse_json(tokenizer, 0, 16)}},
           file.path());
     } catch (const ValueError& error) {
       fail<FileError>("{}: the metadata's 'tokenizer': {}", file.path(), reason(error));
@@ -101,23 +104,38 @@ std::size_t heads_of(const SafetensorsFile& file, const std::optional<std::size_
 /// As transformers does it.
 void export_folder(const ExchangeOptions& options) {
   const fs::path folder = options.out;
+  std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
+  std::ranges::copy(xgrad::io::pretrained_files, std::back_inserter(names));
   if (std::error_code none; fs::exists(folder, none))
-    for (const char* const name : {"config.json", "model.safetensors", "tokenizer.json"})
+    for (const std::string& name : names)
       check_output((folder / name).string(), options.overwrite, files_of(options.in));
   TrainedModel trained = read_trained_model(options.in);
   xgrad::nn::merge_lora(trained.model);
-  const auto* const pairs = trained.notes.vocabulary.pairs();
-  for (const char* const name : {"tokenizer.json", "vocab.json"})
-    if (std::error_code none; pairs == nullptr && fs::exists(folder / name, none))
-      fail<FileError>(
-          "{}: of another model, and this one's ids are characters: name another folder",
-          (folder / name).string());
-  xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite);
-  if (pairs != nullptr)
-    xgrad::io::write_tokenizer((folder / "tokenizer.json").string(), *pairs);
-  say(fmt::format(
-      "{}: config.json, model.safetensors{}\n", options.out,
-      pairs != nullptr ? ", tokenizer.json" : "; no tokenizer.json, for its ids are characters"));
+  const Json metadata = metadata_of(trained.notes);
+  const auto [kind, vocabulary] = trained.notes.vocabulary.stored();
+  const bool pairs = kind == "tokenizer";
+  std::string written = "config.json, model.safetensors";
+  const auto written_or_absent = [&](const char* name, bool is_written) {
+    std::error_code none;
+    if (is_written)
+      written += fmt::format(", {}", name);
+    else if (fs::exists(folder / name, none))
+      fail<FileError>("{}: of another model, and this one has none: name another folder",
+                      (folder / name).string());
+  };
+  written_or_absent("tokenizer.json", pairs);
+  if (!pairs)
+    written_or_absent("vocab.json", false);
+  for (const char* const name : xgrad::io::pretrained_files)
+    written_or_absent(name, metadata.find(name) != nullptr);
+  xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
+  if (pairs) {
+    xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
+    file.write(xgrad::io::format_json(vocabulary, xgrad::io::InvalidUtf8::refused, 2));
+    file.commit();
+  }
+  say(fmt::format("{}: {}{}\n", options.out, written,
+                  pairs ? "" : "; no tokenizer.json, because its ids are characters"));
 }
 
 void export_model(const ExchangeOptions& options) {

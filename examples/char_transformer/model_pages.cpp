@@ -33,7 +33,7 @@ namespace text = xgrad::text;
 struct PageOptions {
   std::string checkpoint, out;
   std::optional<std::string> prompt;
-  bool overwrite = false;
+  bool raw = false, overwrite = false;
   std::size_t threads = 0;
 };
 
@@ -54,7 +54,7 @@ struct GraphOptions : PageOptions {
 /// The ids of --prompt, of which a model takes 2 to so many.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,
                                         std::size_t most) {
-  std::vector<std::int64_t> ids = encode("--prompt", prompt, known);
+  std::vector<std::int64_t> ids = known.in_template(encode("--prompt", prompt, known));
   if (ids.size() < 2 || ids.size() > most)
     fail<ValueError>("--prompt has {}; this model takes 2 to {}", known.count(ids.size()), most);
   return ids;
@@ -144,7 +144,7 @@ void explain(const ExplainOptions& options) {
   for (const auto& [path, name] : checkpoints)
     std::ranges::copy(files_of(path), std::back_inserter(read));
   check_output(options.out, options.overwrite, read);
-  const TrainedModel first = load_trained_model(checkpoints.front().first);
+  const TrainedModel first = load_trained_model(checkpoints.front().first, options.raw);
   const Piece piece = read_piece(options, first);
   const auto ids = std::span(piece.ids);
   const Vocabulary& vocabulary = first.notes.vocabulary;
@@ -197,7 +197,7 @@ void graph(const GraphOptions& options) {
   const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())
     check_output(out, options.overwrite, files_of(options.checkpoint));
-  const TrainedModel trained = load_trained_model(options.checkpoint);
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
   const Vocabulary& vocabulary = trained.notes.vocabulary;
   const std::vector<std::int64_t> ids =
       options.prompt
@@ -241,6 +241,7 @@ void graph(const GraphOptions& options) {
 void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
   const auto keep = [&options](const std::string& given) { options.prompt = given; };
   app.add_option_function<std::string>("--prompt", keep, read);
+  add_raw(app, options.raw);
   add_out(app, options.out, options.overwrite, out);
   add_threads(app, options.threads);
 }

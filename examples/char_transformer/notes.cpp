@@ -58,15 +58,30 @@ Json to_json(const Notes& notes) {
                   {"text", notes.text},
                   {"val_text", notes.val_text},
                   {"evaluations", std::move(evaluations)}};
-  if (notes.model)
+  if (notes.model) {
     json.emplace_back("model",
                       xgrad::io::parse_json(xgrad::io::format_pretrained_config(*notes.model)));
+    json.emplace_back("metadata", notes.metadata);
+  }
   if (const auto& lora = notes.lora)
     json.emplace_back("lora", JsonObject{{"rank", lora->rank},
                                          {"alpha", lora->alpha},
                                          {"base", lora->base},
                                          {"base_checksum", lora->base_checksum}});
   return json;
+}
+
+JsonObject metadata_of(const Notes& notes) {
+  if (!notes.metadata.empty())
+    return notes.metadata;
+  const auto* const pairs = notes.vocabulary.pairs();
+  const auto end = pairs == nullptr ? std::nullopt : pairs->find("<|endoftext|>");
+  const Json id = end ? Json(static_cast<std::uint64_t>(*end)) : Json(nullptr);
+  return {{"config.json", JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", id}}}};
+}
+
+std::vector<std::int64_t> end_of_text(const Notes& notes) {
+  return xgrad::io::end_of_text_ids(metadata_of(notes), "the model's metadata");
 }
 
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
@@ -79,6 +94,8 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
               .vocabulary = std::move(vocabulary),
               .text = text_in(user, "text"),
               .val_text = text_in(user, "val_text")};
+  if (const auto* const metadata = user.find<JsonObject>("metadata"))
+    notes.metadata = *metadata;
   if (const Json* const model = user.find("model"))
     notes.model =
         xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
@@ -241,9 +258,11 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   }
 }
 
-TrainedModel load_trained_model(const std::string& given) {
+TrainedModel load_trained_model(const std::string& given, bool raw) {
   TrainedModel trained = read_trained_model(given);
   xgrad::nn::eval(trained.model);
+  if (raw)
+    trained.notes.vocabulary.leave_out_template();
   warn(trained.about);
   return trained;
 }

@@ -50,10 +50,17 @@ struct Notes {
   Evaluations evaluations = {};
   /// Of what was a pretrained model: all that it is made of, where `config` has some sizes.
   std::optional<xgrad::nn::GPTConfig> model = {};
+  /// And what else its folder says: xgrad::io::read_pretrained_metadata().
+  xgrad::io::JsonObject metadata = {};
   std::optional<Lora> lora = {};
 };
 
 xgrad::io::Json to_json(const Notes& notes);
+/// What `export` writes beside a model: the metadata, or of a model of one's own the id of its
+/// vocabulary's <|endoftext|>.
+xgrad::io::JsonObject metadata_of(const Notes& notes);
+/// The ids that end a text by that.
+std::vector<std::int64_t> end_of_text(const Notes& notes);
 /// Those of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
@@ -143,7 +150,8 @@ std::vector<std::string> files_of(const std::string& given);
 /// tensors than its configuration says, or values that are not finite; and `as_base`, which is to
 /// get adapters, for one that has some.
 TrainedModel read_trained_model(const std::string& given, bool as_base = false);
-/// The same with dropout off; says on standard error which it is.
-TrainedModel load_trained_model(const std::string& given);
+/// The same with dropout off; says on standard error which it is.  `raw`: with a vocabulary that
+/// adds nothing around a text.
+TrainedModel load_trained_model(const std::string& given, bool raw = false);
 
 }  // namespace char_transformer

@@ -25,7 +25,7 @@ Vocabulary read_vocabulary(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", vocab = folder / "vocab.json",
                  merges = folder / "merges.txt";
   if (is_there(json))
-    return Vocabulary(xgrad::io::read_tokenizer(json.string()));
+    return Vocabulary::of_tokenizer(xgrad::io::read_json_file(json.string()), json.string());
   // These two do not say how a text is cut into pieces: GPT-2's are known.
   const bool gpt2 = text_in(read_object((folder / "config.json").string()), "model_type") == "gpt2";
   if (gpt2 && is_there(vocab) && is_there(merges))
@@ -59,6 +59,7 @@ TrainedModel read_pretrained(const std::string& folder) {
   if (vocabulary.size() > config.vocab_size)
     fail<FileError>("{}: the tokenizer has {}, and config.json a vocab_size of {}", folder,
                     vocabulary.count(vocabulary.size()), config.vocab_size);
+  xgrad::io::JsonObject metadata = xgrad::io::read_pretrained_metadata(folder);
   xgrad::nn::GPT model = xgrad::io::load_pretrained(folder);
   check_finite(xgrad::nn::state_dict(model), folder);
   // All sizes but --block-size: it may be trained on shorter blocks.
@@ -67,11 +68,13 @@ TrainedModel read_pretrained(const std::string& folder) {
                               {"n_head", config.n_head},
                               {"n_embd", config.n_embd},
                               {"bias", config.bias}};
-  return {
-      .path = folder,
-      .model = std::move(model),
-      .notes = {.config = std::move(sizes), .vocabulary = std::move(vocabulary), .model = config},
-      .about = folder + ", a pretrained model"};
+  return {.path = folder,
+          .model = std::move(model),
+          .notes = {.config = std::move(sizes),
+                    .vocabulary = std::move(vocabulary),
+                    .model = config,
+                    .metadata = std::move(metadata)},
+          .about = folder + ", a pretrained model"};
 }
 
 std::vector<std::string> files_of(const std::string& given) {

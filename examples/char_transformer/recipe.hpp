@@ -146,6 +146,7 @@ struct TrainOptions {
   std::optional<std::size_t> keep;             ///< none: 0, or what the run had
   std::optional<std::size_t> val_blocks;       ///< of the last validation; none: 2048; 0: all
   std::optional<std::size_t> sample_interval;  ///< none: at each evaluation; 0: never
+  std::optional<std::size_t> sample_tokens;    ///< of the sample at the end; none: usual
   std::string sample_prompt;                   ///< empty: as of SampleOptions
   std::set<std::string> given;                 ///< the flags that the command line or --config has
 
@@ -160,13 +161,15 @@ struct Count {
   double least;
   const char* help;
 };
-inline constexpr std::array<Count, 4> counts{{
+inline constexpr std::array<Count, 5> counts{{
     {"--save-interval", &TrainOptions::save_interval, 1, "steps between saves [each evaluation]"},
     {"--keep", &TrainOptions::keep, 0, "keep the last N saves, too [0]"},
     {"--val-blocks", &TrainOptions::val_blocks, 0,
      "blocks of the validation after the last step; 0: all [2048]"},
     {"--sample-interval", &TrainOptions::sample_interval, 0,
      "steps between samples of DIR/samples.jsonl; 0: none [each evaluation]"},
+    {"--sample-tokens", &TrainOptions::sample_tokens, 0,
+     "characters or tokens of the sample at the end; 0: none [500; of a pretrained model 64]"},
 }};
 
 /// The value of a key, if it is one that a flag with this range takes.

@@ -37,11 +37,16 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
 
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& given,
                                         const Vocabulary& vocabulary) {
-  if (!given.empty()) {
-    std::vector<std::int64_t> ids = encode(what, given, vocabulary);
-    check<ValueError>(!ids.empty(), "{}: the vocabulary has tokens for none of it", what);
+  const auto& before = vocabulary.text_template().before;
+  std::vector<std::int64_t> ids = encode(what, given, vocabulary);
+  check<ValueError>(given.empty() || !ids.empty(), "{}: the vocabulary has tokens for none of it",
+                    what);
+  if (!before.empty() && std::ranges::mismatch(before, ids).in1 == before.end())
+    warn(fmt::format("{} begins with {}, which the tokenizer adds as well: leave it out", what,
+                     vocabulary.decode(before)));
+  ids = vocabulary.in_template(std::move(ids));
+  if (!ids.empty())
     return ids;
-  }
   const bool newline = vocabulary.pairs() ? vocabulary.left_out("\n") == 0
                                           : vocabulary.characters()->contains(U'\n');
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
@@ -103,13 +108,16 @@ Command add_sample(CLI::App& program) {
   auto& drawing = options->drawing;
   add_checkpoint(app, options->checkpoint);
   app.option_defaults()->group("What it continues, and how far");
-  app.add_option("--prompt", options->prompt, "what it continues [a newline]");
+  app.add_option("--prompt", options->prompt,
+                 "what it continues [a newline, or what the tokenizer begins a text with]");
   add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
+  add_raw(app, options->raw);
   add_number(app, "--tokens", options->tokens, {0, many},
              fmt::format("characters or tokens that it adds, at most [{}]", options->tokens));
   add_number(app, "--num-samples", options->num_samples, {1, many},
              "samples, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
+  add_bool(app, "--ignore-eos", options->ignore_eos, "go on after the model's end of text");
   app.option_defaults()->group("How it draws, in this order");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
@@ -125,8 +133,11 @@ Command add_sample(CLI::App& program) {
     need("--checkpoint", given.checkpoint);
     if (!given.file.empty() && !given.prompt.empty())
       throw UsageError("--prompt and --file are both prompts: leave one of them out");
-    const TrainedModel trained = load_trained_model(given.checkpoint);
-    print_samples(trained.model, trained.notes.vocabulary, given);
+    const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
+    SampleOptions sample = given;
+    if (!given.ignore_eos)
+      sample.drawing.eos_token_id = end_of_text(trained.notes);
+    print_samples(trained.model, trained.notes.vocabulary, sample);
   });
 }
 

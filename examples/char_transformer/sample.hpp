@@ -18,7 +18,8 @@ namespace char_transformer {
 /// know, with those that it does.
 std::vector<std::int64_t> encode(const std::string& what, const std::string& text,
                                  const Vocabulary& vocabulary);
-/// The same; with no text, a newline, or the first character of a model that has no newline.
+/// The same, with what the tokenizer adds around a text.  With no text that alone or, if it adds
+/// nothing, a newline, or the first character of a model that has no newline.
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& text,
                                         const Vocabulary& vocabulary);
 
@@ -28,10 +29,12 @@ xgrad::Indices as_row(std::span<const std::int64_t> ids);
 struct SampleOptions {
   std::string checkpoint = {};
   std::size_t num_samples = 1;
-  std::string prompt = {};  ///< empty: a newline, or else the first character
+  std::string prompt = {};  ///< empty: as of encode_prompt()
   std::string file = {};    ///< with the prompt
   std::size_t tokens = 500;
   std::string stop = {};  ///< the text that ends it; empty: none does
+  bool raw = false;       ///< without what the tokenizer adds around a text
+  bool ignore_eos = false;
   xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
   std::uint64_t seed = 1337;
   std::size_t threads = 0;

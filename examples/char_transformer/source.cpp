@@ -65,11 +65,11 @@ Source make_source(const text::Text& read, const std::optional<Vocabulary>& voca
   sum.add(utf8.data(), utf8.size());
   source.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
   warn_of_left_out("the text", utf8, source.vocabulary);
-  source.ids.train = source.vocabulary.encode(utf8);
+  source.ids.train = source.vocabulary.encode_text(utf8);
   utf8 = utf8_of(read.characters, parts.validation);
   sum.add(utf8.data(), utf8.size());
   warn_of_left_out("the validation split", utf8, source.vocabulary);
-  source.ids.validation = source.vocabulary.encode(utf8);
+  source.ids.validation = source.vocabulary.encode_text(utf8);
   source.all = utf8.empty() ? source.ids.train : text::Ids();
   source.sum = sum.digits();
   return source;

@@ -337,9 +337,9 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   const std::size_t known = vocabulary.size(), batches = r.gradient_accumulation_steps,
                     asked = start.options.vocab_size.value_or(0);
   const bool apart = !start.options.val_data.empty();
-  std::string text = fmt::format("{}: {} {}s, {} different", source.name,
+  std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", source.name,
                                  format_count(train.size() + (apart ? 0 : validation.size())),
-                                 vocabulary.unit(), known);
+                                 vocabulary.unit(), format_count(known));
   if (known < asked && !start.notes.model)
     text += fmt::format(" and not {}, for no pairs are left", asked);
   text +=

@@ -208,8 +208,9 @@ class Trainer {
     if (!writes_ || evaluation_pending(steps_) || !due)
       return;
     xgrad::Generator generator(options_.seed);
-    const xgrad::Indices written = training_.model().generate(as_row(prompt_), sampled_tokens,
-                                                              generator, {.temperature = 0.8});
+    const xgrad::Indices written =
+        training_.model().generate(as_row(prompt_), sampled_tokens, generator,
+                                   {.temperature = 0.8, .eos_token_id = end_of_text(start_.notes)});
     const std::string text =
         vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
     add_row(run_dir_.samples(),
@@ -305,8 +306,14 @@ class Trainer {
                            start_.source.validation_name,
                            blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
                start_.source.entropy(blocks_ * recipe_.block_size));
-    tell(fmt::format("The run is in {}. What the model writes:\n", run_dir_.path()));
-    print_samples(training_.model(), vocabulary_, {.seed = options_.seed});
+    SampleOptions sample{.seed = options_.seed};
+    sample.tokens =
+        options_.sample_tokens.value_or(start_.notes.model ? sampled_tokens : sample.tokens);
+    sample.drawing.eos_token_id = end_of_text(start_.notes);
+    tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
+                     sample.tokens > 0 ? " What the model writes:" : ""));
+    if (sample.tokens > 0)
+      print_samples(training_.model(), vocabulary_, sample);
   }
 
   void say_stopped() {

@@ -205,12 +205,13 @@ struct EvalOptions {
   std::string checkpoint;
   std::string data;   ///< empty: what the checkpoint was trained on
   std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
+  bool raw = false;
   std::size_t threads = 0;
 };
 
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
-  const TrainedModel trained = load_trained_model(options.checkpoint);
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
   const Notes& notes = trained.notes;
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
@@ -271,6 +272,7 @@ Command add_eval(CLI::App& program) {
   app.add_option("--split", options->split, "the part of it [all of --data, or without it val]")
       ->type_name("NAME")
       ->check(CLI::IsMember({"train", "val", "all"}).description(""));
+  add_raw(app, options->raw);
   add_threads(app, options->threads);
   return command_of(app, options, evaluate);
 }

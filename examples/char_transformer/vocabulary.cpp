@@ -8,7 +8,6 @@
 #include <vector>
 #include <xgrad/data/text.hpp>
 #include <xgrad/data/utf8_stream.hpp>
-#include <xgrad/io/tokenizer.hpp>
 
 #include "output.hpp"
 
@@ -24,11 +23,18 @@ Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
       fail<FileError>("{}: the metadata's 'characters': {}", path, reason(error));
     }
   } else if (const auto* const tokenizer = user.find("tokenizer")) {
-    kind_ = xgrad::io::tokenizer_of(*tokenizer, path + ": the metadata's 'tokenizer'");
+    *this = of_tokenizer(*tokenizer, path + ": the metadata's 'tokenizer'");
   } else {
     throw FileError(path +
                     ": a checkpoint of another program: it has neither characters nor a tokenizer");
   }
+}
+
+Vocabulary Vocabulary::of_tokenizer(const xgrad::io::Json& json, const std::string& what) {
+  Vocabulary result(xgrad::io::tokenizer_of(json, what));
+  result.template_ = xgrad::io::text_template(json, *result.pairs(), what);
+  result.tokenizer_ = xgrad::io::format_json(json);
+  return result;
 }
 
 std::size_t Vocabulary::size() const {
@@ -38,6 +44,8 @@ std::size_t Vocabulary::size() const {
 std::string Vocabulary::count(std::size_t n) const { return format_count(n, unit()); }
 
 std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
+  if (!tokenizer_.empty())
+    return {"tokenizer", xgrad::io::parse_json(tokenizer_, 0, 64)};
   if (pairs())
     return {"tokenizer", xgrad::io::tokenizer_json(*pairs())};
   return {"characters", text::encode_utf8(characters()->list())};
@@ -46,6 +54,22 @@ std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
 text::Ids Vocabulary::encode(const std::string& utf8) const {
   return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised)
                  : characters()->encode(text::decode_utf8(utf8, "the text"));
+}
+
+std::vector<std::int64_t> Vocabulary::in_template(std::vector<std::int64_t> ids) const {
+  const auto& [before, after] = template_;
+  ids.insert(ids.begin(), before.begin(), before.end());
+  ids.insert(ids.end(), after.begin(), after.end());
+  return ids;
+}
+
+text::Ids Vocabulary::encode_text(const std::string& utf8) const {
+  const text::Ids ids = encode(utf8);
+  if (ids.size() == 0 || (template_.before.empty() && template_.after.empty()))
+    return ids;
+  std::vector<std::int64_t> list(ids.size());
+  ids.copy(0, ids.size(), list.data());
+  return text::Ids(in_template(std::move(list)));
 }
 
 std::size_t Vocabulary::left_out(const std::string& utf8) const {

@@ -128,8 +128,9 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
 TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   const PretrainedFolder folder;
   const Result trained = run_well(folder, tuned());
-  check_contains(trained.err, {"From:  llama, a pretrained model.\n", " tokens, 280 different; ",
-                               "n_layer 2, n_head 4, n_embd 16: "});
+  check_contains(trained.err,
+                 {"From:  llama, a pretrained model.\n", " tokens of a vocabulary of 280; ",
+                  "n_layer 2, n_head 4, n_embd 16: "});
   const nn::GPT model = io::load_pretrained(folder / "llama");
   const std::vector<Json> rows = metrics_of(folder / "run");
   CHECK(rows.at(0).at("val_loss_before").get<double>() == Approx(std::log(288)).margin(0.3));
@@ -173,7 +174,7 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   // A run of one's own is a GPT-2 if it has biases; its characters have no file.
   run_well(folder, tiny_train({"--bias", "--out", "own", "--max-iters", "1"}));
   check_contains(ran(folder, {"export", "--checkpoint", "own", "--out", "gpt2/"}).out,
-                 {"no tokenizer.json, for its ids are characters"});
+                 {"no tokenizer.json, because its ids are characters"});
   run_well(folder, tiny_train({"--out", "plain", "--max-iters", "1"}));
   check_refused(folder, {"export", "--checkpoint", "plain", "--out", "no/"}, 1, {"bias (true"});
 

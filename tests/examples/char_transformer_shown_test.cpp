@@ -59,7 +59,8 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   CHECK(std::regex_search(usual.err, build));
   check_contains(
       usual.err,
-      {"\nText:  text: 2,340 characters, 23 different; 2,106 to train on, 234 to validate.\n",
+      {"\nText:  text: 2,340 characters of a vocabulary of 23; 2,106 to train on, 234 to "
+       "validate.\n",
        "\nLoss:  a uniform guess has ln 23 = 3.1355.\n",
        "\nModel: n_layer 1, n_head 2, n_embd 16: 3,616 parameters.\n"
        "Steps: 40 of 32 characters (4 blocks of 8), on ",
@@ -210,8 +211,9 @@ TEST_CASE("char_transformer: the preset micro learns names that it makes itself"
   const TemporaryFolder folder;
   const Result trained =
       run_well(folder, {"train", "--preset", "micro", "--out", "run", "--max-iters", "200"});
-  check_contains(trained.err, {"Text:  the embedded names: 100,000 characters, 25 different; ",
-                               "n_layer 1, n_head 4, n_embd 16: ", "(16 blocks of 16)"});
+  check_contains(trained.err,
+                 {"Text:  the embedded names: 100,000 characters of a vocabulary of 25; ",
+                  "n_layer 1, n_head 4, n_embd 16: ", "(16 blocks of 16)"});
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
   CHECK(config.at("preset") == "micro");
   CHECK(config.at("data").is_null());

@@ -94,8 +94,9 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
   // The checkpoint's configuration is the same without what another machine may have otherwise.
   Json decisive = config;
   CHECK(decisive.at("tokens") == "characters");
-  for (const char* const key : {"data", "val_data", "init_from", "save_interval", "keep",
-                                "val_blocks", "sample_interval", "sample_prompt", "tokens"})
+  for (const char* const key :
+       {"data", "val_data", "init_from", "save_interval", "keep", "val_blocks", "sample_interval",
+        "sample_tokens", "sample_prompt", "tokens"})
     CHECK(decisive.erase(key) == 1);
   CHECK(Json::parse(xgrad::io::format_json(*checkpoint.user.find("config"))) == decisive);
   CHECK(characters_in(checkpoint) == characters);
@@ -341,7 +342,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
       "--max-iters "
       "--gradient-accumulation-steps --weight-decay --beta1 --beta2 --grad-clip --eval-interval "
       "--eval-iters --seed --threads --resume --init-from --save-interval --keep --val-data "
-      "--val-blocks --allow-changes");
+      "--val-blocks --allow-changes --sample-tokens");
   for (std::string flag; flags >> flag;)
     CHECK_THAT(help, ContainsSubstring("  " + flag + " "));
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
