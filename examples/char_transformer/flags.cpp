@@ -147,7 +147,8 @@ Command add_train(CLI::App& program, Ranks& ranks) {
              "train adapters of this rank (LoRA) beside its weights; checkpoints hold them alone");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
-  app.add_option("--sample-prompt", train.sample_prompt, "what samples continue [a newline]");
+  app.add_option("--sample-prompt", train.sample_prompt,
+                 "what samples continue [a newline, or what the tokenizer begins a text with]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Model");
   add_name(app, "--dropout-generator", train.dropout_generator, {"pytorch", "counter"},

@@ -24,10 +24,11 @@ void load_with(const xgrad::nn::GPTConfig& config, const std::string& file,
   const std::string folder = file_with("") + ".pretrained";
   std::filesystem::remove_all(folder);
   xgrad::io::save_pretrained(folder, xgrad::nn::GPT(config));
-  if (file != "config.json")
+  if (file == "model.safetensors.index.json")
     std::filesystem::rename(folder + "/model.safetensors", folder + "/a.safetensors");
   write_file(folder + "/" + file, bytes);
   refused<xgrad::FileError>([&] {
+    xgrad::io::read_pretrained_metadata(folder);
     demand(xgrad::nn::num_parameters(xgrad::io::load_pretrained(folder)) <= most_weights,
            "more values than the files have");
   });
@@ -37,7 +38,8 @@ void run(std::string_view bytes) {
   const xgrad::nn::GPTConfig sizes{
       .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 3};
   for (const auto& config : {xgrad::nn::GPTConfig::gpt2(sizes), xgrad::nn::GPTConfig::llama(sizes)})
-    for (const char* const file : {"config.json", "model.safetensors.index.json"})
+    for (const char* const file :
+         {"config.json", "generation_config.json", "model.safetensors.index.json"})
       load_with(config, file, bytes);
 }
 
@@ -53,6 +55,7 @@ std::vector<std::string> seeds() {
                   R"("original_max_position_embeddings":2147483647}})",
           llama + R"("num_hidden_layers":2147483647})",
           R"({"weight_map":{"a":"a.safetensors","b":"a.safetensors"}})",
+          R"({"eos_token_id":[1,2]})",
           R"({"weight_map":{"a":"../a.safetensors"}})",
           R"({"model_type":"gpt2\u0000\u001b[2J","quantization_config":[[[[[[[[]]]]]]]]})",
           ""};

@@ -17,6 +17,7 @@ void run(std::string_view bytes) {
     const text::BytePairs read = xgrad::io::read_tokenizer(file_with(bytes));
     demand(xgrad::io::tokenizer_of(xgrad::io::tokenizer_json(read), "its own") == read,
            "a vocabulary there and back differs");
+    xgrad::io::text_template(xgrad::io::parse_json(bytes, 0, 16), read, "it");
     read.encode(bytes, text::SpecialTokens::recognised);
   });
   const std::string valid = text::replace_invalid_utf8(bytes);
@@ -31,7 +32,15 @@ void run(std::string_view bytes) {
 
 std::vector<std::string> seeds() {
   const auto small = text::BytePairs::learn("ab ab abc it's 12", 260, {"<|a|>"});
-  return {"", "We'll <|a|> 123\r\n\n  x\xFF\xC3\xA9 \xC2\x85 e\xCC\x81",
+  xgrad::io::JsonObject begun = *xgrad::io::tokenizer_json(small).as<xgrad::io::JsonObject>();
+  for (auto& [key, value] : begun)
+    if (key == "post_processor")
+      value = xgrad::io::parse_json(R"({"type":"TemplateProcessing","single":[{"SpecialToken":)"
+                                    R"({"id":"S"}},{"Sequence":{"id":"A"}}],"special_tokens":)"
+                                    R"({"S":{"ids":[259]}}})",
+                                    0, 16);
+  return {"", xgrad::io::format_json(begun),
+          "We'll <|a|> 123\r\n\n  x\xFF\xC3\xA9 \xC2\x85 e\xCC\x81",
           xgrad::io::format_json(xgrad::io::tokenizer_json(small))};
 }
 
