@@ -17,7 +17,11 @@ constexpr char32_t byte_order_mark = 0xFEFF;
 std::ifstream open_text(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  check<FileError>(std::filesystem::exists(status), "{}: no such file", path);
+  if (!std::filesystem::exists(status))
+    fail<FileError>("{}: {}", path,
+                    status.type() == std::filesystem::file_type::not_found
+                        ? "no such file"
+                        : "cannot be opened: " + error.message());
   // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an
   // empty file.
   check<FileError>(!std::filesystem::is_directory(status), "{}: is a directory, not a text", path);

@@ -114,6 +114,24 @@ std::string read_file(const std::string& path, std::uint64_t most) {
   return bytes;
 }
 
+void for_each_line(const std::string& path,
+                   const std::function<void(const std::string& line, bool whole)>& f) {
+  const ReadFile file(path);
+  std::string line, part;
+  for (std::uint64_t at = 0; at < file.size(); at += part.size()) {
+    part.resize(std::min<std::uint64_t>(65536, file.size() - at));
+    file.read(part.data(), part.size(), at);
+    std::size_t begin = 0;
+    for (std::size_t end; (end = part.find('\n', begin)) != part.npos; begin = end + 1) {
+      f(line.append(part, begin, end - begin), true);
+      line.clear();
+    }
+    line.append(part, begin);
+  }
+  if (!line.empty())
+    f(line, false);
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(target_of(path_)) {
   static std::atomic<unsigned> number{0};
   do {

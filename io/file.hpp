@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ class ReadFile {
 
 /// A whole file.  Throws FileError as ReadFile does, and for one of more than `most` bytes.
 std::string read_file(const std::string& path, std::uint64_t most);
+/// Calls f with each line of a file without its newline, and whether it has one: the last may lack
+/// it.  FileError if the file cannot be read to its end.
+void for_each_line(const std::string& path,
+                   const std::function<void(const std::string& line, bool whole)>& f);
 
 /// A file that appears under its name only when it is complete.  The bytes go to a file beside it,
 /// which commit() forces to disk and renames; without commit() it is removed, and what had the name

@@ -80,9 +80,9 @@ std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::str
   };
   if (!folder)
     add(given);
-  for (const auto& entry : fs::directory_iterator(given, none))
-    if (is_checkpoint_name(entry.path().filename().string()))
-      add(entry.path().string());
+  for (const std::string& name : names_in(given))
+    if (is_checkpoint_name(name))
+      add((fs::path(given) / name).string());
   check<FileError>(!by_step.empty(), "{}: the folder holds no checkpoint", given);
   std::vector<std::pair<std::string, std::string>> all;
   for (auto& [step, saved] : by_step)

@@ -13,7 +13,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <string_view>
 #include <system_error>
@@ -47,15 +46,6 @@ std::optional<std::uint64_t> step_in(const std::string& name) {
   return std::stoull(match[1]);
 }
 
-/// The names in a folder; none if it cannot be read.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    names.push_back(entry.path().filename().string());
-  return names;
-}
-
 /// Whether a path still names what was opened.
 bool is_at(const std::string& path, int descriptor) {
   struct stat opened {
@@ -74,6 +64,16 @@ unsigned next_number(const std::string& parent) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    fail<FileError>("{}: the folder cannot be read: {}", folder, error.message());
+  return names;
+}
 
 std::string kept_name(std::uint64_t step) {
   return fmt::format("checkpoint-{:08}.safetensors", step);
@@ -142,7 +142,7 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
   }
 }
 
-Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
+Rows::Rows(std::string path) : path_(std::move(path)) {
   // A link would lead out of the folder, and a pipe would have no end.
   descriptor_ = ::open(path_.c_str(),
                        O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
@@ -152,9 +152,13 @@ Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
     fail<FileError>("{}: cannot be written: {}", path_,
                     descriptor_ < 0 ? std::strerror(error) : "not a regular file");
   }
-  std::ifstream file(path_, std::ios::binary);
+}
+
+Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
   std::uint64_t at = 0;
-  for (std::string line; std::getline(file, line) && !file.eof();) {
+  xgrad::io::for_each_line(path_, [&](const std::string& line, bool whole) {
+    if (!whole)
+      return;
     at += line.size() + 1;
     xgrad::io::Json row;
     try {
@@ -171,7 +175,10 @@ Rows::Rows(std::string path, std::uint64_t end) : path_(std::move(path)) {
       next = *step + 1;
       size_ = at;
     }
-  }
+  });
+}
+
+void Rows::cut_off() {
   if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
     error_ = errno;  // as a full disk is not: the next row says it
 }
@@ -335,14 +342,18 @@ std::string RunDir::noted(const char* name) {
 std::string RunDir::open(const std::string& config, const std::string& environment,
                          std::uint64_t steps, std::uint64_t rows) {
   std::error_code none;
+  std::vector<std::string> names;
   try {
     if (handle_ < 0)
       lock();
+    names = names_in(path_);
     // What AtomicFile leaves of the run's files if its process is killed.
     static const std::regex temporary(R"((.*)\.\d+\.\d+\.tmp)");
-    for (const std::string& name : names_in(path_))
+    for (const std::string& name : names)
       if (std::smatch match; std::regex_match(name, match, temporary) && is_file_of_run(match[1]))
         fs::remove(path_ + "/" + name, none);
+    metrics_.emplace(noted("metrics.jsonl"), rows);
+    samples_.emplace(noted("samples.jsonl"), steps + 1);
     for (const auto& [name, text] :
          {std::pair("config.json", config), {"environment.json", environment}}) {
       noted(name);
@@ -352,10 +363,11 @@ std::string RunDir::open(const std::string& config, const std::string& environme
         file.commit();
       });
     }
-    metrics_.emplace(noted("metrics.jsonl"), rows);
-    samples_.emplace(noted("samples.jsonl"), steps + 1);
+    metrics_->cut_off();
+    samples_->cut_off();
   } catch (...) {
     metrics_.reset();
+    samples_.reset();
     for (auto path = made_.rbegin(); path != made_.rend(); ++path)  // of folders only empty ones
       fs::remove(*path, none);
     unlock();
@@ -367,7 +379,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
   if (const std::size_t later = metrics_->dropped - (metrics_->dropped > 0 && rows < steps))
     lost.push_back(
         fmt::format("{} of later steps went from metrics.jsonl", format_count(later, "row")));
-  for (const std::string& name : names_in(path_))
+  for (const std::string& name : names)
     if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
       lost.push_back(fmt::format("{} is of a later step, and goes at the first save", name));
   return fmt::format("{}", fmt::join(lost, "; "));

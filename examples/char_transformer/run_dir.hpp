@@ -13,6 +13,8 @@ namespace char_transformer {
 
 inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
+/// The names in a folder; none if it is not there.  FileError if it cannot be read.
+std::vector<std::string> names_in(const std::string& folder);
 /// "checkpoint-00000250.safetensors".
 std::string kept_name(std::uint64_t step);
 /// Whether it is the name of a checkpoint in a run's folder: one of these.
@@ -20,8 +22,8 @@ bool is_checkpoint_name(const std::string& name);
 /// FileError if a path, or where it leads, is a file of a run's folder, there or not: training
 /// alone writes those.
 void check_no_file_of_run(const std::string& path);
-/// The steps made when a checkpoint was saved, of which only the header is read; 0 if there is
-/// none.
+/// The steps made when a checkpoint was saved, of which only the header is read; 0 if that cannot
+/// be read.
 std::uint64_t step_of(const std::string& checkpoint);
 /// The checkpoint in a run's folder: the last, or else the best, which is saved first, or else the
 /// latest that was kept.  None if there is none.
@@ -34,13 +36,15 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path);
 /// A file of JSON objects with a "step", one a line, to which a run adds.
 class Rows {
  public:
-  /// Opens the file, or makes it.  The file then ends before the first row of step `end` or later,
-  /// and before what is half written.  FileError if it cannot be written.
+  /// Opens the file, or makes it, and reads it up to the first row of step `end` or later, or to
+  /// what is half written.  FileError if it cannot be read or written.
   Rows(std::string path, std::uint64_t end);
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
   ~Rows();
 
+  /// Cuts the file off where reading ended.
+  void cut_off();
   /// Adds a row.  False if it cannot be written: then it waits for the next call, and the file
   /// holds whole rows.
   bool add(const std::string& row);
@@ -54,6 +58,8 @@ class Rows {
   std::string cut;          ///< the first of them, if of step `end`
 
  private:
+  explicit Rows(std::string path);
+
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;  ///< of the whole rows in the file
@@ -92,7 +98,7 @@ class RunDir {
   void save(const std::string& name,
             const std::function<void(const std::string& path)>& write) const;
   /// Removes the checkpoints of later steps, and unless `keep` is 0 all that were kept but the
-  /// last.
+  /// last.  FileError if the folder cannot be read.
   void tidy(std::uint64_t step, std::size_t keep) const;
 
   const std::string& path() const { return path_; }

@@ -26,8 +26,8 @@ std::string latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::vector<std::string> finished_runs;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator("runs", none))
-    if (const auto path = checkpoint_in(entry.path().string()))
+  for (const std::string& name : names_in("runs"))
+    if (const auto path = checkpoint_in("runs/" + name))
       found.emplace_back(fs::last_write_time(*path, none), *path);
   std::sort(found.rbegin(), found.rend());
   for (const auto& [time, path] : found) {
@@ -205,7 +205,8 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     if (writes && !given.dry_run) {
       run_dir->lock();
       if (step_of(checkpoint) != *start.resumed)
-        fail<FileError>("{}: another process has gone on with it", checkpoint);
+        fail<FileError>("{}: another process has gone on with it, or it cannot be read any more",
+                        checkpoint);
     }
   }
   for (const std::string& read :

@@ -284,7 +284,7 @@ class Trainer {
     if (failed_)
       return;
     saved_ = steps_;
-    run_dir_.tidy(steps_, keep);
+    try_save(".", [&](const std::string&) { run_dir_.tidy(steps_, keep); });
     if (failed_before)
       progress_.line(fmt::format("{}: saved in {}", after(steps_), run_dir_.checkpoint()));
   }

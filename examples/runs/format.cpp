@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/file.hpp>
 
@@ -62,11 +63,9 @@ xgrad::io::Json parse_object(std::string_view text) {
 }
 
 xgrad::io::Json read_object(const std::string& path) {
-  try {
-    return parse_object(read_small_file(path));
-  } catch (const xgrad::FileError&) {
-    return nullptr;
-  }
+  std::error_code unknown;
+  const bool missing = !std::filesystem::exists(path, unknown) && !unknown;
+  return missing ? nullptr : parse_object(read_small_file(path));
 }
 
 std::string text_in(const xgrad::io::Json& json, const char* key) {

@@ -26,8 +26,8 @@ std::string format_value(const xgrad::io::Json& value);
 
 /// A file of at most a megabyte, or the first of a larger one.  FileError if it cannot be read.
 std::string read_small_file(const std::string& path);
-/// The JSON object that a text is, or a small file holds, such as config.json; null if there is
-/// none that can be read.
+/// The JSON object that a text is, or a small file holds, such as config.json; null if it is none,
+/// or no such file is there.  FileError if the file cannot be read.
 xgrad::io::Json parse_object(std::string_view text);
 xgrad::io::Json read_object(const std::string& path);
 /// The text under a key; empty without one.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -37,31 +36,29 @@ Json parse_row(std::string text) {
 }
 
 /// Gives f each line that is not blank: an object, or null for what is none.  A last line without
-/// its newline that is no object is passed over: a run may be writing it.  FileError for what is no
-/// file that can be read.
+/// its newline that is no object is passed over: a run may be writing it.  FileError if the file
+/// cannot be read.
 void for_each_line(const std::string& path,
                    const std::function<void(std::size_t number, const Json& row)>& f) {
-  const xgrad::io::ReadFile checked(path);
-  std::ifstream file(path, std::ios::binary);
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
+  std::size_t number = 0;
+  xgrad::io::for_each_line(path, [&](const std::string& line, bool whole) {
+    ++number;
     if (line.find_first_not_of(" \t\r") == line.npos)
-      continue;
+      return;
     const Json row = parse_row(line);
-    if (!is_null(row) || !file.eof())
+    if (!is_null(row) || whole)
       f(number, row);
-  }
+  });
 }
 
 void read_samples(const std::string& path, Run& run) {
-  try {
-    for_each_line(path, [&](std::size_t, const Json& row) {
-      const auto step = row.number("step");
-      if (const auto* const text = row.find<std::string>("text"); step && text != nullptr)
-        run.samples.push_back({*step, *text});
-    });
-  } catch (const xgrad::FileError&) {  // there are none
-  }
+  if (std::error_code unknown; !fs::exists(path, unknown) && !unknown)
+    return;
+  for_each_line(path, [&](std::size_t, const Json& row) {
+    const auto step = row.number("step");
+    if (const auto* const text = row.find<std::string>("text"); step && text != nullptr)
+      run.samples.push_back({*step, *text});
+  });
 }
 
 /// What the header of a checkpoint says of the texts, if there is one: checksums of the ids, and

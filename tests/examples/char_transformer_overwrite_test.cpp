@@ -1,6 +1,8 @@
 // No program writes over what is there: without --overwrite over nothing, and never over what it
 // reads.
 
+#include <map>
+
 #include "examples/char_transformer_run.hpp"
 
 namespace {
@@ -185,4 +187,42 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
   fs::create_hard_link(folder / "other", folder / "run/samples.jsonl");
   refused_and_kept("other", {"train", "--resume", "run", "--max-iters", "50"},
                    "run/samples.jsonl: has another name as well (a hard link)");
+}
+
+TEST_CASE("char_transformer: what cannot be read is not taken for empty or missing", "[files]") {
+  const TrainedFolder folder;
+  const auto contents = [&](const std::string& run) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder / run))
+      all[entry.path().filename().string()] = read_bytes(entry.path().string());
+    return all;
+  };
+  const auto before = contents("run");
+  const std::vector<Arguments> commands = {
+      {"train", "--resume", "copy", "--max-iters", "50"},
+      tiny_train({"--out", "copy", "--resume", "--max-iters", "50"}),
+      tiny_train({"--out", "copy"}),
+      {"report", "copy", "--overwrite"},
+      {"compare", "copy"},
+      {"eval", "--checkpoint", "copy"}};
+  for (const Arguments& command : commands) {
+    int refused = 0;
+    for (rlim_t files = 4; files < 10; ++files) {  // three are the standard streams
+      fs::remove_all(folder / "copy");
+      fs::copy(folder / "run", folder / "copy");
+      const Result result = Process(folder, command, limited(RLIMIT_NOFILE, files)).wait();
+      CAPTURE(command, files, result.err);
+      const auto after = contents("copy");
+      for (const char* const rows : {"metrics.jsonl", "samples.jsonl"})
+        CHECK(after.at(rows).starts_with(before.at(rows)));
+      CHECK(result.err.find("no lines") == std::string::npos);
+      if (result.code == 0)
+        continue;
+      ++refused;
+      CHECK((after == before));
+    }
+    CHECK((refused > 0 || command[0] != "train"));
+  }
+  fs::create_symlink("loop", folder / "loop");
+  check_refused(folder, {"train", "--data", "loop"}, 1, {"loop: cannot be opened: Too many"});
 }

@@ -6,6 +6,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/nn/linear.hpp>
 #include <xgrad/nn/sequential.hpp>
 #include <xgrad/optim/adam.hpp>
@@ -186,4 +187,23 @@ TEST_CASE("faults: a training step that fails for want of memory has changed no 
     untroubled.step();
     CHECK((run.bytes() == untroubled.bytes()));
   }
+}
+
+TEST_CASE("faults: a file that cannot be read to its end gives no fewer lines", "[faults]") {
+  if (!FailingCall::possible())
+    return;
+  const TemporaryFolder folder;
+  const std::string lines(100'000, 'a'), text = lines + "\n\nb\n" + lines;
+  write_bytes(folder / "lines", text);
+  std::string joined;
+  const auto read = [&] {
+    joined.clear();
+    io::for_each_line(folder / "lines", [&](const std::string& line, bool whole) {
+      joined += line + (whole ? "\n" : "");
+    });
+  };
+  const Counts counts =
+      each_call(false, read, [](bool threw, const std::string&) { CHECK(threw); });
+  CHECK(counts.at("pread") == 4);
+  CHECK((joined == text));
 }
