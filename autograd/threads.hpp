@@ -8,10 +8,12 @@
 
 namespace xgrad {
 
-/// The number of threads that work: at first OMP_NUM_THREADS, or else as many as there are
-/// processors that this process may use (taskset, control groups), afterwards what
-/// set_num_threads() asked for, or fewer if the system does not allow as many.  Starts them if they
-/// are not there yet, for only then is it known.
+/// The processors that this process may use (taskset, control groups).
+std::size_t num_processors();
+
+/// The number of threads that work: at first OMP_NUM_THREADS, but at most four a processor, or else
+/// num_processors(), afterwards what set_num_threads() asked for, or fewer if the system does not
+/// allow as many.  Starts them if they are not there yet: only then is it known.
 std::size_t num_threads();
 
 /// Asks for n threads, the calling one among them, from the next piece of work on.  May be called

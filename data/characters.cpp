@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 
@@ -13,7 +13,6 @@ namespace xgrad::text {
 namespace {
 
 constexpr std::size_t code_points = 0x110000;
-constexpr std::size_t most_named = 100;
 
 /// 'x' (U+0078); for what a terminal cannot show, the code point alone.
 std::string name_of(char32_t c) {
@@ -112,12 +111,8 @@ Ids Encoder::finish(const Characters& characters) && {
     ids.push_back(static_cast<std::uint32_t>(at - characters.list_.begin()));
   }
   if (!unknown.empty()) {
-    const std::size_t named = std::min(unknown.size(), most_named);
-    const std::size_t more = unknown.size() - named;
-    unknown.resize(named);
-    fail<ValueError>("encode: the vocabulary of {} lacks {}{}",
-                     counted(characters.size(), "character", "characters"),
-                     fmt::join(unknown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+    fail<ValueError>("encode: the vocabulary of {} lacks {}",
+                     counted(characters.size(), "character", "characters"), listed(unknown));
   }
   ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));
   ids_.replace(ids);

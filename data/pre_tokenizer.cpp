@@ -2,10 +2,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <memory>
-#include <new>
+#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/pre_tokenizer.hpp>
 
@@ -143,16 +141,32 @@ std::string nfc(std::string_view utf8) {
   // Characters below U+0300, whose bytes are below 0xCC, are what they should be.
   if (std::ranges::all_of(utf8, [](char c) { return static_cast<unsigned char>(c) < 0xCC; }))
     return std::string(utf8);
-  utf8proc_uint8_t* bytes = nullptr;
+  constexpr auto form = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  std::vector<utf8proc_int32_t> text;
+  std::array<utf8proc_int32_t, 32> parts;  // no character has more than 4
+  for (const char *at = utf8.data(), *const end = at + utf8.size(); at != end;) {
+    const auto c = static_cast<utf8proc_int32_t>(utf8::unchecked::next(at));
+    const auto n = utf8proc_decompose_char(c, parts.data(), parts.size(), form, nullptr);
+    check<ValueError>(n >= 0, "nfc: {}", utf8proc_errmsg(n));
+    text.insert(text.end(), parts.begin(), parts.begin() + n);
+  }
+  // Marks stand in the order of their classes.  utf8proc's own sorting takes the square of a run.
+  const auto mark_class = [](utf8proc_int32_t c) {
+    return utf8proc_get_property(c)->combining_class;
+  };
+  const auto is_mark = [&](utf8proc_int32_t c) { return mark_class(c) != 0; };
+  for (auto begin = text.begin();
+       (begin = std::find_if(begin, text.end(), is_mark)) != text.end();) {
+    const auto end = std::find_if_not(begin, text.end(), is_mark);
+    std::ranges::stable_sort(begin, end, {}, mark_class);
+    begin = end;
+  }
   const auto length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()),
-                   static_cast<utf8proc_ssize_t>(utf8.size()), &bytes,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, std::free);
-  if (length == UTF8PROC_ERROR_NOMEM || length == UTF8PROC_ERROR_OVERFLOW)
-    throw std::bad_alloc();
-  check<ValueError>(length >= 0, "nfc: {}", utf8proc_errmsg(length));
-  return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length)};
+      utf8proc_normalize_utf32(text.data(), static_cast<utf8proc_ssize_t>(text.size()), form);
+  std::string composed;
+  for (auto c = text.begin(); c != text.begin() + length; ++c)
+    utf8::unchecked::append(static_cast<char32_t>(*c), std::back_inserter(composed));
+  return composed;
 }
 
 const std::array<char32_t, 256>& byte_characters() {

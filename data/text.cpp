@@ -58,23 +58,26 @@ std::string_view encoding_of(std::string_view bytes, bool at_start) {
     return "UTF-16";
   if (at_start && !utf16_by_zeros(bytes).empty())
     return utf16_by_zeros(bytes);
-  // In Latin-1 an accented letter stands among ASCII; in UTF-8, and in most others, such bytes come
-  // together.  Control characters are of no text.
-  std::size_t high = 0, alone = 0;
+  // In Latin-1 accented letters stand among ASCII, three together at most; in most others such
+  // bytes come together.  Control characters are of no text.
+  std::size_t high = 0, run = 0, in_utf8 = 0;
   bool windows = false;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto at = [&](std::size_t k) {
-      return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : 0U;
-    };
-    if (at(i) < ' ' && "\t\n\f\r"sv.find(bytes[i]) == std::string_view::npos)
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    if (byte < ' ' && "\t\n\f\r"sv.find(bytes[i]) == std::string_view::npos)
       return "";
-    if (at(i) < 0x80)
-      continue;
-    ++high;
-    alone += at(i + 1) < 0x80 && (i == 0 || at(i - 1) < 0x80) ? 1 : 0;
-    windows = windows || at(i) < 0xA0;
+    run = byte < 0x80 ? 0 : run + 1;
+    if (run > 3)
+      return "";
+    high += run > 0 ? 1 : 0;
+    windows = windows || (byte >= 0x80 && byte < 0xA0);
+    const bool ends = i + 1 == bytes.size() || static_cast<unsigned char>(bytes[i + 1]) < 0x80;
+    in_utf8 +=
+        ends && utf8::is_valid(bytes.begin() + (i + 1 - run), bytes.begin() + (i + 1)) ? run : 0;
   }
-  return 2 * alone <= high ? "" : windows ? "WINDOWS-1252" : "LATIN1";
+  return 2 * in_utf8 >= high || 3 * high > 2 * bytes.size() ? ""
+         : windows                                          ? "WINDOWS-1252"
+                                                            : "LATIN1";
 }
 
 /// How to make UTF-8 of an encoding.
@@ -105,18 +108,6 @@ std::u32string decode_valid(std::string_view bytes) {
   return text;
 }
 
-/// "\r\n" and a lone "\r" become "\n", as in Python's text mode.  `before` is the character before
-/// this piece of a text, and then the last one of it.
-void normalize_newlines(std::u32string& text, char32_t& before) {
-  std::size_t to = 0;
-  for (const char32_t c : text) {
-    if (c != U'\n' || before != U'\r')
-      text[to++] = c == U'\r' ? U'\n' : c;
-    before = c;
-  }
-  text.resize(to);
-}
-
 }  // namespace
 
 Text read_text(const std::string& path, const std::optional<Characters>& characters) {
@@ -143,7 +134,7 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
     std::u32string text = decode_valid(std::string_view(bytes).substr(0, valid));
     if (offset == 0 && text.starts_with(byte_order_mark))
       text.erase(0, 1);
-    normalize_newlines(text, before);
+    before = normalize_newlines(text, before);
     encoder.add(text);
     bytes.erase(0, valid);
     offset += valid;
@@ -152,6 +143,17 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
   Characters known = characters ? *characters : encoder.characters();
   Ids ids = std::move(encoder).finish(known);
   return {std::move(known), std::move(ids)};
+}
+
+char32_t normalize_newlines(std::u32string& text, char32_t before) {
+  std::size_t to = 0;
+  for (const char32_t c : text) {
+    if (c != U'\n' || before != U'\r')
+      text[to++] = c == U'\r' ? U'\n' : c;
+    before = c;
+  }
+  text.resize(to);
+  return before;
 }
 
 std::u32string decode_utf8(std::string_view bytes, std::string_view what) {

@@ -29,6 +29,10 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
 /// message.  Throws ValueError as read_text() does for what is not UTF-8.
 std::u32string decode_utf8(std::string_view bytes, std::string_view what);
 
+/// "\r\n" and a lone "\r" become "\n", as in Python's text mode.  Returns the last character that
+/// there was; `before` is that of the part before, of a text that comes in several.
+char32_t normalize_newlines(std::u32string& text, char32_t before = 0);
+
 /// Code points as UTF-8.  Throws ValueError for a value that is not a code point (a surrogate, or
 /// above U+10FFFF).
 std::string encode_utf8(std::u32string_view text);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/io/checkpoint.hpp>
 
 namespace xgrad::io {
@@ -113,12 +114,12 @@ std::vector<Group> groups_of(const optim::OptimizerState& state, std::size_t par
   return groups;
 }
 
-std::string listed(const char* what, const Places& names, const Places& without) {
-  std::string list;
+std::string only_in(const char* what, const Places& names, const Places& without) {
+  std::vector<std::string> list;
   for (const auto& [name, place] : names)
     if (!without.contains(name))
-      list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-  return list.empty() ? "" : fmt::format("\n  {}: {}", what, list);
+      list.push_back(printable_name(name));
+  return list.empty() ? "" : fmt::format("\n  {}: {}", what, listed(list));
 }
 
 /// What the checkpoint's optimizer kept, in the order and the groups of this one, whose parameters
@@ -128,8 +129,8 @@ optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimi
   const Names& stored = checkpoint.parameters;
   const Places places = places_of(names), stored_places = places_of(stored);
   const std::string differences =
-      listed("trained only by the checkpoint's", stored_places, places) +
-      listed("trained only by this one", places, stored_places);
+      only_in("trained only by the checkpoint's", stored_places, places) +
+      only_in("trained only by this one", places, stored_places);
   check<ValueError>(differences.empty(), "its optimizer trained other parameters:{}", differences);
 
   optim::OptimizerState result;
@@ -322,8 +323,8 @@ void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters
   for (const auto& [name, state] : checkpoint.generators)
     stored.emplace(name, 0);
   try {
-    const std::string differences =
-        listed("only in the checkpoint", stored, wanted) + listed("only asked for", wanted, stored);
+    const std::string differences = only_in("only in the checkpoint", stored, wanted) +
+                                    only_in("only asked for", wanted, stored);
     check<ValueError>(differences.empty(), "its generators are others:{}", differences);
     std::vector<std::pair<Generator*, Generator>> states;
     for (const auto& [name, state] : checkpoint.generators) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <type_traits>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/json.hpp>
@@ -33,8 +32,6 @@ class Builder : public nlohmann::json_sax<Library> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
-    check<ValueError>(open_.back().keys.insert(name).second, "has the key '{}' twice in one object",
-                      name);
     open_.back().key = std::move(name);
     return true;
   }
@@ -50,18 +47,24 @@ class Builder : public nlohmann::json_sax<Library> {
   struct Open {
     Json value;
     std::string key = {};  // of the entry that comes next
-    std::set<std::string> keys = {};
   };
 
   bool add(Json value) {
     if (open_.empty())
       result = std::move(value);
-    else if (auto* const array = std::get_if<JsonArray>(&open_.back().value))
-      array->push_back(std::move(value));
+    else if (auto* const array = std::get_if<Boxed<JsonArray>>(&open_.back().value))
+      with_room(array->made()).push_back(std::move(value));
     else
-      std::get<JsonObject>(open_.back().value)
+      with_room(std::get<Boxed<JsonObject>>(open_.back().value).made())
           .emplace_back(std::move(open_.back().key), std::move(value));
     return true;
+  }
+  // In short steps: memory for the double would be many times the bytes of a file.
+  template <class List>
+  static List& with_room(List& list) {
+    if (list.size() == list.capacity())
+      list.reserve(list.size() + list.size() / 8 + 1);
+    return list;
   }
   bool open(Json container) {
     check<ValueError>(open_.size() < deepest_, "is nested more than {} deep", deepest_);
@@ -70,6 +73,15 @@ class Builder : public nlohmann::json_sax<Library> {
   }
   bool close() {
     Json value = std::move(open_.back().value);
+    if (const auto* const object = value.as<JsonObject>()) {
+      std::vector<std::string_view> keys;
+      keys.reserve(object->size());
+      for (const auto& [key, entry] : *object)
+        keys.push_back(key);
+      std::ranges::sort(keys);
+      if (const auto twice = std::ranges::adjacent_find(keys); twice != keys.end())
+        fail<ValueError>("has the key '{}' twice in one object", printable_name(*twice));
+    }
     open_.pop_back();
     return add(std::move(value));
   }
@@ -114,7 +126,9 @@ struct Writer {
       std::visit(
           [&](const auto& value) {
             using T = std::decay_t<decltype(value)>;
-            if constexpr (!std::is_same_v<T, JsonArray> && !std::is_same_v<T, JsonObject>)
+            if constexpr (std::is_same_v<T, Boxed<std::string>>)
+              scalar(*value);
+            else if constexpr (!std::is_class_v<T>)
               scalar(value);
           },
           json);
@@ -141,7 +155,8 @@ const Json* Json::find(std::string_view key) const {
   const auto* const object = as<JsonObject>();
   if (object == nullptr)
     return nullptr;
-  const auto found = std::ranges::find(*object, key, [](const auto& entry) { return entry.first; });
+  const auto found = std::ranges::find(
+      *object, key, [](const auto& entry) -> auto& { return entry.first; });
   return found == object->end() ? nullptr : &found->second;
 }
 

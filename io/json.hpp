@@ -2,10 +2,13 @@
 // JSON as a tree.  nlohmann-json reads and writes it, in json.cpp alone: including it costs a file
 // several seconds.
 
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -17,8 +20,39 @@ struct Json;
 using JsonArray = std::vector<Json>;
 using JsonObject = std::vector<std::pair<std::string, Json>>;
 
-struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string,
-                           JsonArray, JsonObject> {
+/// A text, an array or an object of a Json, on the heap unless it is empty: a file of a million
+/// zeros takes 16 bytes for each.
+template <class T>
+class Boxed {
+ public:
+  template <std::convertible_to<T> U>
+  requires(!std::same_as<std::remove_cvref_t<U>, Boxed>) Boxed(U&& value)
+      : Boxed(T(std::forward<U>(value)), 0) {}
+  Boxed(const Boxed& other) : Boxed(T(*other), 0) {}
+  Boxed& operator=(const Boxed& other) { return *this = Boxed(other); }
+  Boxed(Boxed&&) noexcept = default;
+  Boxed& operator=(Boxed&&) noexcept = default;
+  ~Boxed() = default;
+
+  const T& operator*() const {
+    static const T empty;
+    return value_ == nullptr ? empty : *value_;
+  }
+  T& made() {
+    if (value_ == nullptr)
+      value_ = std::make_unique<T>();
+    return *value_;
+  }
+  friend bool operator==(const Boxed& a, const Boxed& b) { return *a == *b; }
+
+ private:
+  Boxed(T&& value, int) : value_(value.empty() ? nullptr : std::make_unique<T>(std::move(value))) {}
+
+  std::unique_ptr<T> value_;
+};
+
+struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double,
+                           Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
   Json() = default;
   // The variant's own, of GCC 12, destroys what was never made if there is no memory for a copy.
@@ -31,7 +65,12 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
   /// This as a T; null if it is something else.
   template <class T>
   const T* as() const {
-    return std::get_if<T>(this);
+    if constexpr (std::is_class_v<T>) {
+      const auto* const boxed = std::get_if<Boxed<T>>(this);
+      return boxed == nullptr ? nullptr : &**boxed;
+    } else {
+      return std::get_if<T>(this);
+    }
   }
   /// The value of a key; null if it has none, or this is not an object.
   const Json* find(std::string_view key) const;

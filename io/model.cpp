@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/io/model.hpp>
 
 namespace xgrad::io::detail {
@@ -38,18 +39,18 @@ Converted read_for(const nn::detail::Members& members, const SafetensorsFile& fi
 
   // The header says whether the file fits, so values are read only if it does.
   std::vector<nn::detail::StateEntry> entries;
-  std::string unsupported;
+  std::vector<std::string> unsupported;
   for (const auto& [name, stored] : file.tensors()) {
     if (ignored.contains(name))
       continue;
     entries.push_back({name, stored.shape, {}});
     if (!readable.contains(stored.dtype) && !is_count(name, stored))
-      unsupported += fmt::format("{}{} is {}", unsupported.empty() ? "" : ", ", name, stored.dtype);
+      unsupported.push_back(fmt::format("{} is {}", printable_name(name), stored.dtype));
   }
   std::string problems = nn::detail::mismatches(members, entries);
   if (!unsupported.empty())
     problems += fmt::format("\n  unsupported dtype (F16, BF16, F32 and F64 are supported): {}",
-                            unsupported);
+                            listed(unsupported));
   if (!problems.empty())
     fail<FileError>("{}: does not fit the model{}", file.path(), problems);
   file.verify();

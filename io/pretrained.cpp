@@ -7,6 +7,7 @@
 #include <string_view>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/file.hpp>
@@ -15,6 +16,9 @@
 #include <xgrad/nn/init.hpp>
 
 namespace xgrad::io {
+
+// Checked before pretrained_tensors() is asked, which lists as many as a configuration says.
+constexpr std::size_t fewest_layer_tensors = 9;
 
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const bool gpt2 = pretrained_family(c) == "gpt2";
@@ -207,12 +211,9 @@ struct Stored {
 struct Weights {
   std::deque<SafetensorsFile> files;
   std::map<std::string, Stored> tensors;
-  std::map<std::string, std::string> problems;  // lists of names by what is wrong with them
+  std::map<std::string, std::vector<std::string>> problems;  // names by what is wrong with them
 
-  void problem(const std::string& kind, const std::string& name) {
-    std::string& list = problems[kind];
-    list += (list.empty() ? "" : ", ") + name;
-  }
+  void problem(const std::string& kind, const std::string& name) { problems[kind].push_back(name); }
 };
 
 // The files that {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}} names.
@@ -252,7 +253,7 @@ Weights open_weights(const std::string& folder) {
 }
 
 void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string& folder) {
-  check<FileError>(config.n_layer <= weights.tensors.size(),
+  check<FileError>(config.n_layer <= weights.tensors.size() / fewest_layer_tensors,
                    "{}: config.json asks for {} layers, and the weights have {}", folder,
                    config.n_layer, counted(weights.tensors.size(), "tensor", "tensors"));
   const std::vector<PretrainedTensor> expected = pretrained_tensors(config);
@@ -284,7 +285,7 @@ void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string
   }
   std::string all;
   for (const auto& [kind, list] : weights.problems)
-    all += fmt::format("\n  {}: {}", kind, list);
+    all += fmt::format("\n  {}: {}", kind, listed(list));
   check<FileError>(all.empty(), "{}: the weights do not fit config.json{}", folder, all);
   if (second)
     check<FileError>(xgrad::detail::same_bits(weights.tensors.at(embedding).read(DType::float32),

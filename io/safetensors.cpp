@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/safetensors_header.hpp>
@@ -104,9 +105,9 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
                    file_.path(), counted(file_.size(), "byte", "bytes"));
   file_.read(&length, sizeof(length), 0);
   check<FileError>(length <= longest_header,
-                   "{}: not a safetensors file: the header's length is {} (byte 0), and at most {} "
-                   "is allowed",
-                   file_.path(), length, longest_header);
+                   "{}: not a safetensors file: its first 8 bytes are no header's length, which is "
+                   "at most {} (byte 0)",
+                   file_.path(), longest_header);
   check<FileError>(length <= file_.size() - sizeof(length),
                    "{}: not a safetensors file: the header's length is {} (byte 0), but only {}",
                    file_.path(), length,
@@ -122,23 +123,27 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
 }
 
 void SafetensorsFile::take_off(const std::vector<std::string>& prefixes) {
-  const auto all_have = [&](const std::string& prefix) {
-    return !tensors_.empty() &&
-           std::all_of(tensors_.begin(), tensors_.end(),
-                       [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  const auto all_have = [&](std::size_t off, const std::string& prefix) {
+    return !tensors_.empty() && !prefix.empty() &&
+           std::ranges::all_of(tensors_, [&](const auto& entry) {
+             return entry.first.compare(off, prefix.size(), prefix) == 0;
+           });
   };
-  for (auto prefix = prefixes.begin(); prefix != prefixes.end();) {
-    if (!all_have(*prefix)) {
+  std::size_t off = 0;
+  for (auto prefix = prefixes.begin(); prefix != prefixes.end();)
+    if (all_have(off, *prefix)) {
+      off += prefix->size();
+      prefix = prefixes.begin();
+    } else {
       ++prefix;
-      continue;
     }
-    std::map<std::string, StoredTensor> shorter;
-    for (auto& [name, stored] : tensors_)
-      shorter.emplace(name.substr(prefix->size()), std::move(stored));
-    tensors_ = std::move(shorter);
-    taken_off_ += *prefix;
-    prefix = prefixes.begin();
-  }
+  if (off == 0)
+    return;
+  taken_off_ += tensors_.begin()->first.substr(0, off);
+  std::map<std::string, StoredTensor> shorter;
+  for (auto& [name, stored] : tensors_)
+    shorter.emplace(name.substr(off), std::move(stored));
+  tensors_ = std::move(shorter);
 }
 
 bool SafetensorsFile::verify() const {
@@ -238,15 +243,14 @@ Indices SafetensorsFile::indices(const std::string& name) const {
 
 TensorFile load_safetensors(const std::string& path) {
   const SafetensorsFile file(path);
-  std::string unsupported;
+  std::vector<std::string> unsupported;
   for (const auto& [name, stored] : file.tensors()) {
     constexpr std::array supported = {name_of<float>, name_of<double>, name_of<std::int64_t>};
     if (std::find(supported.begin(), supported.end(), stored.dtype) == supported.end())
-      unsupported +=
-          fmt::format("{}'{}' ({})", unsupported.empty() ? "" : ", ", name, stored.dtype);
+      unsupported.push_back(fmt::format("'{}' ({})", printable_name(name), stored.dtype));
   }
   check<FileError>(unsupported.empty(), "{}: only F32, F64 and I64 can be loaded, not {}", path,
-                   unsupported);
+                   listed(unsupported));
   file.verify();
   TensorFile content;
   content.metadata = file.metadata();

@@ -11,6 +11,7 @@ namespace xgrad::io {
 namespace {
 
 constexpr std::uint64_t length_bytes = 8;
+constexpr std::size_t most_dimensions = 64;  // NumPy's and PyTorch's limit
 
 /// The bytes of an element of the dtypes that can be read.  Others are for whoever asks for such a
 /// tensor to refuse, so their sizes are not known here.
@@ -86,6 +87,9 @@ Shape Reader::shape(const std::string& name, const Json& entry) const {
   const auto* const sizes = entry.as<JsonArray>();
   if (sizes == nullptr)
     refuse("tensor '{}': shape is not a list", name);
+  if (sizes->size() > most_dimensions)
+    refuse("tensor '{}': its shape has {} dimensions, and at most {} are allowed", name,
+           sizes->size(), most_dimensions);
   Shape shape;
   for (const Json& size : *sizes)
     shape.push_back(whole_number(name, "shape", size));
@@ -208,11 +212,15 @@ Arranged arranged(SafetensorsHeader header) {
   }
   header.metadata[checksum_key] = std::string(checksum_digits, '0');
   JsonObject json{{metadata_key, JsonObject(header.metadata.begin(), header.metadata.end())}};
-  for (const auto& [name, stored] : header.tensors)
+  for (const auto& [name, stored] : header.tensors) {
+    check<ValueError>(stored.shape.size() <= most_dimensions,
+                      "safetensors: '{}' has {} dimensions, and a file holds at most {}", name,
+                      stored.shape.size(), most_dimensions);
     json.emplace_back(
         name, JsonObject{{"data_offsets", JsonArray{stored.offset, stored.offset + stored.bytes}},
                          {"dtype", stored.dtype},
                          {"shape", JsonArray(stored.shape.begin(), stored.shape.end())}});
+  }
   try {
     result.header = format_json(json);
   } catch (const ValueError&) {

@@ -18,7 +18,7 @@ namespace {
 
 using text::AddedToken;
 using text::Pattern;
-using Merges = std::vector<std::pair<std::string, std::string>>;
+using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
 using Parts = text::BytePairs::Parts;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
@@ -139,8 +139,9 @@ text::BytePairs vocabulary(Parts parts, const JsonObject& vocab, const Merges& m
                        printable_name(token), id);
     parts.tokens[id] = added.contains(token) ? std::string(token) : bytes_of(token);
   }
+  parts.merges.reserve(merges.size());
   for (const auto& merge : merges) {
-    const auto id_of = [&](const std::string& part) {
+    const auto id_of = [&](std::string_view part) {
       const auto at = ids.find(part);
       if (at == ids.end())
         fail<ValueError>("merge {}, '{}' with '{}': '{}' is not in the vocabulary",
@@ -187,6 +188,7 @@ text::BytePairs tokenizer(const Json& json) {
                            value<bool>(token, "special"), value<bool>(token, "normalized")});
   }
   Merges merges;
+  merges.reserve(value<JsonArray>(*model, "merges").size());
   for (const Json& merge : value<JsonArray>(*model, "merges")) {
     const auto* const joined = merge.as<std::string>();
     const auto* const pair = merge.as<JsonArray>();
@@ -195,7 +197,8 @@ text::BytePairs tokenizer(const Json& json) {
       return pair != nullptr && pair->size() == 2 ? (*pair)[i].as<std::string>() : nullptr;
     };
     if (space != std::string::npos)
-      merges.emplace_back(joined->substr(0, space), joined->substr(space + 1));
+      merges.emplace_back(std::string_view(*joined).substr(0, space),
+                          std::string_view(*joined).substr(space + 1));
     else if (part(0) != nullptr && part(1) != nullptr)
       merges.emplace_back(*part(0), *part(1));
     else
@@ -274,7 +277,8 @@ text::BytePairs tokenizer_of(const Json& json, const std::string& what) {
 }
 
 text::BytePairs read_tokenizer(const std::string& path) {
-  return of_file(path, [&] { return tokenizer(parse_json(read_file(path, most_bytes), 0, 16)); });
+  const Json json = of_file(path, [&] { return parse_json(read_file(path, most_bytes), 0, 16); });
+  return tokenizer_of(json, path);
 }
 
 text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
@@ -284,14 +288,15 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
   Merges merges;
   for (std::size_t begin = 0, number = 1, end; begin < lines.size(); begin = end + 1, ++number) {
     end = std::min(lines.find('\n', begin), lines.size());
-    std::string line = lines.substr(begin, end - begin);
+    std::string_view line = std::string_view(lines).substr(begin, end - begin);
     if (line.ends_with('\r'))
-      line.pop_back();
+      line.remove_suffix(1);
     if (line.starts_with("#version") || line.empty())
       continue;
     const std::size_t space = line.find(' ');
-    check<FileError>(space != std::string::npos, "{}: line {}, '{}', is not two tokens", merges_txt,
-                     number, printable_name(line));
+    if (space == line.npos)
+      fail<FileError>("{}: line {}, '{}', is not two tokens", merges_txt, number,
+                      printable_name(line));
     merges.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return of_file(fmt::format("{} with {}", vocab_json, merges_txt), [&] {

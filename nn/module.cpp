@@ -1,7 +1,6 @@
 #include <xgrad/nn/module.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::nn::detail {
@@ -23,10 +23,6 @@ std::string tied_target(const std::vector<Alias>& aliases, const std::string& na
     if (name == alias.name || name.starts_with(alias.name + "."))
       return alias.target + name.substr(alias.name.size());
   return {};
-}
-
-std::string join(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -161,7 +157,7 @@ StateDict state_dict(const Members& members) {
 
 static void report(std::string& problems, const char* what, const std::vector<std::string>& list) {
   if (!list.empty())
-    problems += fmt::format("\n  {}: {}", what, join(list));
+    problems += fmt::format("\n  {}: {}", what, listed(list));
 }
 
 // The name under which a member is saved.

@@ -142,14 +142,9 @@ class Pool {
 
 std::size_t default_threads() {
   if (const char* const text = std::getenv("OMP_NUM_THREADS"))  // "4", or "4,2" for nested regions
-    if (const long n = std::strtol(text, nullptr, 10); n >= 1 && n <= 1024)
-      return static_cast<std::size_t>(n);
-#if defined(__linux__)
-  cpu_set_t set;  // fails on more than 1024 processors
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    return static_cast<std::size_t>(CPU_COUNT(&set));
-#endif
-  return std::max(1U, std::thread::hardware_concurrency());
+    if (const long n = std::strtol(text, nullptr, 10); n >= 1)
+      return std::min({static_cast<std::size_t>(n), 4 * num_processors(), std::size_t{1024}});
+  return num_processors();
 }
 
 std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhile works alone
@@ -175,6 +170,15 @@ Pool* start_threads() {
 }
 
 }  // namespace
+
+std::size_t num_processors() {
+#if defined(__linux__)
+  cpu_set_t set;  // fails on more than 1024 processors
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return static_cast<std::size_t>(CPU_COUNT(&set));
+#endif
+  return std::max(1U, std::thread::hardware_concurrency());
+}
 
 std::size_t num_threads() {
   if (!Pool::drawing)

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -67,6 +68,8 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   const std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
     throw UsageError(what.substr(0, what.find(':')) + " needs one value, once");
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !chosen.empty())
+    throw UsageError("RUN is needed: " + app.get_option("runs")->get_description());
   throw UsageError(chosen.empty() ? "a command is needed" : what);
 }
 
@@ -74,6 +77,15 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                                const std::string& rule) {
   throw CLI::ValidationError(flag,
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
+}
+
+/// At most four threads a processor, for more would only take turns; says so.
+std::size_t useful_threads(const char* asked_by, std::size_t n) {
+  const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
+  if (n > most)
+    warn(fmt::format("{} {}: {} are used, four for each of the {} that there are", asked_by, n,
+                     format_count(most, "thread"), format_count(processors, "processor")));
+  return std::min(n, most);
 }
 
 /// The file of --config, and where in it a byte is; lines and columns of characters count from 1.
@@ -157,6 +169,9 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
+    for (const Command& command : commands)
+      for (CLI::Option* const option : command.app->get_options({}))
+        option->default_str("");  // the texts say what is usual
     say(program.help());
     return nullptr;
   } catch (const CLI::CallForVersion&) {
@@ -169,6 +184,10 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
       std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
   if (!config_file.path.empty())
     apply_config(*command->app);
+  const CLI::Option* const threads = command->app->get_option_no_throw("--threads");
+  if (const char* const text = std::getenv("OMP_NUM_THREADS");
+      text != nullptr && threads != nullptr && threads->count() == 0)
+    useful_threads("OMP_NUM_THREADS", std::strtoul(text, nullptr, 10));  // the library has them
   return &*command;
 }
 
@@ -192,8 +211,10 @@ double read_number(const std::string& flag, const std::string& given, Range rang
   const bool digits =
       given.find_first_not_of(whole ? "0123456789" : "0123456789.eE+-") == given.npos;
   char* end = nullptr;
+  errno = 0;
   const double value = std::strtod(given.c_str(), &end);
-  if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value))
+  if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value) &&
+      errno == 0)  // or 1e-400 would be 0
     return value;
   refuse_value(flag, given,
                fmt::format("{} from {} to {}", whole ? "a whole number" : "a number", range.low,
@@ -203,29 +224,32 @@ double read_number(const std::string& flag, const std::string& given, Range rang
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
                       const std::string& help) {
   const auto read = [&target, flag](const std::string& given) {
-    target = given.empty() || given == "true" || given == "True";
+    target = given == "true" || given == "True";
     if (!target && given != "false" && given != "False")
       refuse_value(flag, given, "true or false");
   };
   return app.add_option_function<std::string>(flag, read, help)
       ->type_name("[BOOL]")
+      ->default_str("true")  // of the flag alone
       ->expected(0, 1);
 }
 
-CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
+CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& target,
                       const std::string& help, const std::string& type) {
-  const auto read = [&target, flag](const std::string& given) {
+  const auto read = [&target, flag = names.substr(names.find('-'))](const std::string& given) {
     if (given.empty() || given.find('\0') != given.npos)
       refuse_value(flag, given, "a path");
     target = given == "-" ? standard_input : given;
   };
-  return app.add_option_function<std::string>(flag, read, help)->type_name(type);
+  return app.add_option_function<std::string>(names, read, help)->type_name(type);
 }
 
-void add_checkpoint(CLI::App& app, std::string& target) {
-  add_path(app, "--checkpoint", target,
-           "a checkpoint.safetensors, or the folder of a run or of a pretrained model (needed)",
-           "FILE|DIR");
+void add_checkpoint(CLI::App& app, std::string& target, const std::string& of_run) {
+  add_path(
+      app, "run,--checkpoint", target,
+      fmt::format("a checkpoint.safetensors, a run's folder: {}, or a pretrained model's (needed)",
+                  of_run),
+      "FILE|DIR");
 }
 
 void add_raw(CLI::App& app, bool& target) {
@@ -245,11 +269,12 @@ void add_seed(CLI::App& app, std::uint64_t& target) {
 
 void add_threads(CLI::App& app, std::size_t& target) {
   const auto use = [&target](const std::string& given) {
-    target = static_cast<std::size_t>(read_number("--threads", given, {1, 1024}, true));
-    xgrad::set_num_threads(target);
+    const double n = read_number("--threads", given, {1, 1024}, true);
+    xgrad::set_num_threads(target = useful_threads("--threads", static_cast<std::size_t>(n)));
   };
-  app.add_option_function<std::string>("--threads", use,
-                                       "threads; the numbers do not depend on them [all cores]")
+  app.add_option_function<std::string>(
+         "--threads", use,
+         "threads, at most four a core; the numbers do not depend on them [all cores]")
       ->type_name("N");
 }
 

@@ -101,11 +101,14 @@ CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range
 /// `--flag`, `--flag true`, `--flag=false`.
 CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
                       const std::string& help);
-/// A path; "-" is standard input.
-CLI::Option* add_path(CLI::App& app, const std::string& flag, std::string& target,
+/// A path; "-" is standard input.  `names`: "--data"; with "run,--checkpoint" the flag may be left
+/// out.
+CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& target,
                       const std::string& help, const std::string& type = "FILE");
-void add_checkpoint(CLI::App& app, std::string& target);
 void add_raw(CLI::App& app, bool& target);
+/// --checkpoint, or the path alone; `of_run`: what is taken of a run's folder.
+void add_checkpoint(CLI::App& app, std::string& target,
+                    const std::string& of_run = "its last checkpoint");
 /// --out and --overwrite.
 void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual);
 void add_seed(CLI::App& app, std::uint64_t& target);

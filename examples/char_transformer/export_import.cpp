@@ -134,8 +134,9 @@ void export_folder(const ExchangeOptions& options) {
     file.write(xgrad::io::format_json(vocabulary, xgrad::io::InvalidUtf8::refused, 2));
     file.commit();
   }
-  say(fmt::format("{}: {}{}\n", options.out, written,
-                  pairs ? "" : "; no tokenizer.json, because its ids are characters"));
+  say(fmt::format("{}: {}{}; of {}\n", options.out, written,
+                  pairs ? "" : "; no tokenizer.json, because its ids are characters",
+                  trained.about));
 }
 
 void export_model(const ExchangeOptions& options) {
@@ -155,7 +156,8 @@ void export_model(const ExchangeOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
-  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));
+  say(fmt::format("{}: {} of {}\n", options.out, format_count(file.tensors.size(), "tensor"),
+                  trained.about));
 }
 
 void import_model(const ExchangeOptions& options) {

@@ -66,8 +66,14 @@ void complete(const CLI::App& app, TrainOptions& train) {
     if (train.given.count(field.flag) == 0)
       train.recipe.*member = preset.*member;
   });
-  if (train.given.count("--min-lr") == 0)
-    train.recipe.min_lr = train.recipe.learning_rate / 10;
+  Recipe& recipe = train.recipe;
+  if (train.given.count("--min-lr") == 0)  // 0.0003 of 0.003, and not the double next to it
+    recipe.min_lr = std::stod(fmt::format("{:.15g}", recipe.learning_rate / 10));
+  if (train.given.count("--lr-decay-iters") == 0)
+    recipe.lr_decay_iters = recipe.max_iters;
+  if (train.given.count("--warmup-iters") == 0)
+    recipe.warmup_iters =
+        std::min({preset.warmup_iters, recipe.max_iters / 20, recipe.lr_decay_iters});
 
   if (train.tokens == "bpe")
     train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
@@ -97,8 +103,12 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
     for (const Preset& preset : presets)
       if (const T its = preset.recipe.*member; its != nano.*member)
         usual += fmt::format(", {}: {}", preset.name, its);
-    if (field.flag == std::string_view("--min-lr"))
-      usual = "a tenth of --learning-rate";
+    for (const auto& [flag, follows] :
+         {std::pair<std::string_view, const char*>("--min-lr", "a tenth of --learning-rate"),
+          {"--lr-decay-iters", "--max-iters"},
+          {"--warmup-iters", "a twentieth of --max-iters, at most 100; micro: 0"}})
+      if (field.flag == flag)
+        usual = follows;
     const std::string help = fmt::format("{} [{}]", field.help, usual);
     app.option_defaults()->group(field.group);
     if constexpr (std::is_same_v<T, bool>)

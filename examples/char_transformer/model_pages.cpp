@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -178,8 +179,9 @@ void explain(const ExplainOptions& options) {
         "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
         options.max_mb);
   }
-  say(fmt::format("{}: {}, {}\n", options.out, vocabulary.count(page.tokens.size()),
-                  format_count(runs.size(), "checkpoint")));
+  say(fmt::format("{}: {}, {}{}\n", options.out, vocabulary.count(page.tokens.size()),
+                  format_count(runs.size(), "checkpoint"),
+                  runs.size() > 1 ? ", the last is shown first" : ""));
 }
 
 /// What the model writes by itself, always the likeliest.
@@ -253,20 +255,19 @@ Command add_explain(CLI::App& program) {
       "explain", "write a page that shows a model's attention and its gradients");
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
-  add_path(app, "--checkpoint", options->checkpoint,
-           "a checkpoint.safetensors, a run's folder: all that it keeps, or a pretrained model's "
-           "(needed)",
-           "FILE|DIR");
+  add_checkpoint(app, options->checkpoint, "all its checkpoints");
   add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
   add_path(app, "--data", options->data,
            "read its beginning instead [what the model was validated on]");
   add_number(app, "--length", options->length, {2, many},
              "characters or tokens of the text [64, or as many as the model can]");
   const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
-    app.add_option(flag, list, help)
-        ->delimiter(',')
-        ->type_name("N,N,...")
-        ->check(CLI::Range(0, 999).description(""));
+    const auto read = [flag, &list](const std::string& given) {
+      std::istringstream numbers(given + ',');
+      for (std::string number; std::getline(numbers, number, ',');)
+        list.push_back(static_cast<std::size_t>(read_number(flag, number, {0, 999}, true)));
+    };
+    app.add_option_function<std::string>(flag, read, help)->type_name("N,N,...");
   };
   add_list("--layers", options->layers, "which layers [all]");
   add_list("--heads", options->heads, "which heads of each layer [all]");
@@ -285,9 +286,8 @@ Command add_graph(CLI::App& program) {
   add_page_flags(app, *options,
                  "what the loss is of, a few characters [what the model writes by itself]",
                  "graph.html; dot and text: standard output");
-  app.add_option("--format", options->format, "a page, a graph for Graphviz, or tables [html]")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"html", "dot", "text"}).description(""));
+  add_name(app, "--format", options->format, {"html", "dot", "text"},
+           "a page, a graph for Graphviz, or tables [html]");
   add_bool(app, "--decompose", options->decompose,
            "fused ops as the ops that they fuse: attention with its scores");
   add_number(app, "--max-nodes", options->max_nodes, {1, many},

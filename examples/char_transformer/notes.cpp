@@ -168,7 +168,7 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
     weights += static_cast<double>(x.numel());
   if (notes.model) {
     const std::size_t known = notes.vocabulary.size();
-    if (known > notes.model->vocab_size || notes.model->n_layer > checkpoint.model.size())
+    if (known > notes.model->vocab_size || 7 * notes.model->n_layer > checkpoint.model.size())
       weights = -1;
     else
       for (const auto& tensor : xgrad::io::pretrained_tensors(*notes.model))
@@ -246,8 +246,14 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes),
-                         fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
+    const std::string name = std::filesystem::path(path).filename().string(),
+                      which = path == given             ? ""
+                              : name == checkpoint_name ? " (the last)"
+                              : name == best_name       ? " (the best)"
+                                                        : " (the latest kept)";
+    TrainedModel trained{
+        path, xgrad::nn::GPT(config), std::move(notes),
+        fmt::format("{}{}, after {}", path, which, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.notes.lora)
       xgrad::nn::add_lora(trained.model, {.rank = lora->rank, .alpha = lora->alpha});
     xgrad::io::load_state(trained.model, checkpoint.model, path);

@@ -5,12 +5,46 @@
 
 #include <cstdio>
 #include <new>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "build.hpp"
 #include "output.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
+namespace {
+
+/// Command lines for the end of each command's help; the first four are for that of the program.
+constexpr std::string_view examples[] = {
+    "train --data book.txt --preset nano",
+    "train --resume runs/000 --max-iters 5000",
+    "eval runs/000",
+    "sample runs/000 --prompt Once --temperature 0.5",
+    "train --data book.txt --dry-run",
+    "train --init-from runs/000 --data letters.txt --learning-rate 1e-4",
+    "eval runs/000 --data letters.txt",
+    "sample runs/000/best.safetensors --file begin.txt --tokens 200",
+    "explain runs/000 --prompt Once",
+    "graph runs/000 --prompt Once --format dot --out once.dot",
+    "export runs/000 --out model.safetensors",
+    "export runs/000 --out folder/",
+    "import --state model.safetensors --data book.txt --n-head 4",
+    "report runs/000 --overwrite",
+    "compare runs/000 runs/001 --out both.html",
+    "plot runs/000 runs/001 --smooth 0.9",
+    "corpus --preset micro"};
+
+std::string for_example(std::span<const std::string_view> some, const std::string& command = "") {
+  std::string text = "For example:";
+  for (const std::string_view example : some)
+    if (example.starts_with(command))
+      text += fmt::format("\n  char_transformer {}", example);
+  return text;
+}
+
+}  // namespace
 
 int main(int argc, char** argv, Ranks& ranks) {
 #if defined(__GLIBC__)
@@ -24,17 +58,14 @@ int main(int argc, char** argv, Ranks& ranks) {
   program.get_formatter()->column_width(38);
   program.set_version_flag("--version", fmt::format("char_transformer {}", build_version),
                            "Print the version and exit");
-  program.footer(
-      "\nFor example:\n"
-      "  char_transformer train --data shakespeare.txt --preset nano\n"
-      "  char_transformer train --resume runs/000\n"
-      "  char_transformer eval --checkpoint runs/000/checkpoint.safetensors\n"
-      "  char_transformer sample --checkpoint runs/000 --prompt \"To be\"\n\n"
-      "'char_transformer train --help' and so on list the flags.");
+  program.footer(for_example(std::span(examples).first(4)) +
+                 "\n\n'char_transformer train --help' and so on list the flags.");
   const std::vector<Command> commands = {
       add_train(program, ranks), add_eval(program),   add_sample(program), add_explain(program),
       add_graph(program),        add_export(program), add_import(program), add_report(program),
       add_compare(program),      add_plot(program),   add_corpus(program)};
+  for (const Command& command : commands)
+    command.app->footer(for_example(examples, command.app->get_name() + " "));
   std::string why;
   try {
     const Command* command = nullptr;

@@ -20,8 +20,7 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   std::u32string decoded = text::decode_utf8(given, what);
   if (decoded.starts_with(U'\uFEFF'))
     decoded.erase(0, 1);
-  for (std::size_t at = 0; (at = decoded.find(U'\r', at)) != decoded.npos;)
-    decoded.replace(at, decoded[at + 1] == U'\n' ? 2 : 1, 1, U'\n');
+  text::normalize_newlines(decoded);
   try {
     const std::string utf8 = text::encode_utf8(decoded);
     warn_of_left_out(what, utf8, vocabulary);

@@ -14,6 +14,7 @@
 
 #include "build.hpp"
 #include "output.hpp"
+#include "training.hpp"
 
 namespace char_transformer {
 namespace {
@@ -362,10 +363,16 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
                   batches > 1 ? fmt::format("{} batches of ", batches) : "",
                   format_count(r.batch_size, "block"), r.block_size,
                   format_count(xgrad::num_threads(), "thread"), start.options.seed);
+  const auto rate = schedule_of(r);
+  const std::size_t first = start.steps(), last = std::max<std::size_t>(r.max_iters, 1) - 1,
+                    highest = std::clamp(r.warmup_iters, std::min(first, last), last);
+  const std::string rates = fmt::format(
+      "from {:.4g} to {:.4g} at step {}, and {:.4g} at the last; lowest {:.4g}.", rate(first),
+      rate(highest), format_count(highest), rate(last), std::min(rate(first), rate(last)));
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
          labelled("Text", text) + labelled("Loss", loss + ".") + labelled("Model", size + ".") +
-         labelled("Steps", steps);
+         labelled("Steps", steps) + labelled("Rate", rates);
 }
 
 std::string format_environment(std::size_t ranks) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <utility>
 #include <xgrad/autograd/profile.hpp>
 #include <xgrad/io/chrome_trace.hpp>
 
@@ -371,14 +372,27 @@ class Trainer {
 };
 
 /// Nothing of it is kept: its steps are made to be timed.
-void dry_run(const Start& start, Training& training) {
+void dry_run(Start& start, Training& training) {
   say(describe(start, training.model()));
-  const std::size_t made = start.steps(), all = start.options.recipe.max_iters;
+  Recipe& recipe = start.options.recipe;
+  const std::size_t made = start.steps(), all = recipe.max_iters;
+  // A part of a batch that takes a while tells how long all of it does.
+  const std::size_t batch = recipe.batch_size;
+  const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
+  recipe.batch_size = std::min(batch, recipe.shards);
   double ms = std::numeric_limits<double>::infinity(), spent = 0;
-  for (std::size_t i = 0; i < 5 && spent < 500; ++i) {
+  for (std::size_t i = 0; i < 5 && spent < 500;) {
     const double took = training.make_step(made + i).ms;
-    ms = std::min(ms, took);
     spent += took;
+    const bool whole = recipe.batch_size == batch;
+    ms = std::min(
+        ms, took * batches * static_cast<double>(batch) / static_cast<double>(recipe.batch_size));
+    if (!whole && spent < 100) {
+      recipe.batch_size = std::min(batch, 4 * recipe.batch_size);
+      ms = std::numeric_limits<double>::infinity();
+    } else {
+      ++i;
+    }
   }
   say(labelled("Time",
                fmt::format("about {}, {:.3g} ms a step, and the evaluations.",

@@ -59,6 +59,13 @@ static GPT make_model(const Start& start) {
   return model;
 }
 
+xgrad::optim::Schedule schedule_of(const Recipe& recipe) {
+  return xgrad::optim::warmup_cosine({.learning_rate = recipe.learning_rate,
+                                      .min_lr = recipe.min_lr,
+                                      .warmup_iters = recipe.warmup_iters,
+                                      .lr_decay_iters = recipe.lr_decay_iters});
+}
+
 Training::Training(Start& start, Ranks& ranks)
     : recipe_(start.options.recipe),
       source_(start.source),
@@ -73,10 +80,7 @@ Training::Training(Start& start, Ranks& ranks)
       optimizer_(xgrad::optim::decay_matrices(parameters_, {.lr = recipe_.learning_rate,
                                                             .betas = {recipe_.beta1, recipe_.beta2},
                                                             .weight_decay = recipe_.weight_decay})),
-      rate_(xgrad::optim::warmup_cosine({.learning_rate = recipe_.learning_rate,
-                                         .min_lr = recipe_.min_lr,
-                                         .warmup_iters = recipe_.warmup_iters,
-                                         .lr_decay_iters = recipe_.lr_decay_iters})) {
+      rate_(schedule_of(recipe_)) {
   ranks_.share(trained_parameters(model_), recipe_.shards);
   if (start.resumed)
     xgrad::io::restore(*start.from, model_, optimizer_);
@@ -269,9 +273,8 @@ Command add_eval(CLI::App& program) {
   add_checkpoint(app, options->checkpoint);
   add_path(app, "--data", options->data,
            "any UTF-8 text; -: standard input [what the model was trained on]");
-  app.add_option("--split", options->split, "the part of it [all of --data, or without it val]")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"train", "val", "all"}).description(""));
+  add_name(app, "--split", options->split, {"train", "val", "all"},
+           "the part of it [all of --data, or without it val]");
   add_raw(app, options->raw);
   add_threads(app, options->threads);
   return command_of(app, options, evaluate);

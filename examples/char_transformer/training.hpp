@@ -64,6 +64,9 @@ class Training {
   xgrad::optim::Schedule rate_;
 };
 
+/// The learning rate of each step.
+xgrad::optim::Schedule schedule_of(const Recipe& recipe);
+
 /// Called before every batch with how much of all is done, from 0 to 1; true gives up.
 using Stop = std::function<bool(double done)>;
 

@@ -29,9 +29,13 @@ Json parse_row(std::string text) {
   Json row = parse_object(text);
   if (!is_null(row))
     return row;
-  for (const std::string_view word : {"-Infinity", "Infinity", "NaN"})
-    for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;)
-      text.replace(at, word.size(), "null");
+  for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+    std::string replaced;
+    std::size_t begin = 0;
+    for (std::size_t at; (at = text.find(word, begin)) != text.npos; begin = at + word.size())
+      replaced.append(text, begin, at - begin).append("null");
+    text = replaced.append(text, begin);
+  }
   return parse_object(text);
 }
 

@@ -35,6 +35,9 @@ void run(std::string_view bytes) {
 
 std::vector<std::string> seeds() {
   const std::string eight(8, '\1');
+  std::string ones;
+  while (ones.size() < 60'000)
+    ones += ",1";
   return {
       "",
       file_of("{}"),
@@ -51,6 +54,7 @@ std::vector<std::string> seeds() {
       file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
               R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
               eight),
+      file_of(R"({"a":{"dtype":"F32","data_offsets":[0,8],"shape":[1)" + ones + "]}}", eight),
       file_of(R"({"a":[[[[[[[[]]]]]]]]})"),
       file_of(R"({"a":1e999,"a":NaN})"),
       std::string(8, '\xff') + "{}",

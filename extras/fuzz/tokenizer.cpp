@@ -39,7 +39,10 @@ std::vector<std::string> seeds() {
                                     R"({"id":"S"}},{"Sequence":{"id":"A"}}],"special_tokens":)"
                                     R"({"S":{"ids":[259]}}})",
                                     0, 16);
-  return {"", xgrad::io::format_json(begun),
+  std::string marks = "a";
+  while (marks.size() < 60'000)
+    marks += "\u0301\u0323";
+  return {"", marks, xgrad::io::format_json(begun),
           "We'll <|a|> 123\r\n\n  x\xFF\xC3\xA9 \xC2\x85 e\xCC\x81",
           xgrad::io::format_json(xgrad::io::tokenizer_json(small))};
 }

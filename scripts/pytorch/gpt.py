@@ -195,9 +195,14 @@ def add_recipe(parser):
 
 
 def fill_recipe(args):
-    """Gives the flags that were not given the preset's value; min_lr is a tenth of learning_rate."""
+    """Gives the flags that were not given the preset's value; min_lr is a tenth of learning_rate, and the schedule follows max_iters."""
     if args.min_lr is None and args.learning_rate is not None:
-        args.min_lr = args.learning_rate / 10
+        args.min_lr = float(f"{args.learning_rate / 10:.15g}")
+    steps = PRESETS[args.preset]["max_iters"] if args.max_iters is None else args.max_iters
+    if args.lr_decay_iters is None:
+        args.lr_decay_iters = steps
+    if args.warmup_iters is None:
+        args.warmup_iters = min(PRESETS[args.preset]["warmup_iters"], steps // 20, args.lr_decay_iters)
     for name, value in PRESETS[args.preset].items():
         if getattr(args, name) is None:
             setattr(args, name, value)

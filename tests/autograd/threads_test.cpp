@@ -275,6 +275,15 @@ TEST_CASE("the number of threads is that of the environment", "[.num-threads]") 
   CHECK(num_threads() >= 1);
 }
 
+TEST_CASE("the environment asks for at most four threads a processor", "[threads]") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string(),
+                    most = std::to_string(std::min<std::size_t>(4 * num_processors(), 1024));
+  for (const char* const asked : {"1024", "999999"})
+    CHECK(std::system(("OMP_NUM_THREADS=" + std::string(asked) + " '" + self +
+                       "' '[.num-threads]' | grep -q 'threads: " + most + "$'")
+                          .c_str()) == 0);
+}
+
 #if defined(__linux__)
 TEST_CASE("a process that may run on one processor starts no others", "[threads]") {
   if (!may_fork || std::getenv("OMP_NUM_THREADS") != nullptr)

@@ -222,6 +222,14 @@ TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[d
       "e",
       "LATIN1");
   says(std::string(100'000, 'a') + " \xE9t\xE9 ", "LATIN1");  // beyond the first piece
+  says(
+      "Gr\xFC\xDF"
+      "e",
+      "LATIN1");
+  says(
+      "Gr\xFC\xDF"
+      "e aus K\xF6ln",
+      "LATIN1");
   says("\x93quoted\x94 caf\xE9", "WINDOWS-1252");
   // Nothing is guessed of UTF-8 that is damaged, of other scripts, and of what is no text.
   says("caf\xC3\xA9, \xC3\xA9t\xC3\xA9, na\xC3", "");

@@ -33,7 +33,14 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"train", "--n-layer", "3", "--n-layer", "4"}, {"train: --n-layer needs one value"});
   refused({"train", "--bias", "--bias"}, {"train: --bias needs one value"});
   refused({"train", "--n-layer", ""}, {"--n-layer: '' is not a whole number"});
-  refused({"eval", "--checkpoint", "x", "--split", "some"}, {"--split: some not in"});
+  refused({"train", "--bias", ""}, {"--bias: '' is not true or false"});
+  refused({"eval", "x", "--split", "some"}, {"--split: 'some' is not one of train, val, all"});
+  refused({"graph", "x", "--format", "pdf"}, {"--format: 'pdf' is not one of html, dot, text"});
+  refused({"explain", "--layers", "0,x", "y"},
+          {"--layers: 'x' is not a whole number from 0 to 999"});
+  refused({"explain", "--heads", "", "y"}, {"--heads: '' is not a whole number"});
+  refused({"eval", "x", "--checkpoint", "y"}, {"--checkpoint needs one value, once"});
+  refused({"compare"}, {"RUN is needed: the folder of each run, or its metrics.jsonl"});
   refused({"train", "--data", ""}, {"--data"});
   refused({"eval"}, {"--checkpoint FILE is needed"});
   refused({"sample", "--tokens", "5"}, {"--checkpoint FILE is needed"});
@@ -47,6 +54,7 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   out_of_range("--n-layer", "0", "a whole number from 1 to 1024");
   out_of_range("--n-layer", "2.5", "a whole number from 1 to 1024");
   out_of_range("--learning-rate", "-nan", "a number from 0 to 10");
+  out_of_range("--learning-rate", "1e-400", "a number from 0 to 10");
   out_of_range("--n-layer", "0x10", "a whole number from 1 to 1024");
   out_of_range("--batch-size", "99999999999999999999", "a whole number from 1 to 65536");
   out_of_range("--dropout", "1", "a number from 0 to 0.999999");
@@ -86,9 +94,9 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
   CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
   check_refused(folder, tiny_train({"--out", "text"}), 1,
-                {"text: text is no folder that can be written"});
+                {"text: it is a file, and a run is a folder"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
-                {"text/run: text is no folder that can be written"});
+                {"text/run: text is a file, and a run is a folder"});
   // What fails half way leaves nothing but what was there: config.json cannot be written ...
   Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
                 limited(RLIMIT_FSIZE, 400));
@@ -155,7 +163,8 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
   };
   changed([](auto& file) { file.metadata.clear(); }, {"changed: ", "not a checkpoint"});
   user([](Json& json) { json["config"] = {1}; }, {"another program", "no configuration"});
-  user([](Json& json) { json.erase("characters"); }, {"another program", "neither characters nor a tokenizer"});
+  user([](Json& json) { json.erase("characters"); },
+       {"another program", "neither characters nor a tokenizer"});
   user([](Json& json) { json["characters"] = "ba"; }, {"'characters': a stored list"});
   changed([](auto& file) { file.tensors.erase("transformer.ln_f.weight"); },
           {"changed: does not fit the model", "transformer.ln_f.weight"});

@@ -1,11 +1,13 @@
-// Sizes of one, and 20,000 steps.
+// Sizes of one, short runs, many threads, and 20,000 steps.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
+#include <xgrad/autograd/threads.hpp>
 
 #include "examples/char_transformer_run.hpp"
 
@@ -68,4 +70,71 @@ TEST_CASE("char_transformer: texts of one character and of two") {
   for (const char* const text : {"one", "two"})
     check_refused(folder, {"train", "--data", text, "--block-size", "1"}, 1,
                   {fmt::format("the training split of {}: ", text), "too few for --block-size 1"});
+}
+
+TEST_CASE("char_transformer: the schedule follows --max-iters") {
+  const TinyFolder folder;
+  const auto recipe = [&](Arguments more) {
+    more.insert(more.begin(), {"train", "--print-config"});
+    const Json json = Json::parse(run_well(folder, more).out);
+    return std::vector<double>{json.at("warmup_iters"), json.at("lr_decay_iters"),
+                               json.at("min_lr")};
+  };
+  const std::vector<std::pair<Arguments, std::vector<double>>> cases = {
+      {{}, {100, 2000, 1e-4}},  // presets are as they were
+      {{"--preset", "baby"}, {100, 5000, 1e-4}},
+      {{"--preset", "micro"}, {0, 1000, 1e-3}},
+      {{"--max-iters", "60"}, {3, 60, 1e-4}},
+      {{"--max-iters", "5000"}, {100, 5000, 1e-4}},
+      {{"--max-iters", "0"}, {0, 0, 1e-4}},
+      {{"--max-iters", "60", "--warmup-iters", "7"}, {7, 60, 1e-4}},
+      {{"--max-iters", "60", "--lr-decay-iters", "2000"}, {3, 2000, 1e-4}},
+      {{"--lr-decay-iters", "50"}, {50, 50, 1e-4}},
+      {{"--learning-rate", "0.003"}, {100, 2000, 3e-4}}};
+  for (const auto& [more, expected] : cases) {
+    CAPTURE(more);
+    CHECK(recipe(more) == expected);
+  }
+  check_contains(run_well(folder, tiny_train({"--out", "run"})).err,
+                 {"\nRate:  from 0.003333 to 0.01 at step 2, and 0.001015 at the last; lowest "
+                  "0.001015.\n"});
+  check_contains(run_well(folder, tiny_train({"--out", "warm", "--max-iters", "2"})).err,
+                 {"\nRate:  from 0.003333 to 0.006667 at step 1, and 0.006667 at the last; lowest "
+                  "0.003333.\n"});
+}
+
+TEST_CASE("char_transformer: more threads than are of use, and a batch that takes minutes") {
+  const TinyFolder folder;
+  const std::size_t most = 4 * xgrad::num_processors();
+  const std::string used = fmt::format(": {} threads are used, four for each of the ", most);
+  const Result threads = run(folder, tiny_train({"--dry-run", "--threads", "1024"}));
+  CHECK(threads.code == 0);
+  check_contains(threads.err, {"char_transformer: --threads 1024" + used});
+  check_contains(threads.out, {fmt::format(" on {} threads, seed", most)});
+  Process process(folder, tiny_train({"--dry-run"}),
+                  [] { ::setenv("OMP_NUM_THREADS", "1024", 1); });
+  check_contains(process.wait().err, {"char_transformer: OMP_NUM_THREADS 1024" + used});
+  // A few blocks tell how long 65,536 take.
+  Process large(folder, tiny_train({"--dry-run", "--batch-size", "65536", "--n-embd", "128",
+                                    "--threads", "1"}));
+  wait_until([&] { return large.ended() || large.processor_time() > 20; });
+  CHECK(large.ended());
+  check_contains(large.wait().out, {"(65,536 blocks of 8)", "\nTime:  about "});
+}
+
+TEST_CASE("char_transformer: all commands show the same checkpoint of a folder, and say which") {
+  const TinyFolder folder;
+  run_well(folder, tiny_train({"--out", "run", "--keep", "2"}));
+  const std::string last = "run/checkpoint.safetensors (the last), after 40 steps";
+  for (const Arguments& command : {Arguments{"eval"}, {"sample", "--tokens", "1"}, {"graph"}}) {
+    Arguments words = command;
+    words.push_back("run");
+    CHECK_THAT(run(folder, words).err, EndsWith("char_transformer: " + last + "\n"));
+  }
+  CHECK_THAT(run_well(folder, {"export", "run"}).out, EndsWith(" of " + last + "\n"));
+  CHECK_THAT(run(folder, {"explain", "--layers", "0", "run"}).out,
+             EndsWith(", the last is shown first\n"));
+  std::filesystem::remove(folder / "run/checkpoint.safetensors");
+  CHECK_THAT(run(folder, {"eval", "run"}).err,
+             ContainsSubstring("run/best.safetensors (the best), after "));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -347,4 +348,21 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
     CHECK_THAT(help, ContainsSubstring("  " + flag + " "));
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
+  // Each help ends with lines that the program takes.
+  for (const char* const name : {"train", "eval", "sample", "explain", "graph", "export", "import",
+                                 "report", "compare", "plot", "corpus"}) {
+    const std::string text = run_well(folder, {name, "--help"}).out;
+    const std::size_t at = text.find("\nFor example:\n");
+    REQUIRE(at != std::string::npos);
+    const std::vector<std::string> lines = lines_of(text.substr(at + 14));
+    CHECK(!lines.empty());
+    for (const std::string& line : lines) {
+      std::istringstream stream(line);
+      Arguments words{std::istream_iterator<std::string>(stream), {}};
+      REQUIRE((words.size() > 1 && words[0] == "char_transformer" && words[1] == name));
+      words.erase(words.begin());
+      CAPTURE(line);
+      CHECK(run(folder, words).code == (words[1] == "--preset" ? 0 : 1));  // no file is there
+    }
+  }
 }

@@ -1,5 +1,10 @@
 #include "helpers/allocations.hpp"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -19,10 +24,30 @@ void count() {
   --allocations_left;
 }
 
+thread_local std::ptrdiff_t held = 0, most_held = 0;
+
+std::ptrdiff_t size_of([[maybe_unused]] void* block) {
+#if defined(__GLIBC__)
+  return static_cast<std::ptrdiff_t>(::malloc_usable_size(block));
+#else
+  return 0;
+#endif
+}
+
+void* counted(void* block) {
+  most_held = std::max(most_held, held += size_of(block));
+  return block;
+}
+
 void* checked(void* block) {
   if (block == nullptr)
     throw std::bad_alloc();
-  return block;
+  return counted(block);
+}
+
+void release(void* block) {
+  held -= size_of(block);
+  std::free(block);
 }
 
 void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
@@ -34,6 +59,9 @@ void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
 
 FailingAllocation::FailingAllocation(std::size_t k) { allocations_left = k; }
 FailingAllocation::~FailingAllocation() { allocations_left = never; }
+
+PeakMemory::PeakMemory() : before_(most_held = held) {}
+std::size_t PeakMemory::bytes() const { return static_cast<std::size_t>(most_held - before_); }
 
 void* operator new(std::size_t bytes) {
   count();
@@ -47,13 +75,13 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 }
 // AddressSanitizer has its own of these, which would not match our delete.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return std::malloc(bytes == 0 ? 1 : bytes);
+  return counted(std::malloc(bytes == 0 ? 1 : bytes));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return aligned_block(bytes, alignment);
+  return counted(aligned_block(bytes, alignment));
 }
-void operator delete(void* block, const std::nothrow_t&) noexcept { std::free(block); }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { release(block); }
+void operator delete(void* block) noexcept { release(block); }
+void operator delete(void* block, std::size_t) noexcept { release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { release(block); }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that runs out at a chosen moment.
+// Memory that runs out at a chosen moment, and how much is held.
 
 #include <cstddef>
 
@@ -10,4 +10,14 @@ class FailingAllocation {
   FailingAllocation(const FailingAllocation&) = delete;
   FailingAllocation& operator=(const FailingAllocation&) = delete;
   ~FailingAllocation();
+};
+
+/// What this thread has held at most by operator new, beyond what it held when this was made.
+class PeakMemory {
+ public:
+  PeakMemory();
+  std::size_t bytes() const;  ///< 0 where the C library does not say how large a block is
+
+ private:
+  std::ptrdiff_t before_;
 };

@@ -111,3 +111,24 @@ TEST_CASE("safetensors: what a message says of a name is one short line without 
   CHECK(message(std::string(100'000, 'a')) ==
         path + ": not a safetensors file: tensor '" + std::string(200, 'a') + "...' has no shape");
 }
+
+TEST_CASE("safetensors: a shape has at most 64 dimensions, read or written") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const auto load = [&](std::size_t dimensions) {
+    std::string shape = "1";
+    while (shape.size() < 2 * dimensions - 1)
+      shape += ",1";
+    write_bytes(path,
+                file_of(R"({"x":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[0,4]}})",
+                        "1234"));
+    return load_safetensors(path).tensors.at("x").dim();
+  };
+  CHECK(load(64) == 64);
+  CHECK(message_of<FileError>([&] { load(65); }) ==
+        path +
+            ": not a safetensors file: tensor 'x': its shape has 65 dimensions, and at most 64 "
+            "are allowed");
+  save_safetensors(path, {.tensors = {{"x", zeros(Shape(64, 1))}}});
+  CHECK_THROWS_AS(save_safetensors(path, {.tensors = {{"x", zeros(Shape(65, 1))}}}), ValueError);
+}

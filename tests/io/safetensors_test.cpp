@@ -155,7 +155,8 @@ TEST_CASE("safetensors: a file that is too short, or whose header has a wrong le
   std::string huge = file_of("{}");
   huge[7] = '\x7f';
   check_refused(huge, {"at most 100000000", "byte 0"});
-  check_refused("First Citizen:\nBefore we proceed any further", {"header's length"});
+  check_refused("First Citizen:\nBefore we proceed any further",
+                {"its first 8 bytes are no header's length, which is at most 100000000 (byte 0)"});
 }
 
 TEST_CASE("safetensors: a header that is not JSON as the format wants it") {
