@@ -10,7 +10,9 @@
 #include <xtensor/containers/xarray.hpp>
 #include <xtensor/containers/xfixed.hpp>
 #include <xtensor/containers/xtensor.hpp>
+#include <xtensor/core/xmath.hpp>
 #include <xtensor/core/xnoalias.hpp>
+#include <xtensor/views/xview.hpp>
 #else
 #include <xtensor/xtensor_config.hpp>
 // The order of these three matters: each needs what the one before it declares.
@@ -34,8 +36,10 @@ struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
 #include <xtensor/xfixed.hpp>
+#include <xtensor/xmath.hpp>
 #include <xtensor/xnoalias.hpp>
 #include <xtensor/xtensor.hpp>
+#include <xtensor/xview.hpp>
 #endif
 
 #include <xgrad/autograd/tensor.hpp>

@@ -9,11 +9,6 @@
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/random.hpp>
-#if __has_include(<xtensor/core/xmath.hpp>)
-#include <xtensor/core/xmath.hpp>
-#else
-#include <xtensor/xmath.hpp>
-#endif
 
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;

@@ -4,11 +4,6 @@
 #include <vector>
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
-#if __has_include(<xtensor/xview.hpp>)
-#include <xtensor/xview.hpp>
-#else  // xtensor 0.26
-#include <xtensor/views/xview.hpp>
-#endif
 
 using namespace xgrad;
 

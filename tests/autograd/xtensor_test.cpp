@@ -4,20 +4,16 @@
 
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/xgrad.hpp>
-#if __has_include(<xtensor/views/xview.hpp>)
-#include <xtensor/core/xmath.hpp>
+#if __has_include(<xtensor/io/xio.hpp>)
 #include <xtensor/generators/xbuilder.hpp>
 #include <xtensor/io/xio.hpp>
 #include <xtensor/misc/xmanipulation.hpp>
 #include <xtensor/views/xstrided_view.hpp>
-#include <xtensor/views/xview.hpp>
 #else
 #include <xtensor/xbuilder.hpp>
 #include <xtensor/xio.hpp>
 #include <xtensor/xmanipulation.hpp>
-#include <xtensor/xmath.hpp>
 #include <xtensor/xstrided_view.hpp>
-#include <xtensor/xview.hpp>
 #endif
 
 #include "helpers/catch.hpp"
