@@ -32,9 +32,9 @@ struct Reader {
   std::uint64_t data_bytes;
 
   template <class... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) const {
-    fail<FileError>("{}: not a safetensors file: {}", path,
-                    fmt::format(fmt::runtime(fmt::string_view(format)), shown(args)...));
+  [[noreturn]] void refuse(fmt::format_string<decltype(shown(std::declval<Args>()))...> format,
+                           const Args&... args) const {
+    fail<FileError>("{}: not a safetensors file: {}", path, fmt::format(format, shown(args)...));
   }
 
   Json parse(std::string_view text) const;

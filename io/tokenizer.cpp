@@ -100,7 +100,7 @@ void only(const Json& json, const char* key, std::initializer_list<std::string_v
   const std::string text = found == nullptr ? "null" : format_json(*found);
   check<ValueError>(std::ranges::find(values, text) != values.end(),
                     "{} {} is not supported; {} is", key, printable_name(text),
-                    fmt::join(values, " or "));
+                    fmt::join(values.begin(), values.end(), " or "));
 }
 
 /// What a form stands for that a value matches.
