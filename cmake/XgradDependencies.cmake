@@ -11,6 +11,8 @@ foreach(package IN LISTS xgrad_packages)
   find_package(${package} QUIET)
   if(NOT ${package}_FOUND)
     list(APPEND xgrad_missing ${package})
+  elseif(${package}_VERSION)
+    message(STATUS "${package} ${${package}_VERSION}")
   endif()
 endforeach()
 list(APPEND CMAKE_PREFIX_PATH /opt/homebrew/opt/openblas /usr/local/opt/openblas)  # Homebrew links it nowhere else
