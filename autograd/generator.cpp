@@ -68,6 +68,11 @@ void detail::check_draws() {
     throw DrawRefused();
 }
 
+void detail::check_sum(std::size_t rows) {
+  if (this_shard != nullptr && this_shard->rows == rows) [[unlikely]]
+    check_draws();
+}
+
 std::span<const std::uint32_t> Generator::random_block(std::size_t most) {
   detail::check_draws();
   if (position_ == words)

@@ -110,6 +110,8 @@ struct ShardDraws {
 struct DrawRefused {};
 /// Throws DrawRefused within a shard: for what must see all of a batch.
 void check_draws();
+/// Does so of a sum over this many rows if they are the shard's: its shards are not averaged.
+void check_sum(std::size_t rows);
 
 }  // namespace detail
 

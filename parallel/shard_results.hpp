@@ -24,9 +24,9 @@ struct ShardResult {
 using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin, std::size_t end,
                                            double weight)>;
 
-/// Runs some of the shards of a batch, on threads.  No value if they would not give what the whole
-/// batch gives: random numbers were drawn other than masks by counter of its rows, as many in each
-/// shard, or an Observer looks on.  Else default_generator() has made the masks.
+/// Runs some of the shards of a batch, on threads.  No value if the batch must run whole (see
+/// backward()), or the shards have made different numbers of masks by counter.  Else
+/// default_generator() has made the masks.
 std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t shards,
                                                    ShardRange range, const RunShard& run);
 

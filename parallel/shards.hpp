@@ -22,16 +22,24 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 /// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed as
 /// a binary tree over the shards, so they are the same on any number of threads.  `loss` is called
 /// by several threads at a time, each with a graph of its own; it reads what it shares with others
-/// and writes nothing of it.  Hooks on leaves are called for each shard, and again if a later draw
-/// makes the batch run whole.
+/// and writes nothing of it.  Hooks on leaves are called for each shard, and again if the batch
+/// then runs whole.
 ///
-/// The batch stays whole where its parts would not be the same: if the loss draws random numbers
-/// (dropout), for then their order counts, and if an Observer looks on (Trace, DetectAnomaly).
-/// With default_generator().use_counter_dropout() it is cut in spite of dropout: what has as many
-/// rows as the shard is taken for these rows of the batch, and gets their part of the mask.
-/// A mean of another kind, over all that is not ignored or with terms of its own for the batch, is
-/// not one that can be cut.  If anything throws, no grad() has changed.  ValueError if there are no
-/// rows; ShapeError if the loss has more elements than one.
+/// The whole batch's loss is the mean of the shards' losses, weighted by their rows.  The batch
+/// runs whole, after the shards' forward passes, if one of them meets something that is not so
+/// averaged:
+/// - a loss with an ignored target or with weights of classes, or with Reduction::sum;
+/// - a sum to one number over a dimension of as many rows as the shard has, a selection by a Mask,
+///   or a BatchNorm;
+/// - a random number, because draws come in the order of the whole batch.  Dropout with
+///   default_generator().use_counter_dropout() is cut: a Tensor with as many rows as the shard is
+///   taken for these rows of the batch, and gets their part of the mask.
+/// An Observer (Trace, DetectAnomaly) sees the whole batch.  Nothing else is noticed: a loss that
+/// divides by a count of its own, or compares rows with each other, takes most_shards = 1.  To add
+/// up several batches, scale each loss by its share of the targets that count.
+///
+/// If anything throws, no grad() has changed.  ValueError if there are no rows; ShapeError if the
+/// loss has more elements than one.
 double backward(std::size_t rows, const ShardLoss& loss, std::size_t most_shards = default_shards);
 
 /// The loss alone, in shards, without a graph.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/ops/index_common.hpp>
@@ -222,6 +223,7 @@ X elements_by_mask(const X& x, const Mask& mask) {
 
 template <class X>
 X detail::rows_where(const X& x, const Mask& mask) {
+  check_draws();  // each shard may have another number of rows
   const Shape &sizes = x.shape(), &first = mask.shape();
   if (first.size() > sizes.size() || !std::equal(first.begin(), first.end(), sizes.begin()))
     fail<ShapeError>("operator[]: the mask {} has not the first sizes of x {}", to_string(first),

@@ -56,6 +56,7 @@ static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
 // y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   check_alike("mse_loss", x, target);
+  targets::check_shard(reduction);
   return record(
       "mse_loss", {x, target},
       [reduction]<class T>(std::span<const Tensor> in) {
@@ -80,6 +81,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
 // ---- compositions ----
 
 static Tensor over_all(const Tensor& losses, Reduction reduction) {
+  targets::check_shard(reduction);
   return reduction == Reduction::mean  ? mean(losses)
          : reduction == Reduction::sum ? sum(losses)
                                        : losses;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/kernels/moments.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -33,7 +34,10 @@ Tensor sum(const Tensor& x) { return sum(x, {}); }
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "sum");
-  return sum_over("sum", x, reduced, reduced.after(keepdim));
+  const Shape shape = reduced.after(keepdim);
+  if (x.dim() > 0 && reduced.contains(0) && numel(shape) == 1)
+    detail::check_sum(x.shape().begin()[0]);
+  return sum_over("sum", x, reduced, shape);
 }
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype) {
   return sum(to(x, dtype), dims, keepdim);

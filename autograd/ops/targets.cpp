@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/graph.hpp>
 
 namespace xgrad::targets {
@@ -53,6 +54,8 @@ Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weigh
   const ModeGuard unseen({false, nullptr});
   ignore = target == ignored;
   any_ignored = ignore.any();
+  if (any_ignored || class_weight.defined())
+    detail::check_draws();  // shards would be averaged whatever they divide by
   ids = where(ignore, 0, target);
   const Tensor all = class_weight.defined()
                          ? reshape(index_select(class_weight, 0, ids.flatten()), ids.shape())
@@ -64,8 +67,14 @@ Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weigh
   gradient_factor = ignore.all() ? 0 : 1 / total;
 }
 
+void check_shard(Reduction reduction) {
+  if (reduction == Reduction::sum)
+    detail::check_draws();
+}
+
 template <class T>
 Tensor reduced(Array<T> losses, Reduction reduction, double divisor) {
+  check_shard(reduction);
   if (reduction == Reduction::none)
     return Tensor(std::move(losses));
   const double sum = std::accumulate(losses.data(), losses.data() + losses.size(), 0.0);
@@ -75,9 +84,11 @@ template Tensor reduced(Array<float>, Reduction, double);
 template Tensor reduced(Array<double>, Reduction, double);
 
 Tensor reduced(const Tensor& losses, Reduction reduction, double divisor) {
+  check_shard(reduction);
   if (reduction == Reduction::none)
     return losses;
-  return reduction == Reduction::mean ? sum(losses) / divisor : sum(losses);
+  // (sum() would take shards for such as are not averaged)
+  return reduction == Reduction::mean ? sum_to(losses, {}) / divisor : sum(losses);
 }
 
 }  // namespace xgrad::targets

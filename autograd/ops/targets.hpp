@@ -29,6 +29,9 @@ struct Wanted {
   Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored);
 };
 
+/// Has the batch kept whole (detail::check_draws()) if a shard's loss is a sum.
+void check_shard(Reduction reduction);
+
 /// The losses of single targets, reduced; those of a kernel are summed in double.
 template <class T>
 Tensor reduced(Array<T> losses, Reduction reduction, double divisor);

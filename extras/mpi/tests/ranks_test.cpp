@@ -87,6 +87,26 @@ TEST_CASE("ranks that draw compute the whole batch, and draw the same", "[.mpi]"
   }
 }
 
+TEST_CASE("ranks average over the targets that count", "[.mpi]") {
+  const nn::GPT model = tiny_gpt();
+  const auto parameters = nn::named_parameters(model);
+  const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
+  const auto [x, all] = tiny_batch(8);
+  DataParallel ranks(parameters, all_ranks(), {.shards = 8});
+  for (const bool in_one_shard : {false, true}) {  // of which the other ranks know nothing
+    const Indices y =
+        in_one_shard
+            ? cat({where(x.narrow(0, 0, 1) < 4, -100, all.narrow(0, 0, 1)), all.narrow(0, 1, 7)})
+            : where(x < 4, -100, all);
+    const Tensor whole = loss(x, y);
+    whole.backward();
+    const std::string bits = take_gradients(parameters);
+    CHECK(ranks.backward(loss, x, y) == whole.item());
+    CHECK(take_gradients(parameters) == bits);
+    CHECK(ranks.mean_loss(loss, x, y) == whole.item());
+  }
+}
+
 TEST_CASE("with masks by counter ranks share a batch in spite of dropout", "[.mpi]") {
   const xgrad::detail::SameDraws after;
   const nn::GPT model = tiny_gpt(0.3);
