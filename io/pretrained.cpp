@@ -1,5 +1,6 @@
 #include <xgrad/io/pretrained.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -21,26 +22,34 @@ namespace xgrad::io {
 constexpr std::size_t fewest_layer_tensors = 9;
 
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
-  const bool gpt2 = pretrained_family(c) == "gpt2";
+  const std::string family = pretrained_family(c);
+  const bool gpt2 = family == "gpt2", llama = family == "llama";
   const std::size_t C = c.n_embd, D = c.head_width(), HD = c.n_head * D, GD = c.kv_heads() * D,
                     F = c.inner_width();
-  const bool qkv = c.qkv_bias.value_or(c.bias), mlp = c.mlp_bias.value_or(c.bias);
+  const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
+             mlp = c.mlp_bias.value_or(c.bias);
   std::vector<PretrainedTensor> all;
   // GPT-2's names are nn::GPT's own.
   const auto matrix = [&](std::string name, const std::string& parameter, Shape shape) {
     all.push_back({(gpt2 ? parameter : name) + ".weight", parameter + ".weight", shape});
   };
+  const auto bias_of = [&](std::string name, const std::string& parameter, std::size_t out,
+                           bool has) {
+    all.push_back({(gpt2 ? parameter : name) + ".bias", parameter + ".bias", {out}});
+    all.back().zero = !has;
+  };
+  // The families have biases of some parts or of none: what a model lacks of them is zeros.
   const auto linear = [&](const std::string& name, const std::string& parameter, std::size_t out,
-                          std::size_t in, bool bias) {
+                          std::size_t in, bool bias, bool others = false) {
     matrix(name, parameter, gpt2 ? Shape{in, out} : Shape{out, in});
     all.back().transposed = gpt2;
-    if (bias)
-      all.push_back({(gpt2 ? parameter : name) + ".bias", parameter + ".bias", {out}});
+    if (gpt2 || bias || others)
+      bias_of(name, parameter, out, bias);
   };
   const auto norm = [&](const std::string& name, const std::string& parameter) {
     matrix(name, parameter, {C});
     if (gpt2)
-      all.push_back({parameter + ".bias", parameter + ".bias", {C}});
+      bias_of(name, parameter, C, c.bias);
   };
   matrix("model.embed_tokens", "transformer.wte", {c.vocab_size, C});
   if (gpt2)
@@ -50,13 +59,13 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
                       block = fmt::format("transformer.h.{}.", i), attn = block + "attn.c_attn";
     norm(layer + "input_layernorm", block + "ln_1");
     if (gpt2) {
-      linear("", attn, 3 * C, C, true);
+      linear("", attn, 3 * C, C, qkv);
     } else {
-      linear(layer + "self_attn.q_proj", attn, HD, C, qkv);
-      linear(layer + "self_attn.k_proj", attn, GD, C, qkv);
-      linear(layer + "self_attn.v_proj", attn, GD, C, qkv);
+      linear(layer + "self_attn.q_proj", attn, HD, C, qkv, proj);
+      linear(layer + "self_attn.k_proj", attn, GD, C, qkv, proj);
+      linear(layer + "self_attn.v_proj", attn, GD, C, qkv, proj);
     }
-    linear(layer + "self_attn.o_proj", block + "attn.c_proj", C, HD, c.proj_bias.value_or(c.bias));
+    linear(layer + "self_attn.o_proj", block + "attn.c_proj", C, HD, proj, llama && qkv);
     norm(layer + "post_attention_layernorm", block + "ln_2");
     linear(layer + "mlp.up_proj", block + "mlp.c_fc", F, C, mlp);
     if (!gpt2)
@@ -75,6 +84,10 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
   std::map<std::string, Size> rows;  // of each parameter, that have been given out
   nn::StateDict result;
   for (const PretrainedTensor& t : pretrained_tensors(config)) {
+    if (t.zero) {
+      result.emplace_back(t.name, zeros(t.shape, DType::float32));
+      continue;
+    }
     const auto x = given.find(t.parameter);
     check<ValueError>(x != given.end(), "to_pretrained: there is no {}", t.parameter);
     const Size n = static_cast<Size>(t.transposed ? t.shape[1] : t.shape[0]);
@@ -184,6 +197,46 @@ void save_pretrained(const std::string& folder, const nn::GPT& model, bool overw
 }
 
 // ---- loading ----
+
+void check_weights_kind(const std::string& path) {
+  struct Kind {
+    const char *suffix, *magic, *message;
+  };
+  static constexpr Kind kinds[] = {
+      {"adapter_config.json", nullptr,
+       "is of a PEFT adapter, without the model that it belongs to; in Python, "
+       "AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW) "
+       "writes both as one model; its tokenizer belongs there, too"},
+      {".gguf", "GGUF",
+       "is a GGUF file, whose weights are not read; name the folder that it was made from, with "
+       "config.json and model.safetensors, or write one in Python: "
+       "AutoModelForCausalLM.from_pretrained(FOLDER, gguf_file=NAME).save_pretrained(NEW)"},
+      {".bin", "PK\3\4",
+       "holds Python pickles, which can run code and are not read; in Python, "
+       "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER) writes "
+       "model.safetensors, and safetensors.torch.save_file() a state dict"}};
+  namespace fs = std::filesystem;
+  std::error_code none;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(path, none))
+    names.insert(entry.path().filename().string());
+  std::string begin;
+  if (fs::is_regular_file(path, none) && fs::file_size(path, none) >= 4) {
+    begin.resize(4);
+    ReadFile(path).read(begin.data(), begin.size(), 0);
+  }
+  const bool read = std::ranges::any_of(names, [](const std::string& name) {
+    return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
+  });
+  for (const auto& [suffix, magic, message] : kinds) {
+    const auto named = std::ranges::find_if(
+        names, [&, end = suffix](const std::string& name) { return name.ends_with(end); });
+    if (magic != nullptr && begin == magic)
+      fail<FileError>("{}: {}", path, message);
+    if (named != names.end() && (magic == nullptr || !read))
+      fail<FileError>("{}: {} {}", path, printable_name(*named), message);
+  }
+}
 
 namespace {
 
@@ -338,6 +391,7 @@ Bfloat16Matrix read_bfloat16(const Weights& weights, const std::vector<Pretraine
 nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
   check<ValueError>(!options.bfloat16 || options.dtype == DType::float32,
                     "load_pretrained: bfloat16 weights are for a model in float32");
+  check_weights_kind(folder);
   nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
   config.dropout = options.dropout;
   checked(config, "load_pretrained");

@@ -5,8 +5,9 @@
 //   nn::GPT model = io::load_pretrained("smollm2-135m");
 //   io::save_pretrained("mine", model, false, io::read_pretrained_metadata("smollm2-135m"));
 //
-// The families are gpt2, llama (SmolLM is one of them) and qwen2, as config.json's model_type names
-// them.  What a configuration asks for beyond nn::GPTConfig is refused by name.
+// The families are gpt2, llama (SmolLM is one of them; mistral without a window in effect is read
+// as one) and qwen2, as config.json's model_type names them.  What a configuration asks for beyond
+// nn::GPTConfig is refused by name.
 
 #include <string>
 #include <vector>
@@ -44,10 +45,15 @@ JsonObject read_pretrained_metadata(const std::string& folder);
 /// generation_config.json or, without that file, of config.json.  FileError, which names `path`.
 std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path);
 
+/// FileError that says what to do: for a GGUF file and for Python's pickles (pytorch_model.bin), or
+/// a folder that has nothing else, and for the folder of a PEFT adapter.
+void check_weights_kind(const std::string& path);
+
 /// Writes config.json, model.safetensors, in float32, and the texts of `metadata` into a folder
-/// that is made if it is not there.  Throws ValueError naming the options that no family has, and
-/// FileError for what cannot be written, or is there already unless `overwrite`; then nothing has
-/// been written.
+/// that is made if it is not there.  Biases that the model lacks and its family has are zeros: a
+/// model with learned positions is a GPT-2.  Throws ValueError naming the options that no family
+/// has, and FileError for what cannot be written, or is there already unless `overwrite`; then
+/// nothing has been written.
 void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false,
                      const Json& metadata = JsonObject());
 
@@ -57,6 +63,7 @@ struct PretrainedTensor {
   std::string name, parameter;
   Shape shape;              ///< in the file
   bool transposed = false;  ///< as GPT-2's Conv1D, (in, out)
+  bool zero = false;        ///< zeros in the file: a bias that the model lacks and its family has
 };
 /// What a model's files hold.  ValueError naming the options that no family has.
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& config);

@@ -1,7 +1,10 @@
 #include <xgrad/io/pretrained_config.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
@@ -50,10 +53,12 @@ class Section {
   std::string text(const char* key, const std::string& otherwise = "") const {
     return get<std::string>(key, "it must be a text", otherwise);
   }
-  /// The object of a key, if it is there.
+  /// Whether the key is there, if only with null.
+  bool has(const char* key) const { return json_.find(key) != nullptr; }
+  /// The object of a key, unless it is empty or not there.
   std::optional<Section> section(const char* key) const {
     const Json* const value = find(key);
-    if (value == nullptr)
+    if (value == nullptr || *value == Json(JsonObject{}))
       return {};
     if (value->as<JsonObject>() == nullptr)
       refuse(key, "it must be an object");
@@ -103,59 +108,93 @@ nn::GPTConfig read_gpt2(const Section& file) {
   c.n_inner = file.size("n_inner", 4 * c.n_embd);
   c.norm_eps = file.number("layer_norm_epsilon", 1e-5);
   const std::string activation = file.text("activation_function", "gelu_new");
-  if (activation == "gelu")
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, activation) != names.end();
+  };
+  if (is_one_of({"gelu", "gelu_python"}))
     c.activation = nn::Activation::gelu;
   else
-    file.supported(activation == "gelu_new" || activation == "gelu_pytorch_tanh",
-                   "activation_function", "gelu, gelu_new and gelu_pytorch_tanh");
+    file.supported(is_one_of({"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast",
+                              "gelu_accurate"}),
+                   "activation_function", "gelu, gelu_new and their other names");
   c.tied = file.flag("tie_word_embeddings", true);
   return c;
 }
 
-// Of rope_parameters, or of rope_theta and rope_scaling, as transformers wrote it before version 5.
+// As transformers 5 reads its own form, rope_parameters, and that of version 4, rope_theta and
+// rope_scaling.  Where both are there, rope_scaling replaces rope_parameters, and rope_theta stands
+// for one that the object lacks.
 nn::RotaryOptions read_rotary(const Section& file) {
-  const std::optional<Section> parameters = file.section("rope_parameters");
-  const std::optional<Section> scaling = parameters ? parameters : file.section("rope_scaling");
-  nn::RotaryOptions rotary;
-  rotary.theta = parameters ? parameters->number("rope_theta") : file.number("rope_theta", 10000);
-  for (const Section& part : {file, scaling.value_or(file)})
+  static const Json nothing = JsonObject{};
+  const std::optional<Section> scaling = file.section("rope_scaling"),
+                               parameters = file.section("rope_parameters");
+  const Section rope = scaling ? *scaling : parameters ? *parameters : Section("", nothing);
+  for (const char* const key : {"full_attention", "sliding_attention"})
+    rope.supported(rope.find(key) == nullptr, key, "one rotation for all layers");
+  for (const Section& part : {file, rope})
     part.supported(part.number("partial_rotary_factor", 1) == 1, "partial_rotary_factor", "1");
-  if (!scaling)
-    return rotary;
-  const char* const key = scaling->find("rope_type") == nullptr ? "type" : "rope_type";
-  const std::string type = scaling->text(key, "default");
-  scaling->supported(type == "default" || type == "linear" || type == "llama3", key,
-                     "default, linear and llama3");
+  nn::RotaryOptions rotary;
+  rotary.theta = rope.number("rope_theta", file.number("rope_theta", 10000));
+  const char* const key = rope.find("rope_type") == nullptr ? "type" : "rope_type";
+  const std::string type = rope.text(key, "default");
+  rope.supported(type == "default" || type == "linear" || type == "llama3", key,
+                 "default, linear and llama3");
   if (type != "default")
-    rotary.factor = scaling->number("factor");
+    rotary.factor = rope.number("factor");
   if (type == "llama3") {
-    rotary.low_freq_factor = scaling->number("low_freq_factor");
-    rotary.high_freq_factor = scaling->number("high_freq_factor");
-    rotary.original_max_position_embeddings = scaling->size("original_max_position_embeddings");
+    rotary.low_freq_factor = rope.number("low_freq_factor");
+    rotary.high_freq_factor = rope.number("high_freq_factor");
+    constexpr const char* original = "original_max_position_embeddings";
+    rotary.original_max_position_embeddings =
+        file.size(original, rope.size(original, file.size("max_position_embeddings")));
     if (rotary.low_freq_factor >= rotary.high_freq_factor)
-      scaling->refuse("low_freq_factor", "it must be below high_freq_factor");
+      rope.refuse("low_freq_factor", "it must be below high_freq_factor");
   }
   return rotary;
 }
 
-nn::GPTConfig read_llama(const Section& file, bool qwen2) {
-  file.supported(file.text("hidden_act", "silu") == "silu", "hidden_act", "silu");
+// Refuses layers in which a position sees fewer than all before it.  The defaults are those of
+// transformers.
+void check_no_window(const Section& file, const nn::GPTConfig& c, bool qwen2) {
+  const char* const key = "sliding_window";
+  const bool none = (qwen2 && !file.flag("use_sliding_window", false)) ||
+                    (file.has(key) && file.find(key) == nullptr);
+  const bool slides = !none && file.size(key, 4096) < c.block_size;
+  const Json* const types = qwen2 ? file.find("layer_types") : nullptr;
+  if (types != nullptr) {
+    for (const Json& type : types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types})
+      file.supported(
+          type == Json("full_attention") || (type == Json("sliding_attention") && !none && !slides),
+          "layer_types", "full_attention in every layer");
+  } else if (const Json* const first = file.find("max_window_layers"); slides && qwen2) {
+    const auto layers = first == nullptr ? std::optional(28.0) : first->number();
+    file.supported(
+        layers >= static_cast<double>(c.n_layer), "max_window_layers",
+        fmt::format("{} and more with use_sliding_window, so that no layer slides", c.n_layer));
+  } else {
+    file.supported(!slides, key,
+                   fmt::format("null, or at least max_position_embeddings, {}, which may be "
+                               "lowered to it for shorter texts",
+                               c.block_size));
+  }
+}
+
+nn::GPTConfig read_llama(const Section& file, const std::string& type) {
+  const std::string activation = file.text("hidden_act", "silu");
+  file.supported(activation == "silu" || activation == "swish", "hidden_act",
+                 "silu, also as swish");
   nn::GPTConfig c = nn::GPTConfig::llama(read_sizes(file, false));
   c.n_kv_head = file.size("num_key_value_heads", c.n_head);
   c.head_dim = file.find("head_dim") == nullptr ? 0 : file.size("head_dim");
   c.n_inner = file.size("intermediate_size");
   c.rotary = read_rotary(file);
   c.norm_eps = file.number("rms_norm_eps", 1e-6);
-  if (qwen2) {
-    c.qkv_bias = true;
-    file.supported(!file.flag("use_sliding_window", false), "use_sliding_window", "false");
-    if (const Json* const types = file.find("layer_types"))
-      for (const Json& type : types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types})
-        file.supported(type.as<std::string>() && *type.as<std::string>() == "full_attention",
-                       "layer_types", "full_attention in every layer");
-  } else {
+  if (type == "llama") {
     c.qkv_bias = c.proj_bias = file.flag("attention_bias", false);
     c.mlp_bias = file.flag("mlp_bias", false);
+  } else {
+    c.qkv_bias = type == "qwen2";
+    check_no_window(file, c, type == "qwen2");
   }
   c.tied = file.flag("tie_word_embeddings", false);
   return c;
@@ -179,8 +218,8 @@ nn::GPTConfig read_pretrained_config(const std::string& path) {
 nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
   const Section file(path, json);
   const std::string type = file.text("model_type");
-  file.supported(type == "gpt2" || type == "llama" || type == "qwen2", "model_type",
-                 "gpt2, llama and qwen2");
+  file.supported(type == "gpt2" || type == "llama" || type == "mistral" || type == "qwen2",
+                 "model_type", "gpt2, llama, mistral and qwen2");
   if (file.find("quantization_config") != nullptr)
     fail<FileError>(
         "{}: quantization_config asks for quantised weights; supported: F16, BF16, "
@@ -190,7 +229,7 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
     if (const Json* const value = file.find(key))
       file.supported(*value == Json(false) || value->number() == 0.0, key,
                      "none of it: learned or rotary positions, one feed-forward part in a block");
-  const nn::GPTConfig c = type == "gpt2" ? read_gpt2(file) : read_llama(file, type == "qwen2");
+  const nn::GPTConfig c = type == "gpt2" ? read_gpt2(file) : read_llama(file, type);
   try {
     return checked(c, path.c_str());
   } catch (const ValueError& error) {
@@ -210,19 +249,17 @@ std::string pretrained_family(const nn::GPTConfig& c) {
     need(c.rotary->pairs == nn::RotaryPairs::half, "rotary.pairs (half)");
     need(c.norm == nn::NormKind::rms, "norm (rms)");
     need(swiglu, "activation (swiglu)");
-    need(proj ? qkv : !(qkv && mlp), "biases (llama: qkv and proj alike; qwen2: qkv alone)");
   } else {
     need(c.norm == nn::NormKind::layer, "norm (layer)");
     need(!swiglu, "activation (gelu, gelu_tanh)");
     need(c.kv_heads() == c.n_head, "n_kv_head (n_head)");
     need(c.n_head * c.head_width() == c.n_embd, "head_dim (n_embd / n_head)");
-    need(c.bias && qkv && proj && mlp, "bias (true, of all parts)");
   }
   check<ValueError>(wrong.empty(),
                     "pretrained: no family with {} positions has this model's {}; in parentheses "
                     "is what {}",
                     c.rotary ? "rotary" : "learned", wrong, c.rotary ? "they have" : "gpt2 has");
-  return !c.rotary ? "gpt2" : qkv && !proj ? "qwen2" : "llama";
+  return !c.rotary ? "gpt2" : qkv && !proj && !mlp ? "qwen2" : "llama";
 }
 
 std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
@@ -255,7 +292,8 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   if (qwen2) {
     json.emplace_back("use_sliding_window", false);
   } else {
-    json.emplace_back("attention_bias", c.qkv_bias.value_or(c.bias));
+    json.emplace_back("attention_bias",
+                      c.qkv_bias.value_or(c.bias) || c.proj_bias.value_or(c.bias));
     json.emplace_back("mlp_bias", c.mlp_bias.value_or(c.bias));
   }
   // As before version 5, which reads it as well.

@@ -53,6 +53,7 @@ bool is_pretrained(const std::string& path) {
 }
 
 TrainedModel read_pretrained(const std::string& folder) {
+  xgrad::io::check_weights_kind(folder);
   const auto config =
       xgrad::io::read_pretrained_config((fs::path(folder) / "config.json").string());
   Vocabulary vocabulary = read_vocabulary(folder);

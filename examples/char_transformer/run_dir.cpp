@@ -19,6 +19,7 @@
 #include <utility>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/json.hpp>
+#include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "notes.hpp"
@@ -117,6 +118,7 @@ std::optional<std::string> checkpoint_in(const std::string& folder) {
 }
 
 std::string find_checkpoint(const std::string& path) {
+  xgrad::io::check_weights_kind(path);
   std::error_code none;
   if (!fs::is_directory(path, none))
     return path;

@@ -1,6 +1,7 @@
 // Pretrained decoders against HuggingFace's transformers (tests/golden/pretrained.py), and folders
 // that do not fit.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -163,6 +164,38 @@ TEST_CASE("pretrained: every option comes back", "[pretrained]") {
   }
 }
 
+TEST_CASE("pretrained: biases that a model lacks and its family has are zeros", "[pretrained]") {
+  const nn::GPTConfig sizes{
+      .block_size = 8, .vocab_size = 7, .n_layer = 2, .n_head = 2, .n_embd = 4, .bias = false};
+  std::vector<nn::GPTConfig> configs(4, sizes);
+  configs[1].mlp_bias = true;
+  for (std::size_t i : {2, 3}) {
+    configs[i] = nn::GPTConfig::llama(sizes);
+    (i == 2 ? configs[i].proj_bias : configs[i].qkv_bias) = true;
+  }
+  configs[3].mlp_bias = true;
+  for (const nn::GPTConfig& config : configs) {
+    const TemporaryFolder folder;
+    nn::GPT model(config);
+    for (Tensor p : nn::parameters(model))
+      p.copy_(p + normal(p.shape(), 3, DType::float32));
+    io::save_pretrained(folder / "x", model);
+    const nn::GPT again = io::load_pretrained(folder / "x");
+    CHECK(nn::num_parameters(again) > nn::num_parameters(model));
+    const nn::StateDict given = nn::state_dict(model);
+    std::size_t zero = 0;
+    for (const auto& [name, x] : nn::state_dict(again)) {
+      INFO(name);
+      const auto at = std::ranges::find(given, name, [](const auto& named) { return named.first; });
+      zero += at == given.end() ? 1 : 0;
+      CHECK(same_bits(x, at == given.end() ? zeros(x.shape()) : at->second));
+    }
+    CHECK(zero > 0);
+    const Indices ids{{1, 5, 3, 0, 6, 2}};
+    CHECK(relative_to(again(ids), model(ids)) < 1e-6);
+  }
+}
+
 TEST_CASE("pretrained: options that no family has are refused by name", "[pretrained]") {
   const auto refused = [](const nn::GPTConfig& config, const std::vector<std::string>& parts) {
     const TemporaryFolder folder;
@@ -173,9 +206,8 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   const nn::GPTConfig sizes{
       .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4};
   nn::GPTConfig c = sizes;
-  c.bias = false;
   c.n_kv_head = 1;
-  refused(c, {"learned positions", "n_kv_head (n_head), bias (true, of all parts)"});
+  refused(c, {"learned positions", "n_kv_head (n_head)"});
   c = sizes;
   c.norm = nn::NormKind::rms;
   c.activation = nn::Activation::swiglu;
@@ -186,12 +218,6 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.norm = nn::NormKind::layer;
   c.activation = nn::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
-  c = nn::GPTConfig::llama(sizes);
-  c.proj_bias = true;
-  refused(c, {"biases (llama: qkv and proj alike"});
-  c = nn::GPTConfig::llama(sizes);
-  c.qkv_bias = c.mlp_bias = true;
-  refused(c, {"biases (llama: qkv and proj alike"});
   // A state of other sizes than the configuration's, and what no file holds.
   const TemporaryFolder folder;
   nn::GPT model(nn::GPTConfig::llama(sizes));
@@ -238,6 +264,123 @@ TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretr
   gpt2.config("activation_function", "\"gelu\"");
   CHECK(gpt2.load().config.activation == nn::Activation::gelu);
   CHECK(io::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
+}
+
+TEST_CASE("pretrained: rope_scaling beside rope_parameters, as transformers 5.24 reads both",
+          "[pretrained]") {
+  Pretrained files("llama");
+  const auto rotary_of = [&](const std::vector<std::string>& values) {
+    const char* const keys[] = {"rope_parameters", "rope_scaling", "rope_theta",
+                                "original_max_position_embeddings"};
+    for (std::size_t i = 0; i < 4; ++i)
+      files.config(keys[i], i < values.size() ? values[i] : "");
+    return *files.load().config.rotary;
+  };
+  const std::string llama3 = R"("factor": 4, "low_freq_factor": 0.2, "high_freq_factor": 3)",
+                    named = R"("rope_type": "llama3", )" + llama3,
+                    v5 = R"({"rope_type": "default", "rope_theta": 100})",
+                    linear = R"({"type": "linear", "factor": 2.5})",
+                    original = R"(, "original_max_position_embeddings": 24)";
+  struct Row {
+    std::vector<std::string> values;
+    double theta, factor;
+    std::size_t original;
+  };
+  const Row rows[] = {
+      {{}, 10000, 1, 0},
+      {{"{}", "", "50"}, 50, 1, 0},
+      {{v5, "", "50"}, 100, 1, 0},
+      {{v5, "{}", "50"}, 100, 1, 0},
+      {{v5, "null"}, 100, 1, 0},
+      {{R"({"rope_type": "linear", "factor": 2.5})", "", "50"}, 50, 2.5, 0},
+      {{v5, linear}, 10000, 2.5, 0},
+      {{v5, linear, "50"}, 50, 2.5, 0},
+      {{v5, R"({"type": "linear", "factor": 2, "rope_theta": 30})", "50"}, 30, 2, 0},
+      {{"", R"({"type": "linear", "factor": 2, "rope_theta": 30})", "50"}, 30, 2, 0},
+      {{"{" + named + original + "}", R"({"rope_type": "default"})", "50"}, 50, 1, 0},
+      {{"", R"({"type": "linear", )" + named + "}", "50"}, 50, 4, 16},
+      {{"{" + named + "}", "", "50", "12"}, 50, 4, 12},
+      {{"{" + named + original + "}", "", "50", "12"}, 50, 4, 12},
+      {{v5, "{" + named + original + "}", "50"}, 50, 4, 24}};
+  for (const auto& [values, theta, factor, length] : rows) {
+    const nn::RotaryOptions rotary = rotary_of(values);
+    INFO(read_bytes(files.path("config.json")));
+    CHECK(rotary.theta == theta);
+    CHECK(rotary.factor == factor);
+    CHECK(rotary.original_max_position_embeddings == length);
+  }
+  // The golden model's own, of which the logits are known.
+  rotary_of({linear, R"({"type": "llama3", "rope_theta": 100, )" + llama3 + original + "}", "7"});
+  check_same_model(io::load_pretrained(golden_folder("llama")), files.load());
+}
+
+TEST_CASE("pretrained: other names of what is here", "[pretrained]") {
+  const auto loads = [](const std::string& family, const io::JsonObject& changes) {
+    Pretrained files(family);
+    const nn::GPT model = files.load();
+    for (const auto& [key, value] : changes)
+      files.config(key, io::format_json(value));
+    INFO(read_bytes(files.path("config.json")));
+    check_same_model(model, files.load());
+  };
+  const auto full = std::string("full_attention"), sliding = std::string("sliding_attention");
+  loads("llama", {{"hidden_act", std::string("swish")}});
+  for (const char* const name : {"gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast"})
+    loads("gpt2", {{"activation_function", std::string(name)}});
+  // Mistral is Llama where no window is in effect: of 16 positions.
+  const auto mistral = std::string("mistral");
+  loads("llama", {{"model_type", mistral}, {"sliding_window", nullptr}});
+  for (const std::uint64_t window : {16, 4096})
+    loads("llama", {{"model_type", mistral}, {"sliding_window", window}});
+  loads("llama", {{"model_type", mistral}, {"attention_bias", true}});  // which Mistral has not
+  // Qwen2's layers slide from max_window_layers on, of 1.
+  const io::JsonArray one_full{full}, one_sliding{sliding};
+  for (const io::JsonObject& more :
+       {io::JsonObject{{"layer_types", one_full}, {"sliding_window", std::uint64_t{2}}},
+        {{"layer_types", nullptr},
+         {"max_window_layers", std::uint64_t{1}},
+         {"sliding_window", std::uint64_t{2}}},
+        {{"layer_types", nullptr},
+         {"max_window_layers", nullptr},
+         {"sliding_window", std::uint64_t{2}}},
+        {{"layer_types", nullptr},
+         {"max_window_layers", std::uint64_t{0}},
+         {"sliding_window", nullptr}},
+        {{"layer_types", one_sliding}, {"sliding_window", std::uint64_t{16}}}}) {
+    io::JsonObject changes = more;
+    changes.emplace_back("use_sliding_window", true);
+    loads("qwen2", changes);
+  }
+}
+
+TEST_CASE("pretrained: weights of other formats are called by their names", "[pretrained]") {
+  struct Case {
+    const char* file;
+    std::vector<std::string> says;
+  };
+  for (const auto& [file, says] : std::vector<Case>{
+           {"x.gguf", {"x.gguf is a GGUF file", "gguf_file=NAME"}},
+           {"pytorch_model.bin", {"pytorch_model.bin holds Python pickles", "save_pretrained("}},
+           {"pytorch_model-00001-of-00002.bin", {"00002.bin holds Python pickles"}},
+           {"adapter_config.json", {"is of a PEFT adapter", "merge_and_unload()"}}}) {
+    INFO(file);
+    Pretrained files("llama");
+    write_bytes(files.path(file), "{}");
+    if (*file == 'a')
+      check_contains(files.error(), says);
+    else
+      CHECK_NOTHROW(files.load());  // its weights are there, too
+    std::filesystem::remove(files.path("model.safetensors"));
+    check_contains(files.error(), says);
+  }
+  const TemporaryFolder folder;
+  for (const auto& [begin, says] :
+       {std::pair("GGUF\3", "GGUF file"), {"PK\3\4", "Python pickles"}}) {
+    write_bytes(folder / "weights", begin);
+    check_contains(message_of<FileError>([&] { io::check_weights_kind(folder / "weights"); }),
+                   {says});
+  }
+  io::check_weights_kind(folder / "none");
 }
 
 TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight twice",
@@ -430,7 +573,7 @@ TEST_CASE("pretrained: a configuration that asks for what is not here is refused
     check_contains(files.error(), {"config.json: "});
   };
   refused("llama", "model_type", "\"mixtral\"",
-          {"model_type is \"mixtral\"; supported: gpt2, llama and qwen2"});
+          {"model_type is \"mixtral\"; supported: gpt2, llama, mistral and qwen2"});
   refused("llama", "model_type", "", {"model_type is missing; supported"});
   refused("llama", "model_type", "[1]", {"model_type is [1]; it must be a text"});
   refused("qwen2", "quantization_config", R"({"quant_method": "awq"})",
@@ -438,7 +581,7 @@ TEST_CASE("pretrained: a configuration that asks for what is not here is refused
   refused("llama", "num_local_experts", "8", {"num_local_experts is 8; supported: none of it"});
   refused("llama", "alibi", "true", {"alibi is true"});
   refused("gpt2", "activation_function", "\"relu\"",
-          {"activation_function is \"relu\"; supported: gelu, gelu_new and gelu_pytorch_tanh"});
+          {"activation_function is \"relu\"; supported: gelu, gelu_new and their other names"});
   refused("gpt2", "scale_attn_weights", "false", {"is false; supported: true"});
   refused("gpt2", "scale_attn_by_inverse_layer_idx", "true", {"is true; supported: false"});
   refused("gpt2", "add_cross_attention", "true", {"is true; supported: false"});
@@ -446,7 +589,8 @@ TEST_CASE("pretrained: a configuration that asks for what is not here is refused
   refused("gpt2", "n_layer", "", {"n_layer is missing; it must be a whole number from 1 to"});
   for (const char* const bad : {"0", "-3", "2.5", "\"2\"", "4294967296", "true", "[2]"})
     refused("gpt2", "n_layer", bad, {std::string("n_layer is ") + bad, "a whole number from 1"});
-  refused("llama", "hidden_act", "\"gelu\"", {"hidden_act is \"gelu\"; supported: silu"});
+  refused("llama", "hidden_act", "\"gelu\"",
+          {"hidden_act is \"gelu\"; supported: silu, also as swish"});
   refused("llama", "num_key_value_heads", "3", {"n_head 4 is not a multiple of n_kv_head 3"});
   refused("llama", "head_dim", "5", {"heads of 5 channels cannot rotate"});
   refused("llama", "rms_norm_eps", "0", {"rms_norm_eps is 0; it must be a positive number"});
@@ -455,7 +599,7 @@ TEST_CASE("pretrained: a configuration that asks for what is not here is refused
   refused("llama", "rope_parameters", R"({"rope_type": "yarn", "rope_theta": 1e4, "factor": 4})",
           {"rope_parameters.rope_type is \"yarn\"; supported: default, linear and llama3"});
   refused("llama", "rope_parameters", R"({"full_attention": {"rope_theta": 1e4}})",
-          {"rope_parameters.rope_theta is missing"});
+          {"rope_parameters.full_attention is {", "supported: one rotation for all layers"});
   refused("llama", "rope_parameters", R"({"rope_theta": 1e4, "rope_type": "linear"})",
           {"rope_parameters.factor is missing"});
   refused("llama", "rope_parameters",
@@ -463,7 +607,31 @@ TEST_CASE("pretrained: a configuration that asks for what is not here is refused
               "high_freq_factor": 4, "original_max_position_embeddings": 8})",
           {"rope_parameters.low_freq_factor is 4", "must be below high_freq_factor"});
   refused("llama", "rope_parameters", "7", {"rope_parameters is 7; it must be an object"});
-  refused("qwen2", "use_sliding_window", "true", {"use_sliding_window is true; supported: false"});
+  const auto refused_window = [](const std::string& family, const io::JsonObject& changes,
+                                 const std::vector<std::string>& parts) {
+    Pretrained files(family);
+    for (const auto& [key, value] : changes)
+      files.config(key, io::format_json(value));
+    check_contains(files.error(), parts);
+  };
+  const io::Json is_mistral = std::string("mistral");
+  refused_window(
+      "llama", {{"model_type", is_mistral}, {"sliding_window", std::uint64_t{15}}},
+      {"sliding_window is 15; supported: null, or at least max_position_embeddings, 16"});
+  refused_window("llama",
+                 {{"model_type", is_mistral}, {"max_position_embeddings", std::uint64_t{4097}}},
+                 {"sliding_window is missing; supported: null, or"});  // 4096, as in transformers
+  refused_window("qwen2",
+                 {{"use_sliding_window", true},
+                  {"layer_types", nullptr},
+                  {"max_window_layers", std::uint64_t{0}},
+                  {"sliding_window", std::uint64_t{15}}},
+                 {"max_window_layers is 0; supported: 1 and more with use_sliding_window"});
+  refused_window("qwen2",
+                 {{"use_sliding_window", true},
+                  {"sliding_window", std::uint64_t{15}},
+                  {"layer_types", io::JsonArray{std::string("sliding_attention")}}},
+                 {"supported: full_attention in every layer"});
   refused("qwen2", "layer_types", R"(["sliding_attention"])",
           {"sliding_attention", "supported: full_attention in every layer"});
 
