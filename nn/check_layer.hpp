@@ -51,10 +51,13 @@ std::ostream& operator<<(std::ostream& out, const LayerReport& report);
 namespace detail {
 using OfInputs = std::function<Tensor(const std::vector<Tensor>&)>;
 LayerReport check_layer(const Members& members, const OfInputs& f,
-                        const std::vector<Tensor>& inputs, const LayerCheckOptions& options);
+                        const std::vector<Tensor>& inputs, const LayerCheckOptions& options,
+                        bool is_call);
 }  // namespace detail
 
-/// Checks f(layer, inputs), which calls the layer in its own way, on a clone of the layer:
+/// Checks f(layer, inputs), which calls the layer in its own way, on a clone of the layer.  Layer
+/// and inputs are converted to each dtype; a Tensor that f holds is not, so give it as an input:
+/// {x, s}.
 ///
 ///   state_dict                the result depends on no trained Tensor that visit does not name
 ///   parameters                a gradient reaches every parameter that is not frozen
@@ -75,7 +78,7 @@ requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<T
   const M copy = clone(layer);
   return detail::check_layer(
       detail::members(copy), [&](const std::vector<Tensor>& in) -> Tensor { return f(copy, in); },
-      inputs, options);
+      inputs, options, false);
 }
 /// The same of f(layer, x).
 template <Layer M, class F>
@@ -94,7 +97,7 @@ LayerReport check_layer(const M& layer, const std::vector<Tensor>& inputs,
   return detail::check_layer(
       detail::members(copy),
       [&](const std::vector<Tensor>& in) { return call.single("check_layer", in); }, inputs,
-      options);
+      options, true);
 }
 /// The same of layer(x).
 template <Layer M>

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 
@@ -69,14 +70,14 @@ std::vector<Tensor> forgotten(const Members& members, const All& all) {
   return found;
 }
 
-// All visited Tensors are float64, so a clash of dtypes comes from one that visit does not name.
+// All visited Tensors are float64, so a clash of dtypes comes from one that visit does not name, or
+// that the function holds.
 template <class F>
 auto hinting(const F& f) {
   try {
     return f();
   } catch (const DTypeError& error) {
-    fail<DTypeError>("{}; everything that visit names is float64: does it name every Tensor?",
-                     error.what());
+    fail<DTypeError>("{}; everything that visit names is float64: {}", error.what(), not_converted);
   }
 }
 
@@ -88,6 +89,7 @@ void wrong_count(std::size_t given) {
 
 GradcheckReport gradcheck(LayerCheck which, const Members& members, const TensorFunction& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  const xgrad::detail::SameDraws draws;
   const bool first = which == LayerCheck::gradcheck;
   const char* const caller = first ? "gradcheck" : "gradgradcheck";
   const All all = everything(caller, members, f, inputs, options);

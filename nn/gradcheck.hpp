@@ -20,6 +20,9 @@ GradcheckReport gradcheck(LayerCheck which, const Members& members, const Tensor
 EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
                    const std::vector<Tensor>& inputs, const GradcheckOptions& options);
 [[noreturn]] void wrong_count(std::size_t given);
+/// Why a Tensor may be of another dtype than the layer.
+inline constexpr const char* not_converted =
+    "does it name every Tensor?  One that the function holds is to be an input: {x, s}";
 
 template <class M, class... Xs>
 concept CalledWith =

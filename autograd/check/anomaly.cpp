@@ -73,32 +73,28 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
   if (!place.output.all_finite()) {
     // Whether an infinity is allowed: the rules are in the header.
     bool allowed = place.output.nan == 0 && output.numel() > 1;
-    bool from_inputs = false;
-    std::string cause;
+    std::string maker, cause;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!place.inputs[i].all_finite()) {
-        from_inputs = true;
-        if (is_parameter(inputs[i]) || place.inputs[i].nan > 0) {
-          allowed = false;
-          cause += fmt::format("\n  input {} held {} before: it is {}", i, kinds(place.inputs[i]),
-                               is_parameter(inputs[i])     ? "a parameter"
-                               : inputs[i].requires_grad() ? "the result of an earlier op"
-                                                           : "a constant");
-        }
+        const auto made = made_.find(inputs[i].impl().value.get());
+        const bool known = made != made_.end() && made->second.first.lock() != nullptr;
+        maker = is_parameter(inputs[i])     ? "it is a parameter"
+                : known                     ? made->second.second
+                : inputs[i].requires_grad() ? "it is the result of an earlier op"
+                                            : "it is a constant";
+        cause += fmt::format("\n  input {} held {} before: {}", i, kinds(place.inputs[i]), maker);
+        allowed = allowed && !is_parameter(inputs[i]) && place.inputs[i].nan == 0;
       }
-    const auto zeros_and_ones = [](const Tensor& x) {
-      return !x.defined() ||
-             std::ranges::all_of(detail::elements(x), [](double v) { return v == 0 || v == 1; });
-    };
-    const bool mask = !any_requires_grad(inputs) && place.output.inf == 0 &&
-                      (Mode::current().grad_enabled || std::ranges::all_of(inputs, zeros_and_ones));
-    if (allowed && !from_inputs && !mask)
+    if (allowed && maker.empty() && place.output.inf > 0)
       allowed = put_on_purpose(inputs, detail::elements(output), forward);
     if (!allowed)
       fail<AnomalyError>("anomaly in the forward of op {}, {}{}: the output holds {}{}{}{}",
                          place.number, op, in_scope(place.scope), kinds(place.output),
                          first_place(output, place.output), lines(place.inputs, place.output),
                          cause);
+    if (maker.empty())
+      maker = fmt::format("op {}, {}{}, made it", place.number, op, in_scope(place.scope));
+    made_[output.impl().value.get()] = {output.impl().value, maker};
   }
   if (output.requires_grad())
     places_.insert_or_assign(output.impl().node.get(), std::move(place));
@@ -107,6 +103,8 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
 void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
   if (before_ != nullptr)
     before_->on_gradient(node, gradient);
+  if (node.sequence == 0 && !held_back_.empty() && !summarize(gradient).all_finite())
+    throw AnomalyError(held_back_);
 }
 
 void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
@@ -121,15 +119,22 @@ void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tenso
     const auto place = places_.find(&node);
     const auto given = gradients_.find(&node);
     const bool known = place != places_.end();
-    fail<AnomalyError>(
+    const bool arrived = given != gradients_.end();
+    const bool passed_on = arrived && !given->second.all_finite() && !held_back_.empty();
+    const std::string said = fmt::format(
         "anomaly in the backward of {}{}{}: the gradient of input {} holds {}{}{}{}\n  gradient of "
         "input {}: {}",
         known ? fmt::format("op {}, ", place->second.number) : "", node.op,
         known ? in_scope(place->second.scope) : "", input, kinds(summary),
         first_place(gradient, summary),
         known ? lines(place->second.inputs, place->second.output) : "",
-        given != gradients_.end() ? "\n  gradient of the output:  " + to_string(given->second) : "",
-        input, to_string(summary));
+        arrived ? "\n  gradient of the output:  " + to_string(given->second) : "", input,
+        to_string(summary));
+    if (!passed_on) {
+      if (!known || place->second.output.minus_inf == 0)
+        throw AnomalyError(said);
+      held_back_ = said;
+    }
   }
   gradients_.insert_or_assign(node.inputs[input].get(), summary);
 }

@@ -11,10 +11,12 @@
 //     output:  (4, 8) float32, -4.6 ... 0, 2 NaN
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/error.hpp>
@@ -27,15 +29,12 @@ namespace xgrad {
 /// (layer names), shapes and values (torch.autograd.detect_anomaly, which looks at gradients only
 /// and for NaN only).  A backward run that it ends has changed no grad().
 ///
-/// NaN is always an error.  An infinity is allowed where it was put on purpose, as attention does
-/// with the scores of positions that must not be seen:
-/// - an op that yields the same infinities whatever its inputs are (masked_fill, where, an op of
-///   your own that writes -inf) has put them there;
-/// - an infinite constant (a mask that is added) may make infinities, and so may what came of it;
-/// - -inf that an op makes of constants is such a constant while graphs are recorded, and without
-///   them if the op's inputs are zeros and ones alone (log of a mask).
-/// It is an error in a parameter (a leaf that requires a gradient), in a value of one element (a
-/// loss), in a gradient, and wherever finite inputs make it.
+/// NaN in a value is always an error.  -inf may be meant, as the scores of positions that must not
+/// be seen are, or the log of 0: it is an error in a parameter (a leaf that requires a gradient)
+/// and in a value of one element (a loss), and the message says which op made it.  +inf is an error
+/// there and wherever finite inputs make it, unless the op yields it whatever its inputs are
+/// (where, an op of your own that writes it).  NaN or an infinity in a gradient is an error; in
+/// that of an op that yielded -inf only if it arrives at a leaf.
 ///
 /// Looks at every element of every value, so a step takes longer; without a DetectAnomaly there is
 /// no cost.  Scopes that were entered before it are not named.  Ops of a backward run that is
@@ -64,6 +63,9 @@ class DetectAnomaly final : public Observer {
   Observer* before_;
   std::size_t ops_ = 0;
   std::unordered_map<const Node*, Place> places_;
+  // Which op made the infinities of a value: "op 2, log, made it".
+  std::unordered_map<const Value*, std::pair<std::weak_ptr<const Value>, std::string>> made_;
+  std::string held_back_;  // of a gradient that is not finite, until it arrives at a leaf
   std::unordered_map<const Node*, ValueSummary> gradients_;  // that have arrived at a node
   const Node* running_ = nullptr;
 };

@@ -44,25 +44,30 @@ struct Op : Trace::Event {
 // A function as it ran.
 struct Run {
   std::vector<Op> ops;
-  Tensor result;
-  std::optional<std::size_t> last;  // the op that made the result
-  std::string unused;               // a line for each result that it does not depend on
-  std::string differs;              // how a second call differs
+  std::vector<Tensor> results;
+  std::vector<std::optional<std::size_t>> makers;  // the ops that made them
+  std::size_t at = 0;                              // the result that is looked at
+  std::string unused;                              // a line for each op that no result depends on
+  std::string refused;  // that a call changes its inputs, or how a second call differs
 
   Run(const TensorFunction& f, const std::vector<Tensor>& inputs) {
     const Decompose by_ordinary_ops;
     const detail::SameDraws draws;
+    const detail::Snapshot before(inputs);
     {
       const Trace trace;
-      result = f.single("compare", inputs);
+      results = f(inputs);
+      check<ValueError>(!results.empty(), "compare: a function returned no Tensor");
       for (const Trace::Event& e : trace.events())
         ops.push_back({e, Intermediate(e.output)});
-      last = trace.maker(result);
-      for (const std::string& lost : detail::unused_results(trace.events(), {result}))
+      for (const Tensor& result : results)
+        makers.push_back(trace.maker(result));
+      for (const std::string& lost : detail::unused_results(trace.events(), results))
         unused += "\n  in yours, " + lost;
     }
-    draws.again();
-    differs = detail::two_results(result, f.single("compare", inputs));
+    refused = before.changes();
+    if (refused.empty())
+      refused = detail::two_results(results, draws.of(f)(inputs));
   }
 
   // Marks what the other does not have.
@@ -112,16 +117,17 @@ class Alignment {
   // The first op whose value differs although its inputs agree.  Walks back from the result through
   // values that differ; what lies behind a value that agrees does not matter.
   static std::optional<std::size_t> first_difference(const Run& run, Match least) {
-    if (!run.last)
+    const auto last = run.makers[run.at];
+    if (!last)
       return std::nullopt;
     std::optional<std::size_t> first;
     std::set<std::size_t> seen;
-    std::vector<std::size_t> open{*run.last};
+    std::vector<std::size_t> open{*last};
     while (!open.empty()) {
       const std::size_t n = open.back();
       open.pop_back();
       // The last op counts as different, even if its value equals that of another op.
-      if (!seen.insert(n).second || (run.ops[n].match >= least && n != *run.last))
+      if (!seen.insert(n).second || (run.ops[n].match >= least && n != *last))
         continue;
       bool all_agree = true;
       for (const auto& maker : run.ops[n].made_by)
@@ -309,10 +315,14 @@ std::string Alignment::hint(std::size_t m, std::size_t r) const {
   return {};
 }
 
-std::string difference(const Intermediate& mine, const Intermediate& reference) {
+// Of the results that are looked at, one of `n`.
+std::string difference(const Intermediate& mine, const Intermediate& reference, std::size_t at,
+                       std::size_t n) {
+  const std::string begins =
+      n == 1 ? "the results differ" : fmt::format("the results differ in output {}", at);
   if (mine.shape() != reference.shape())
-    return fmt::format("the results differ: yours is {}, the reference's {}",
-                       to_string(mine.shape()), to_string(reference.shape()));
+    return fmt::format("{}: yours is {}, the reference's {}", begins, to_string(mine.shape()),
+                       to_string(reference.shape()));
   double worst = -1;
   std::size_t where = 0;
   for (std::size_t i = 0; i < mine.numbers.size(); ++i) {
@@ -323,7 +333,7 @@ std::string difference(const Intermediate& mine, const Intermediate& reference) 
       where = i;
     }
   }
-  return fmt::format("the results differ, most at {}: yours {:.6g}, the reference's {:.6g}",
+  return fmt::format("{}, most at {}: yours {:.6g}, the reference's {:.6g}", begins,
                      detail::place(where, mine.shape()), mine.numbers[where],
                      reference.numbers[where]);
 }
@@ -363,17 +373,30 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
   Comparison found;
   for (const auto& [run, whose] :
        {std::pair(&own, "yours: "), std::pair(&theirs, "the reference: ")})
-    if (!run->differs.empty()) {
+    if (!run->refused.empty()) {
       found.ok = false;
-      found.message = whose + run->differs;
+      found.message = whose + run->refused;
       return found;
     }
+  const std::size_t n = theirs.results.size();
+  found.ok = own.results.size() == n;
+  if (!found.ok) {
+    found.message = fmt::format("the results differ: yours returns {} Tensors, the reference {}",
+                                own.results.size(), n);
+    return found;
+  }
   const Alignment alignment(own, theirs, options);
   found.ops = theirs.ops.size();
   for (const Op& op : theirs.ops)
     found.matched += op.match != Match::none ? 1 : 0;
-  const Intermediate a(own.result), b(theirs.result);
-  found.ok = a.shape() == b.shape() && alignment.equal(a, b);
+  const auto result = [](const Run& run) { return Intermediate(run.results[run.at]); };
+  const auto agree = [&] {
+    const Intermediate a = result(own), b = result(theirs);
+    return a.shape() == b.shape() && alignment.equal(a, b);
+  };
+  while (own.at < n && agree())
+    theirs.at = ++own.at;
+  found.ok = own.at == n;
   const std::string matched = fmt::format("{} of the reference's {} intermediates are among yours",
                                           found.matched, found.ops);
   if (found.ok) {
@@ -383,7 +406,8 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
   locate(found, own, theirs, alignment);
   found.table = "yours (* the reference has no such value):\n" + own.table() +
                 "the reference (* yours has no such value):\n" + theirs.table();
-  found.message = difference(a, b) + "; " + matched + ": `table` lists both";
+  found.message =
+      difference(result(own), result(theirs), own.at, n) + "; " + matched + ": `table` lists both";
   if (found.reference)
     found.message +=
         fmt::format("\n  the reference's {}, is the first that you do not have: {}",

@@ -49,12 +49,12 @@ struct Comparison {
 };
 
 /// Runs both functions on the same inputs and, if their results differ, looks for the first
-/// intermediate of the reference that mine does not have.  Ops are aligned by their values, in any
-/// order and under any name, fused ops as the ops that they fuse (see Decompose), also where axes
-/// are merged or (up to five of them) permuted: only what is computed counts, not how.  A value
-/// that only one of them has does not count if the values made of it agree.  Each is called twice
-/// and must give the same.  Both draw the same numbers from default_generator(), which is set back
-/// afterwards.
+/// intermediate of the reference that mine does not have: of several results, on the way to the
+/// first that differs.  Ops are aligned by their values, in any order and under any name, fused ops
+/// as the ops that they fuse (see Decompose), also where axes are merged or (up to five of them)
+/// permuted: only what is computed counts, not how.  A value that only one of them has does not
+/// count if the values made of it agree.  Each is called twice and must give the same.  Both draw
+/// the same numbers from default_generator(), which is set back afterwards.
 Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options = {});
 

@@ -155,18 +155,51 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   });
 }
 
-std::string two_results(const Tensor& first, const Tensor& second) {
-  if (first.shape() != second.shape())
-    return fmt::format("the function is not deterministic: two calls gave the shapes {} and {}",
-                       to_string(first.shape()), to_string(second.shape()));
-  const auto a = elements(first), b = elements(second);
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i])))
+std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b) {
+  const auto x = elements(a), y = elements(b);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (x[i] != y[i] && !(std::isnan(x[i]) && std::isnan(y[i])))
+      return i;
+  return {};
+}
+
+Snapshot::Snapshot(const std::vector<Tensor>& inputs, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].defined())
+      kept_.push_back({i < names.size() ? names[i] : fmt::format("input {}", i), inputs[i],
+                       inputs[i].detach().clone()});
+}
+
+std::string Snapshot::changes(const std::string& who) const {
+  std::string found;
+  for (const auto& [name, x, before] : kept_) {
+    if (same_bits(x, before))
+      continue;
+    const std::size_t i = first_difference(x, before).value_or(0);
+    if (found.empty())
+      found = fmt::format(
+          "{} changes {} at {}, which was {:.9g} and is {:.9g}: compute new Tensors instead", who,
+          name, place(i, x.shape()), elements(before)[i], elements(x)[i]);
+    Tensor(x).set_value(before.impl().value);
+  }
+  return found;
+}
+
+std::string two_results(const std::vector<Tensor>& first, const std::vector<Tensor>& second) {
+  const std::string begins = "the function is not deterministic: two calls ";
+  if (first.size() != second.size())
+    return fmt::format("{}gave {} and {} results", begins, first.size(), second.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i].shape() != second[i].shape())
+      return fmt::format("{}gave the shapes {} and {}", begins, to_string(first[i].shape()),
+                         to_string(second[i].shape()));
+    if (const auto at = first_difference(first[i], second[i]))
       return fmt::format(
-          "the function is not deterministic: two calls on the same inputs gave {:.17g} and "
-          "{:.17g} at {}: it must give the same result every time (does it keep state, or draw "
-          "from a generator of its own?)",
-          a[i], b[i], place(i, first.shape()));
+          "{}on the same inputs gave {:.17g} and {:.17g} {}at {}: it must give the same result "
+          "every time (does it keep state, or draw from a generator of its own?)",
+          begins, elements(first[i])[*at], elements(second[i])[*at],
+          first.size() > 1 ? fmt::format("in output {} ", i) : "", place(*at, first[i].shape()));
+  }
   return {};
 }
 

@@ -35,6 +35,8 @@ std::string place(std::size_t flat, const Shape& shape);
 double scale_of(std::span<const double> a);
 /// The same shape, dtype and bits.
 bool same_bits(const Tensor& a, const Tensor& b);
+/// The first element in which two Tensors of one shape differ, more than NaN from NaN.
+std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b);
 /// Where x is infinite.
 Mask infinite(const Tensor& x);
 /// x, or 0.5 where it is infinite.

@@ -80,9 +80,8 @@ Differences::Differences(Line line, const Tolerance& tolerance)
   const double last = 128 * line_.unit * std::abs(line_.x);
   const bool second = line_.order == 2 || line_.unit > unit;
   const double from = second ? 0.1 * line_.size : 1e-2 * std::max(line_.size, 0.1);
-  const double to = line_.unit > unit ? 1e-6 * line_.size
-                    : second          ? 1e-10 * line_.size
-                                      : 1e-11 * std::min(line_.size, 1.0);
+  const double to =
+      line_.unit > unit ? 1e-6 * line_.size : (second ? 1e-10 : 1e-11) * std::min(line_.size, 1.0);
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
@@ -179,6 +178,15 @@ const Differences::Step& Differences::compared(std::size_t k) {
   return *steps_[k];
 }
 
+// Whether a function may change by so much for no reason but rounding: numbers of size 1 on the way
+// to it (the sum of a softmax, whose logarithm is 1e-11) lose that much.
+bool Differences::lost(double change, Weights weights) const {
+  double sum = 0;
+  for (const auto& [j, w] : weights)
+    sum += std::abs(w);
+  return line_.order == 1 && change <= 64 * line_.unit * sum;
+}
+
 // Whether steps near eps agree with each other, and say something else than this larger one: then
 // the function is another one nearby.
 bool Differences::bends_within(const Slope& s, Weights weights) {
@@ -186,7 +194,9 @@ bool Differences::bends_within(const Slope& s, Weights weights) {
     return false;
   const double near = 3 * tolerance(s.central);
   const Slope at_eps = slope(*first_, weights);
-  if (!at_eps.usable || at_eps.error > near || std::abs(at_eps.central - s.central) <= near)
+  const double apart = std::abs(at_eps.central - s.central);
+  if (!at_eps.usable || at_eps.error > near || apart <= near ||
+      (std::abs(s.right - s.left) < apart && lost(apart * first_->h, weights)))
     return false;
   for (std::size_t k = 1; k < sizes_.size(); ++k)
     if (sizes_[k] <= first_->h)
@@ -296,14 +306,22 @@ Judgement Differences::judge(Weights weights, double analytic) {
     return {slopes[best].one_sided || cusp ? Verdict::unchecked : Verdict::wrong,
             GradcheckReason::not_finite, numeric};
   }
-  double h = slopes[best].h;  // the smallest that tells
+  const double apart = std::abs(analytic - numeric);
+  double h = slopes[best].h, largest = h;  // the smallest and the largest that tell
   for (std::size_t k = best; k + 2 < slopes.size(); ++k)
-    if (std::abs(slopes[k].central - numeric) + slopes[k].error <=
-        0.02 * std::abs(analytic - numeric))
+    if (std::abs(slopes[k].central - numeric) + slopes[k].error <= 0.02 * apart)
       h = slopes[k].h;
+  for (const Slope& s : slopes)
+    if (std::abs(s.central - numeric) <= 0.1 * apart)
+      largest = std::max(largest, s.h);
+  const bool rounded = lost(apart * largest, weights);
+  if (rounded && numeric == 0) {  // it is flat, and too small a change would not be seen
+    result.reason = GradcheckReason::rounding;
+    return result;
+  }
   if (const auto found = kinks_nearby(weights, h, analytic, numeric))
     return *found;
-  return {Verdict::wrong, GradcheckReason::unknown, numeric};
+  return {Verdict::wrong, rounded ? GradcheckReason::rounding : GradcheckReason::unknown, numeric};
 }
 
 // The slopes to both sides differ, by as much for smaller steps, or by more, as where the function
@@ -351,8 +369,9 @@ std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, do
   for (const double far : {100.0, 20.0}) {
     std::vector<double> nearby{numeric};
     for (std::uint64_t seed = 1; seed <= samples; ++seed)
-      if (const Slope s = slope(step(h, far * h / line_.size, seed), weights); s.usable)
-        nearby.push_back(s.central);
+      if (const Slope s = slope(step(h, far * h / line_.size, seed), weights);
+          s.usable && std::abs(s.right - s.left) <= 0.5 * std::abs(analytic - numeric))
+        nearby.push_back(s.central);  // (else the switch is within the step)
     const auto [low, high] = std::ranges::minmax(nearby);
     const double width = high - low, middle = (low + high) / 2;
     const bool two = std::ranges::all_of(std::span(nearby).subspan(1), [&](double slope) {

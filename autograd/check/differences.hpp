@@ -62,8 +62,8 @@ enum class Verdict { right, wrong, unchecked };
 
 struct Judgement {
   Verdict verdict = Verdict::right;
-  /// Of wrong: not_finite or unknown.  Of unchecked: kink,
-  /// truncation (steep within every step), rounding (no digit left) or not_finite.
+  /// Of wrong: not_finite, unknown, or rounding (numbers of size 1 lose as much).  Of unchecked:
+  /// kink, truncation (steep within every step), rounding (no digit left) or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
   double left = 0, right = 0;  ///< the slopes at a kink
@@ -101,6 +101,7 @@ class Differences {
   Step step(double h, double away = 0, std::uint64_t seed = 0);
   const Step& compared(std::size_t k);
   Slope slope(const Step& step, Weights weights) const;
+  bool lost(double change, Weights weights) const;
   bool bends_within(const Slope& slope, Weights weights);
   bool agrees(double analytic, const Slope& slope) const;
   double tolerance(double numeric) const;

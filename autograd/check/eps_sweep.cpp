@@ -78,15 +78,18 @@ std::string EpsSweep::table() const {
 EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options) {
   using namespace detail;
-  const CheckedFunction checked = checked_function("eps_sweep", f, inputs, options);
+  const SameDraws draws;
+  const Snapshot before(inputs, options.names);
+  const CheckedFunction checked = checked_function("eps_sweep", draws.of(f), inputs, options);
   const ModeGuard mode({true, nullptr});
   Generator generator(options.seed);
   std::vector<Tensor> v, analytic;
   EpsSweep sweep;
   {
-    const auto outputs = checked.with_graph(), again = checked.with_graph();
-    for (std::size_t i = 0; i < outputs.size() && sweep.reading.empty(); ++i)
-      sweep.reading = two_results(outputs[i], again.at(i));
+    const auto outputs = checked.with_graph();
+    sweep.reading = before.changes();
+    if (sweep.reading.empty())
+      sweep.reading = two_results(outputs, checked.with_graph());
     if (!sweep.reading.empty())
       return sweep;
     for (const Tensor& y : outputs)

@@ -34,7 +34,7 @@ struct Maker {
 
 // The first place where a value that depends on an input is used as a constant.
 std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inputs,
-                const Tensor& result) {
+                const std::vector<Tensor>& results) {
   struct Known {
     Tensor value;
     Maker maker;
@@ -75,8 +75,8 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
     if (e.output.requires_grad())
       known.push_back({e.output, {n + 1, 0, e.op}});
   }
-  if (!result.requires_grad())
-    if (const Maker* const maker = maker_of(result); maker != nullptr)
+  for (const Tensor& result : results)
+    if (const Maker* const maker = result.requires_grad() ? nullptr : maker_of(result))
       return fmt::format(
           "the graph is cut at the end: what is returned holds {}, but as a constant",
           maker->name());
@@ -100,11 +100,11 @@ std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inp
 }
 
 std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>& events,
-                      const std::vector<Tensor>& inputs, const Tensor& result,
+                      const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
                       const TensorFunction& f) {
   if (std::string found = hook(ops, inputs); !found.empty())
     return found;
-  if (std::string found = cut(events, inputs, result); !found.empty())
+  if (std::string found = cut(events, inputs, results); !found.empty())
     return found;
   if (std::string found = detail::copied_value(f, inputs); !found.empty())
     return found;
@@ -120,17 +120,17 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
 GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options) {
   const detail::SameDraws draws;
+  const TensorFunction same_draws = draws.of(f);
+  const detail::Snapshot before(inputs);
   GradientExplanation found;
   Trace trace;
-  const Tensor result = f.single("explain_gradient", inputs);
+  const std::vector<Tensor> results = f(inputs);
   const std::vector<Event>& events = trace.events();
-  const TensorFunction same_draws = [&](const std::vector<Tensor>& in) {
-    draws.again();
-    return f(in);
-  };
   {
     const ModeGuard unobserved({true, nullptr});
-    found.message = detail::two_results(result, same_draws.single("explain_gradient", inputs));
+    found.message = before.changes();
+    if (found.message.empty())
+      found.message = detail::two_results(results, same_draws(inputs));
     found.ok = found.message.empty();
     if (!found.ok)
       return found;
@@ -169,7 +169,7 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
   } else {
     std::string whole = found.whole.message;
     if (found.whole.reason != GradcheckReason::not_finite) {
-      const std::string why = suspicion(found.ops, events, inputs, result, f);
+      const std::string why = suspicion(found.ops, events, inputs, results, f);
       if (const std::size_t again = whole.find("; " + why); again != std::string::npos)
         whole.erase(again, why.size() + 2);
       whole = why + "; " + whole;

@@ -62,6 +62,7 @@ class Dependence {
         x_(x.detach().requires_grad_()),
         generator_(seed),
         y_(call(x_)),
+        changes_(before_.changes()),
         in_(x.shape(), normalize_dim(dim, x.dim(), rule.caller)),
         out_(y_.shape(), normalize_dim(dim, y_.dim(), rule.caller)) {
     if (in_.steps != out_.steps)
@@ -71,10 +72,13 @@ class Dependence {
   }
 
   CausalReport run() {
-    if (const std::string differs = detail::two_results(y_, call(x_)); !differs.empty()) {
+    std::string why = changes_;
+    if (why.empty())
+      why = detail::two_results({y_}, {call(x_)});
+    if (!why.empty()) {
       CausalReport report;
       report.ok = false;
-      report.message = fmt::format("{}: {}", rule_.caller, differs);
+      report.message = fmt::format("{}: {}", rule_.caller, why);
       return report;
     }
     std::optional<Leak> leak = gradient_leak();
@@ -191,8 +195,10 @@ class Dependence {
   const std::function<Tensor(const Tensor&)>& f_;
   detail::SameDraws draws_;
   Tensor x_;
+  detail::Snapshot before_{{x_}};
   Generator generator_;
   Tensor y_;
+  std::string changes_;  // that a call makes to its input
   Along in_, out_;
   std::optional<std::pair<std::size_t, std::size_t>> missing_;
 };

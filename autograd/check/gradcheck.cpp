@@ -7,6 +7,7 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck_analytic.hpp>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/check/special_places.hpp>
 #include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
@@ -122,6 +123,8 @@ void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pai
         const Judgement& found = column[offsets[i] + j];
         pairs[i][k].verdicts[j * n + a] = found.verdict;
         pairs[i][k].numeric.data()[j * n + a] = found.numeric;
+        if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
+          pairs[i][k].rounded.insert(j * n + a);
         if (found.verdict == Verdict::unchecked)
           leave_out(report, f, pairs[i][k], {i, k, j, a}, shapes[i], found.reason, found.because());
       }
@@ -151,10 +154,9 @@ struct Compared {
   }
 };
 
-Compared compared(GradcheckReport& report, const CheckedFunction& f,
-                  const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+Compared compared(GradcheckReport& report, const CheckedFunction& f, const Snapshot& snapshot,
+                  const GradcheckOptions& options) {
   Compared found;
-  Snapshot snapshot(inputs, options);
   std::vector<double> scales;  // of all elements of all outputs
   {
     Analytic analytic(f, snapshot, options);
@@ -170,19 +172,22 @@ Compared compared(GradcheckReport& report, const CheckedFunction& f,
       found.refusal = refusal;
     }
   }  // the graphs are gone, so leaves change in place
-  snapshot.check_unchanged("the backward");
+  check_unchanged(snapshot, "the backward");
   for (std::size_t k = 0; k < f.leaves().size(); ++k)
     judge(report, f, k, found.pairs, found.shapes, scales, options);
   return found;
 }
 
 // Where all ops are right, and one has an infinite slope, NaN is no mistake if an output is odd
-// along that element, too; nor is what is right nearby, as the sum of sides that ops take at their
-// kinks.
+// along that element, too; nor is what rounding may hide, or what is right nearby, as the sum of
+// sides that ops take at their kinks.  Where an op is wrong, it is named.
 void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
             Compared& here, const GradcheckOptions& options) {
-  const auto places = special_places(f, options);
-  if (!places)
+  const SpecialPlaces places = special_places(f, options);
+  for (auto& row : here.pairs)
+    for (JudgedPair& pair : row)
+      pair.wrong_op = places.wrong;
+  if (!places.wrong.empty())
     return;
   const auto all = [&](const auto& visit) {
     for (std::size_t i = 0; i < here.shapes.size(); ++i)
@@ -209,21 +214,24 @@ void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector
   std::vector<std::pair<Place, std::size_t>> excused;
   all([&](const Place& at, JudgedPair& pair, std::size_t element) {
     const bool nan = !std::isfinite(pair.analytic.data()[element]);
+    if (pair.rounded.contains(element))
+      return leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::rounding,
+                       "each op is right, and numbers of size 1 on the way lose as much");
     finite = finite || !nan;
     if (nan)
-      pair.infinite = places->infinite;
-    if (nan && !places->infinite.empty() && odd(at))
+      pair.infinite = places.infinite;
+    if (nan && !places.infinite.empty() && odd(at))
       excused.emplace_back(at, element);
   });
   for (const auto& [at, element] : excused)
     leave_out(
         report, f, here.pairs[at.i][at.k], at, here.shapes[at.i], GradcheckReason::not_finite,
-        fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here", places->infinite));
-  if (!finite || !places->kink)
+        fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here", places.infinite));
+  if (!finite || !places.kink)
     return;
   GradcheckReport scratch;
   const auto away = moved_away(f.leaves(), 1e-3, options.seed + 1);
-  const Compared nearby = compared(scratch, f, inputs, options);
+  const Compared nearby = compared(scratch, f, Snapshot(inputs, options.names), options);
   all([&](const Place& at, JudgedPair& pair, std::size_t element) {
     if (nearby.pairs[at.i][at.k].verdicts[element] == Verdict::right)
       leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::kink,
@@ -232,8 +240,8 @@ void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector
 }
 
 void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
-              const GradcheckOptions& options) {
-  Compared found = compared(report, f, inputs, options);
+              const Snapshot& snapshot, const GradcheckOptions& options) {
+  Compared found = compared(report, f, snapshot, options);
   const auto is_wrong = [](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; };
   if (found.any(is_wrong) && !found.refusal)
     excuse(report, f, inputs, found, options);
@@ -252,7 +260,7 @@ void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vect
 }
 
 // Whether each product is right by the step of eps.
-bool run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snapshot,
+bool run_fast(GradcheckReport& report, const CheckedFunction& f, const Snapshot& snapshot,
               const GradcheckOptions& options) {
   Generator generator(options.seed);
   std::vector<Tensor> v;
@@ -270,7 +278,7 @@ bool run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
     analytic.check_zero();
     analytic.check_again(v, rows);
   }
-  snapshot.check_unchanged("the backward");
+  check_unchanged(snapshot, "the backward");
   Pairs pairs(shapes.size());
   for (std::size_t k = 0; k < f.leaves().size(); ++k) {
     const CheckedLeaf& leaf = f.leaves()[k];
@@ -321,7 +329,7 @@ bool run_fast(GradcheckReport& report, const CheckedFunction& f, Snapshot& snaps
 GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
                     const GradcheckOptions& options) {
   const ModeGuard mode({true, nullptr});
-  Snapshot snapshot(inputs, options);
+  const Snapshot snapshot(inputs, options.names);
   GradcheckReport report = report_for(options);
   try {
     try {
@@ -332,15 +340,18 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
             "report");
       }
       if (!report.fast_mode)
-        run_full(report, f, inputs, options);
+        run_full(report, f, inputs, snapshot, options);
     } catch (...) {
-      snapshot.check_unchanged(
-          "the function, or its backward,");  // if it did, that is why the rest failed
+      // If it did, that is why the rest failed.
+      check_unchanged(snapshot, "the function, or its backward,");
       throw;
     }
   } catch (const Refusal& refusal) {
     report.reason = refusal.reason;
     report.explanation = refusal.explanation;
+    if (refusal.reason == GradcheckReason::nondeterministic)
+      if (const std::string wrong = special_places(f, options).wrong; !wrong.empty())
+        report.explanation += "; " + wrong;
   } catch (const BackwardError& error) {
     report.reason = error.reason;
     report.explanation = fmt::format("a backward formula failed: {}", error.what());
@@ -354,15 +365,21 @@ GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
 
 GradcheckReport gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options) {
-  GradcheckReport report = run(checked_function("gradcheck", f, inputs, options), inputs, options);
+  const SameDraws draws;
+  const TensorFunction same = draws.of(f);
+  GradcheckReport report =
+      run(checked_function("gradcheck", same, inputs, options), inputs, options);
   if (report.ok || report.disagree > 0)
-    add_hidden(report, f, inputs);
+    add_hidden(report, same, inputs);
   return report;
 }
 
 GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
                               const GradcheckOptions& options) {
-  const CheckedFunction first = checked_function("gradgradcheck", f, inputs, options);
+  const SameDraws draws;
+  const Snapshot before(inputs, options.names);
+  const TensorFunction same = draws.of(f);
+  const CheckedFunction first = checked_function("gradgradcheck", same, inputs, options);
   auto leaves = first.leaves();
   const std::vector<Tensor>& xs = first.tensors();
   std::vector<Tensor> cotangents, all = inputs;
@@ -388,7 +405,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
   // against it, where an op has one of its own.
   const auto call = [&](bool with_graph) {
-    auto result = gradients(f(inputs), xs, cotangents, {.create_graph = with_graph});
+    auto result = gradients(same(inputs), xs, cotangents, {.create_graph = with_graph});
     for (std::size_t k = 0; k < xs.size(); ++k)
       if (!result[k].defined())
         result[k] = zeros_like(xs[k]);

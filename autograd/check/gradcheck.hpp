@@ -142,7 +142,8 @@ struct GradcheckReport {
 /// Compares d output / d input for every element of every output and of every input that requires
 /// a gradient (torch.autograd.gradcheck).  Also checked: a second analytic Jacobian is the same to
 /// the bit, a zero cotangent gives zero, the gradient is linear in the cotangent, the inputs are
-/// not modified.
+/// not modified.  Each call of f draws the same numbers from default_generator(), which is set back
+/// in the end.
 ///
 /// Unchecked are: a kink at the point, between whose slopes the gradient lies; a function that is
 /// steep, or jumps, within every step; a place where it is infinite or NaN; and one where rounding

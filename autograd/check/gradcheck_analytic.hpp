@@ -8,22 +8,13 @@
 #include <optional>
 #include <unordered_map>
 #include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad::detail {
-
-inline bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-// The first element in which two Tensors of one shape differ.
-inline std::optional<std::size_t> first_difference(const Tensor& a, const Tensor& b) {
-  for (Size i = 0; i < a.numel(); ++i)
-    if (!same(a.data<double>()[i], b.data<double>()[i]))
-      return i;
-  return {};
-}
 
 inline std::string at(const std::string& name, std::size_t flat, const Shape& shape) {
   return fmt::format("{} at {}", name, place(flat, shape));
@@ -35,40 +26,10 @@ struct Refusal {
   std::string explanation;
 };
 
-// The inputs' values at the beginning, to see whether the function has changed them.
-class Snapshot {
- public:
-  Snapshot(const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined())
-        kept_.push_back({input_name(options, i), inputs[i], inputs[i].detach().clone()});
-  }
-
-  // Gives the inputs their values back and throws, if they have changed.
-  void check_unchanged(const char* when) {
-    std::string changed;
-    for (auto& [name, x, before] : kept_)
-      if (!same_bits(x, before)) {
-        if (changed.empty()) {
-          changed = name;
-          if (const auto i = first_difference(before, x))
-            changed = fmt::format("{}, which was {:.9g} and is {:.9g}", at(name, *i, x.shape()),
-                                  before.data<double>()[*i], x.data<double>()[*i]);
-        }
-        x.set_value(before.impl().value);
-      }
-    if (!changed.empty())
-      throw Refusal{GradcheckReason::inputs_modified,
-                    fmt::format("{} changes {}: compute new Tensors instead", when, changed)};
-  }
-
- private:
-  struct Entry {
-    std::string name;
-    Tensor x, before;
-  };
-  std::vector<Entry> kept_;
-};
+inline void check_unchanged(const Snapshot& snapshot, const char* who) {
+  if (const std::string changes = snapshot.changes(who); !changes.empty())
+    throw Refusal{GradcheckReason::inputs_modified, changes};
+}
 
 inline constexpr const char* repeat =
     "the function must give the same result every time (does it draw random numbers?)";
@@ -77,7 +38,7 @@ inline constexpr const char* repeat =
 
 class Analytic {
  public:
-  Analytic(const CheckedFunction& f, Snapshot& snapshot, const GradcheckOptions& options)
+  Analytic(const CheckedFunction& f, const Snapshot& snapshot, const GradcheckOptions& options)
       : f_(f), options_(options) {
     {
       const Trace trace;
@@ -86,16 +47,12 @@ class Analytic {
         if (event.output.requires_grad())
           made_.insert_or_assign(event.output.impl().node.get(), elements(event.output));
       shapes_ = shapes_of(outputs_);
-      snapshot.check_unchanged("the function");
+      check_unchanged(snapshot, "the function");
       again_ = f.with_graph();  // traced, too: checkpoint() sums in another order where it is not
     }
     f.check_shapes(again_, shapes_);
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      if (const auto j = first_difference(outputs_[i], again_[i]))
-        throw Refusal{GradcheckReason::nondeterministic,
-                      fmt::format("two calls gave {:.17g} and {:.17g} for {}: {}",
-                                  outputs_[i].data<double>()[*j], again_[i].data<double>()[*j],
-                                  at(f.output_name(i), *j, shapes_[i]), repeat)};
+    if (const std::string differs = two_results(outputs_, again_); !differs.empty())
+      throw Refusal{GradcheckReason::nondeterministic, differs};
     values_ = f.values();
     f.check_shapes(values_, shapes_);
   }

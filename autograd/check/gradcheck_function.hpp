@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/check/describe.hpp>
@@ -139,7 +140,9 @@ struct JudgedPair {
   std::size_t wrong = 0, nan = 0;  ///< finite and not
   double largest = 0;              ///< of the analytic ones
   Tolerance tolerance = {};
-  std::string infinite = {};  ///< "op 2, sqrt", of infinite or NaN slope, if there is one
+  std::set<std::size_t> rounded = {};  ///< elements that are wrong, but may be rounding
+  std::string infinite = {};           ///< "op 2, sqrt", of infinite or NaN slope, if there is one
+  std::string wrong_op = {};           ///< "op 2, mine: its backward is wrong: ...", if one is
 };
 GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
                          const CheckedLeaf& leaf, JudgedPair&& judged);

@@ -154,19 +154,22 @@ class Numbers {
   std::vector<std::size_t> wrong_;
 };
 
-Maybe absent(const Numbers& numbers, const GradcheckPair& pair, bool reached) {
+Maybe absent(const Numbers& numbers, const GradcheckPair& pair, const JudgedPair& judged) {
   if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
     return {};
-  if (!reached)
+  if (!judged.reached && judged.wrong_op.find("adds no gradient") != std::string::npos)
+    return finding(Reason::absent, "no gradient of {} arrives at {}: {}", pair.output_name,
+                   pair.input_name, judged.wrong_op);
+  if (!judged.reached)
     return finding(Reason::absent,
                    "no gradient: the graph of {} does not lead to {}, though its value depends on "
                    "it: is there a detach(), a NoGrad, or a Tensor made from another's numbers?",
                    pair.output_name, pair.input_name);
   if (std::ranges::all_of(numbers.analytic(), [](double a) { return a == 0; }))
-    return finding(Reason::absent,
-                   "the gradient of {} is zero everywhere: a backward formula adds nothing for it, "
-                   "or a path to it is detached",
-                   pair.input_name);
+    return finding(Reason::absent, "the gradient of {} is zero everywhere: {}", pair.input_name,
+                   judged.wrong_op.empty()
+                       ? "a backward formula adds nothing for it, or a path to it is detached"
+                       : judged.wrong_op);
   return finding(Reason::absent, "the gradient is zero where it should not be: {}",
                  numbers.pattern());
 }
@@ -254,7 +257,7 @@ void explain(GradcheckPair& pair, const JudgedPair& judged) {
                       "an infinite or NaN slope here, and zero times that is NaN: where() of its "
                       "result comes too late; make its input safe first, where(mask, x, 1)",
                       judged.infinite);
-  otherwise([&] { return absent(numbers, pair, judged.reached); });
+  otherwise([&] { return absent(numbers, pair, judged); });
   otherwise([&] { return factor(numbers, pair, true); });
   otherwise([&] { return transposed(numbers, pair); });
   otherwise([&] { return spurious(numbers); });

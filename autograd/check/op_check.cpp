@@ -96,9 +96,17 @@ class OpChecker {
       return;
     }
     check_.verdict = OpVerdict::right;
-    const auto ordinary = gradients(false);
+    const auto ordinary = gradients(false), again = gradients(false);
     if (check_.verdict != OpVerdict::right)
       return;
+    const auto equal = [](const Tensor& a, const Tensor& b) {
+      return a.defined() && b.defined() ? !detail::first_difference(a, b)
+                                        : a.defined() == b.defined();
+    };
+    if (!std::ranges::equal(ordinary, again, equal))
+      return wrong(
+          "two runs of its backward give different gradients: does it draw random numbers, or keep "
+          "state?");
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const auto x = elements(op_.source(k)), g = or_zeros(ordinary[k], x.size());
       for (std::size_t i = 0; i < x.size(); ++i)
@@ -294,7 +302,9 @@ class OpChecker {
           numeric[at] = found.numeric;
       }
       if (reason.empty() && check_.disagree > before)
-        reason = reason_of(gradients[k], analytic, numeric, shape, most < n);
+        reason = gradients[k].defined()
+                     ? reason_of(analytic, numeric, shape, most < n)
+                     : fmt::format("; it adds no gradient for input {}", op_.input(k));
     }
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
@@ -312,11 +322,9 @@ class OpChecker {
   }
 
   // In words how a wrong gradient differs from the right one, if that is simple.
-  static std::string reason_of(const Tensor& gradient, const std::vector<double>& analytic,
+  static std::string reason_of(const std::vector<double>& analytic,
                                const std::vector<double>& numeric, const Shape& shape,
                                bool sampled) {
-    if (!gradient.defined())
-      return "; the backward adds none for this input";
     const std::string words = sampled ? "" : detail::relation(analytic, numeric, shape, 1e-3);
     return words.empty() ? words : fmt::format("; the analytic one {}", words);
   }

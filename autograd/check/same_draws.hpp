@@ -1,6 +1,9 @@
 #pragma once
+// Calls of a function that is checked: with the same random numbers, on the same inputs.
 
 #include <string>
+#include <vector>
+#include <xgrad/autograd/check/tensor_function.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/tensor.hpp>
 
@@ -15,13 +18,40 @@ class SameDraws {
   SameDraws& operator=(const SameDraws&) = delete;
   ~SameDraws() { again(); }
   void again() const { default_generator() = before_; }
+  /// f, drawing the same numbers in each call.
+  TensorFunction of(const TensorFunction& f) const {
+    return [this, f](const std::vector<Tensor>& in) {
+      again();
+      return f(in);
+    };
+  }
 
  private:
   Generator before_ = default_generator();
 };
 
+/// Remembers values, to see whether a function changes its inputs; in the end they are as they
+/// were.
+class Snapshot {
+ public:
+  /// Called "input 0", ... where there are no names.
+  explicit Snapshot(const std::vector<Tensor>& inputs, const std::vector<std::string>& names = {});
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+  ~Snapshot() { changes(""); }
+  /// "WHO changes input 0 at (1), which was 2 and is 3: ...", or empty.  Sets all values back.
+  std::string changes(const std::string& who = "the function") const;
+
+ private:
+  struct Entry {
+    std::string name;
+    Tensor x, before;
+  };
+  std::vector<Entry> kept_;
+};
+
 /// "the function is not deterministic: two calls gave ...", if the results of two calls, with the
-/// same draws, differ; else empty.  What differs by itself has no gradient to check.
-std::string two_results(const Tensor& first, const Tensor& second);
+/// same draws, differ; else empty.  A nondeterministic function has no gradient to check.
+std::string two_results(const std::vector<Tensor>& first, const std::vector<Tensor>& second);
 
 }  // namespace xgrad::detail

@@ -50,8 +50,7 @@ bool at_kink(const IsolatedOp& op, Generator& generator) {
 
 }  // namespace
 
-std::optional<SpecialPlaces> special_places(const CheckedFunction& f,
-                                            const GradcheckOptions& options) {
+SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& options) {
   SpecialPlaces found;
   Generator generator(options.seed);
   const Trace trace;
@@ -61,8 +60,11 @@ std::optional<SpecialPlaces> special_places(const CheckedFunction& f,
   for (const Trace::Event& event : trace.events()) {
     const OpCheck op =
         check_op(event, ++number, {.eps = options.eps, .atol = options.atol, .rtol = options.rtol});
-    if (op.verdict == OpCheck::Verdict::wrong)
-      return {};
+    if (op.verdict == OpCheck::Verdict::wrong) {
+      found.wrong = fmt::format("op {}, {}{}{}: {}", number, op.op, op.scope.empty() ? "" : " in ",
+                                op.scope, op.message);
+      return found;
+    }
     if (op.infinite && found.infinite.empty())
       found.infinite = fmt::format("op {}, {}", number, op.op);
     found.kink =

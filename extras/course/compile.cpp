@@ -165,17 +165,16 @@ std::string compile(const Signals& signals, const std::string& source, const std
         ::execvp(argv[0], argv.data());
         return 98;
       },
-      {.seconds = seconds, .computing = seconds, .folder = folder});
-  if (ended.how == Ended::How::too_long)
-    return fmt::format(
-        "compiling it takes longer than {:.0f} seconds: something in it keeps the compiler busy, "
-        "such as a constexpr or a template without end, or an #include of itself.  (On a busy "
-        "machine, --seconds 60 gives it more time.)",
-        seconds);
-  if (ended.how == Ended::How::exited && ended.code == 98)
-    return fmt::format("the compiler {} cannot be started: build xgrad again", LEARN_COMPILER);
+      {.seconds = 10 * seconds, .computing = seconds, .folder = folder});
   if (ended.how == Ended::How::exited && ended.code == 0)
     return {};
+  if (ended.how > Ended::How::signalled || ended.computed > seconds)
+    throw xgrad::Error(fmt::format(
+        "no verdict: the compiler was not done after {:.0f} seconds of a processor: something may "
+        "keep it busy, such as a template without end; --seconds {:.0f} gives it more",
+        ended.computed, std::min(600.0, 3 * seconds)));
+  if (ended.how == Ended::How::exited && ended.code == 98)
+    return fmt::format("the compiler {} cannot be started: build xgrad again", LEARN_COMPILER);
   return explain_errors(ended.printed, source, read_file(source));
 }
 

@@ -9,16 +9,18 @@
 namespace learn {
 
 struct Limits {
-  double seconds = 10;                         ///< on the clock, from its start
+  double seconds = 10;  ///< on the clock, from its start; ten times as many if it is then at work
   double computing = 100;                      ///< seconds of a processor
   std::size_t memory = std::size_t{2} << 30U;  ///< bytes of addresses; not held under sanitizers
   std::string folder = ".";                    ///< where it runs, and "printed.txt" is made
 };
 
 struct Ended {
-  enum class How { exited, signalled, too_long } how = How::exited;
+  /// too_long: it computes, or waits, for longer than it may; undecided: it was still at work.
+  enum class How { exited, signalled, too_long, undecided } how = How::exited;
   int code = 0;         ///< the exit code, or the signal
   double seconds = 0;   ///< that it took
+  double computed = 0;  ///< seconds of a processor, of it and what it has started
   std::string printed;  ///< stdout and stderr, at most a megabyte of them
 };
 

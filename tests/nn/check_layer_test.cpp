@@ -161,7 +161,7 @@ TEST_CASE("check_layer names the check that a mistake fails", "[nn][check_layer]
              ContainsSubstring("other values there change out (0, 0)") &&
                  ContainsSubstring(", in training"));
 
-  CHECK_THAT(failed(of(Mistake::random)), StartsWith("deterministic gradcheck"));
+  CHECK(failed(of(Mistake::random)) == "deterministic");
   const auto unused = of(Mistake::unused_parameter);
   CHECK(failed(unused) == "parameters");
   CHECK(unused.line("parameters").found == "no gradient reaches unused");
@@ -190,6 +190,32 @@ TEST_CASE("check_layer of several inputs", "[nn][check_layer]") {
   const auto leak = nn::check_layer(wrong, {x, memory});
   CHECK(failed(leak) == "check_batch_independence");
   CHECK_THAT(leak.line("check_batch_independence").found, ContainsSubstring("of input 1"));
+}
+
+TEST_CASE("check_layer of a function that holds a Tensor, or changes an input",
+          "[nn][check_layer]") {
+  const Tensor x = randn({2, 4}, DType::float64), s = randn({4}, DType::float64);
+  const auto times = [](const nn::Linear& m, const std::vector<Tensor>& in) {
+    return m(in[0]) * in[1];
+  };
+  nn::Linear layer(4, 4);
+  CHECK(nn::check_layer(layer, times, {x, s}));
+  nn::to(layer, DType::float64);
+  const auto held = nn::check_layer(
+      layer, [&](const nn::Linear& m, const Tensor& at) { return m(at) * s; }, x);
+  CHECK(held);
+  CHECK_THAT(held.line("dtype").found, ContainsSubstring("is to be an input: {x, s}"));
+  const auto changes = nn::check_layer(
+      layer,
+      [](const nn::Linear& m, const Tensor& at) {
+        const Tensor y = m(at);
+        Tensor(at).copy_(at.detach() * 2.0);
+        return y;
+      },
+      x);
+  CHECK_FALSE(changes);
+  CHECK_THAT(changes.line("deterministic").found,
+             StartsWith("the layer changes input 0 at (0, 0)"));
 }
 
 TEST_CASE("check_layer tells state from dropout", "[nn][check_layer]") {

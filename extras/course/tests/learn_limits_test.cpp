@@ -58,7 +58,6 @@ TEST_CASE("learn check: a file that lacks its function", "[learn]") {
 }
 
 TEST_CASE("learn check: a file that never ends", "[learn]") {
-  // (20 would do, if no other test kept the compiler waiting.)
   const Arguments soon = {"--seconds", "30"};
   check_says(slope("#include <unistd.h>", "  while (true) ::pause();"), "still running after", "1",
              soon);
@@ -74,6 +73,20 @@ TEST_CASE("learn check: a file that never ends", "[learn]") {
              "does not compile", "1", soon);
   // With the compiler at work for ever, too.
   check_says("#include __FILE__\n", "the file includes itself", "1", soon);
+}
+
+TEST_CASE("learn check: a compiler that has no time left says nothing of the file", "[learn]") {
+  const TemporaryFolder folder;
+  const std::string busy =
+      "constexpr int loop(int n) {\n  for (int i = 0; i < 80; ++i)\n"
+      "    for (int j = 0; j < 10000; ++j) n ^= j;\n  return n;\n}\n"
+      "template <int N> constexpr int sum = loop(N) + sum<N - 1>;\n"
+      "template <> constexpr int sum<0> = 0;\nstatic_assert(sum<99> != -1);";
+  const Result result =
+      check_text(folder, "1", slope(busy, "  return 3 * x * x - 2;"), {"--seconds", "5"});
+  INFO(result.out << result.err);
+  CHECK(result.code == 3);
+  CHECK(result.err.find("no verdict: the compiler was not done") != std::string::npos);
 }
 
 TEST_CASE("learn check: a file that computes for ever is ended before one that waits", "[learn]") {

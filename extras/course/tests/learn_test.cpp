@@ -151,6 +151,8 @@ TEST_CASE("learn check 7: masks", "[learn]") {
        {"matmul(softmax(hidden, -1), v)", "matmul(masked_fill(softmax(scores, -1), future, 0), v)",
         "position 0 sees position 1"},
        {"-INFINITY", "-30", "sees position"},
+       {"-INFINITY", "-100", "sees position"},
+       {"-INFINITY", "-1000", "sees position"},
        {"scores, future", "scores.detach(), future", "a term is missing"},
        {"static_cast<double>(q.size(-1))", "3.0", "shapes (3, 5, 2)"},
        {"const Mask", "static const Mask", "shapes (3, 5, 2)"}},
@@ -177,6 +179,7 @@ TEST_CASE("learn check 8: heads", "[learn]") {
        {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
        {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "},
        {"static_cast<double>(d)", "3.0", "my_heads with n_head = 3: "},
+       {"-INFINITY), -1)", "-100), -1)", "sees position"},
        {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1: "}},
       {{"masked_fill(scores, nn::future(t, t), -INFINITY)",
         "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});

@@ -139,6 +139,43 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
   (void)hidden;
 }
 
+TEST_CASE("DetectAnomaly: -inf that is meant passes, and what it breaks names the op that made it",
+          "[anomaly]") {
+  Tensor w = leaf({0.3, -1, 2});
+  const Tensor logits = leaf({1, 2, 3, 4});
+  const Tensor zero = zeros({1}, DType::float64);
+  const auto from_0 = [&] { return log(cumsum(cat({zero, exp(w)}, 0), 0)); };  // -inf first
+  const auto passes = [&](const std::function<Tensor()>& f) {
+    w.zero_grad();
+    CHECK(anomaly([&] { f().backward(); }) == nothing_thrown);
+    CHECK(all(isfinite(w.grad())));
+  };
+  passes([&] { return sum(exp(from_0())); });
+  passes([&] { return sum(softmax(logits + from_0(), -1) * logits); });
+  passes([&] { return logsumexp(logits - exp(from_0()), {0}) + sum(narrow(from_0(), 0, 1, 3)); });
+  const NoGrad none;
+  CHECK(anomaly([&] { softmax(from_0(), -1); }) == nothing_thrown);
+  CHECK(anomaly([&] { softmax(log(cumsum(tensor({0, 2, 1}), 0)), -1); }) == nothing_thrown);
+  CHECK_THAT(anomaly([&] { sum(from_0() * 2.0); }),
+             StartsWith("anomaly in the forward of op 6, sum: the output holds -inf") &&
+                 ContainsSubstring("input 0 held -inf before: op 4, log, made it"));
+  CHECK_THAT(anomaly([&] { from_0() - from_0(); }),
+             ContainsSubstring("op 9, sub: the output holds NaN, first at (0)") &&
+                 ContainsSubstring("held -inf before: op 4, log, made it") &&
+                 ContainsSubstring("held -inf before: op 8, log, made it"));
+  const ModeGuard recording(Mode::current().with_grad(true));
+  // Where the gradient of 0 arrives, it is not right.
+  const Tensor x = leaf({0, 1, 2});
+  for (const bool cut : {false, true})
+    CHECK_THAT(
+        anomaly([&] {
+          const Tensor y = log(cumsum(x, 0));
+          sum(cut ? narrow(y, 0, 1, 2) : exp(y)).backward();
+        }),
+        StartsWith("anomaly in the backward of op 2, log: the gradient of input 0 holds NaN"));
+  CHECK_FALSE(x.grad().defined());
+}
+
 TEST_CASE("DetectAnomaly: a GPT trains clean, and names the layer of a broken weight",
           "[anomaly]") {
   manual_seed(1);

@@ -20,6 +20,10 @@ std::vector<Awkward> awkward_functions() {
   const auto z = [](const Dims& sizes) { return zeros(sizes, DType::float64); };
   const Tensor ties = leaf({{2, 2, 2}, {1, 3, 3}}), x = normal({3, 4}, 1);
   const auto at = [](double v) { return leaf({v}); };
+  const auto entropy = [](const Inputs& in) {
+    const Tensor log_p = log_softmax(in[0], -1);
+    return -sum(exp(log_p) * log_p, {-1});
+  };
   const auto hidden = [](const Inputs& in) { return matmul(relu(matmul(in[0], in[1])), in[2]); };
   return {
       {"relu at 0", of(relu), {leaf({-1, 0, 2})}},
@@ -139,6 +143,17 @@ std::vector<Awkward> awkward_functions() {
          return cross_entropy(in[0], Indices({1, 0, 3}));
        },
        {x * 1e3}},
+      {"an entropy of a sure guess", entropy, {leaf({25, 0})}},
+      {"entropies of surer ones", entropy, {leaf({{30, 0}, {0, 34}, {38, 1}, {25, 24}})}},
+      {"cross_entropy of a sure guess",
+       [](const Inputs& in) { return cross_entropy(in[0], Indices({0})); },
+       {leaf({{25, 0, 1}})}},
+      {"log_softmax of a sure guess",
+       [](const Inputs& in) { return log_softmax(in[0], -1); },
+       {leaf({{25, 0}, {30, 1}, {36, 0}})}},
+      {"1 minus a softmax",
+       [](const Inputs& in) { return 1.0 - softmax(in[0], -1); },
+       {leaf({25, 0})}},
       {"logsigmoid far out", of(logsigmoid), {leaf({-1e3, 1e3, 0})}},
       {"gelu far out", [](const Inputs& in) { return gelu(in[0]); }, {leaf({-100, 100, 0})}},
       {"a sign",

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <xgrad/autograd/check/compare.hpp>
+#include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -169,6 +170,45 @@ TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {
   CHECK_THAT(
       hint([&](const Tensor& a) { return -exp(a); }, [&](const Tensor& a) { return exp(a); }),
       ContainsSubstring("other sign") || ContainsSubstring("-1 times"));
+}
+
+TEST_CASE("compare and explain_gradient take functions of several outputs", "[compare][explain]") {
+  const Tensor x = normal({3, 4}, 1).requires_grad_();
+  const auto f = [](double factor) {
+    return [factor](const Tensor& a) {
+      const Tensor e = exp(a);
+      return Inputs{e, e * factor, a};
+    };
+  };
+  CHECK(compare(f(2), f(2), {x}));
+  const auto found = compare(f(3), f(2), {x});
+  CHECK_FALSE(found);
+  CHECK_THAT(found.message, StartsWith("the results differ in output 1, most at (") &&
+                                ContainsSubstring("the reference's op 2, mul, is the first"));
+  CHECK_THAT(compare([](const Tensor& a) { return exp(a); }, f(2), {x}).message,
+             StartsWith("the results differ: yours returns 1 Tensors, the reference 3"));
+  CHECK_THROWS_AS(compare([](const Tensor&) { return Inputs(); }, f(2), {x}), ValueError);
+
+  const auto explained = explain_gradient(f(2), {x}, {.second_order = true});
+  INFO(explained.message);
+  CHECK(explained);
+  CHECK(explained.ops.size() == 2);
+  const auto cut = explain_gradient(
+      [](const Tensor& a) {
+        return Inputs{exp(a), sin(a).detach()};
+      },
+      {x});
+  CHECK_FALSE(cut);
+  CHECK_THAT(cut.message, ContainsSubstring("cut at the end: what is returned holds the result of "
+                                            "op 2, sin, but as a constant"));
+  double state = 0;
+  CHECK_THAT(explain_gradient(
+                 [&](const Tensor& a) {
+                   return Inputs{a, a * (state += 1)};
+                 },
+                 {x})
+                 .message,
+             ContainsSubstring("in output 1 at (0, 0)"));
 }
 
 TEST_CASE("compare: dropout draws the same on both sides", "[compare]") {

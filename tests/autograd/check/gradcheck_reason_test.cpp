@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -89,6 +90,20 @@ TEST_CASE("reason: absent", "[gradcheck]") {
   CHECK_THAT(report.explanation, ContainsSubstring("does not lead to input 0"));
   REQUIRE(report.notes.size() == 1);
   CHECK_THAT(report.notes[0], ContainsSubstring("no graph leads from output 0"));
+
+  // The op that adds nothing, and for which of its inputs.
+  const auto half = [](const Inputs& in) {
+    const Tensor y = exp(in[0]);
+    return record(
+        "half", {in[1], y}, [](std::span<const Tensor> v) { return v[0] * v[1]; },
+        [y = Saved(y)](Context& ctx) { ctx.add(0, ctx.gradient() * y.tensor()); });
+  };
+  const auto named = gradcheck(half, {x, random_leaf({3})});
+  CHECK(named.reason == Reason::absent);
+  CHECK_THAT(named.message,
+             ContainsSubstring("no gradient of output 0 arrives at input 0: op 2, half: ") &&
+                 ContainsSubstring("it adds no gradient for input 1") &&
+                 !ContainsSubstring("detach"));
 
   report =
       check(op(cube, [](const Tensor& g, const Tensor&) { return g * 0.0; }), x, Reason::absent);
@@ -258,9 +273,28 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
 
 TEST_CASE("reason: nondeterminism", "[gradcheck]") {
   const Tensor x = random_leaf({20});
-  auto report =
-      check([](const Inputs& in) { return dropout(in[0], 0.5); }, x, Reason::nondeterministic);
+  // The default generator is set back before each call: dropout is a function like others.
+  const std::string drawn = default_generator().state();
+  const TensorFunction dropped = [](const Inputs& in) { return tanh(dropout(in[0], 0.5)); };
+  for (const bool fast : {false, true}) {
+    CHECK(gradcheck(dropped, {x}, {.fast_mode = fast}));
+    CHECK(gradgradcheck(dropped, {x}, {.fast_mode = fast}));
+  }
+  CHECK_THAT(eps_sweep(dropped, {x}).reading, StartsWith("right"));
+  CHECK(default_generator().state() == drawn);
+  Generator own(1);
+  auto report = check([&](const Inputs& in) { return in[0] * randn({20}, own, DType::float64); }, x,
+                      Reason::nondeterministic);
   CHECK_THAT(report.explanation, ContainsSubstring("the same result every time"));
+  // A backward that draws is named.
+  const auto draws =
+      op(cube, [](const Tensor& g, const Tensor& v) { return dropout(g * v * v * 3.0, 0.5); });
+  report =
+      check([&](const Inputs& in) { return draws({in[0] * 2.0})[0]; }, x, Reason::nondeterministic);
+  for (const std::string& said : {report.explanation, explain_gradient(draws, {x}).message})
+    CHECK_THAT(said, ContainsSubstring(", planted") &&
+                         ContainsSubstring("two runs of its backward give different gradients"));
+  CHECK_THAT(report.explanation, ContainsSubstring("op 2, planted: "));
   // in the gradient alone: between two graphs, and between two runs of one
   auto calls = std::make_shared<int>(0);
   report =

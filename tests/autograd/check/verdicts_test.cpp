@@ -199,10 +199,12 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
-  // Of the last four, one has a sine at its top near 4e12, three a softmax of numbers like 1e6.
+  // Of the last nine, one has a sine at its top near 4e12, four a softmax of numbers like 1e6 or
+  // 1e12, two a log_softmax of 1e-24 beside 1, and two squares of zeros that are sorted.
   std::vector<std::uint64_t> seeds(500 / stride);
   std::iota(seeds.begin(), seeds.end(), 0);
-  seeds.insert(seeds.end(), {21987, 20652, 22449, 22550});
+  seeds.insert(seeds.end(),
+               {21987, 20652, 22449, 22550, 5001758, 5000926, 5001065, 5000586, 5001418});
   std::vector<std::string> wrong;
   for (const std::uint64_t seed : seeds)
     if (const std::string text = blamed(random_composition(seed), unchecked); !text.empty())
@@ -226,6 +228,53 @@ TEST_CASE("verdicts: what is not deterministic is told by every checker, and by 
     CHECK_THAT(message, ContainsSubstring("two calls") && ContainsSubstring("the same result"));
   }
   CHECK(compare(same, same, {x}));
+}
+
+TEST_CASE("verdicts: a function that changes an input is told so by every checker, and undone",
+          "[verdicts]") {
+  const auto f = [](const Tensor& at) {
+    Tensor(at).copy_(at.detach() + 1.0);
+    return softmax(at, -1) * 2.0;
+  };
+  const auto same = [](const Tensor& at) { return softmax(at, -1); };
+  const Tensor x = normal({3, 4}, 1).requires_grad_(), before = x.detach().clone();
+  for (const bool first : {false, true}) {
+    const std::string messages[] = {
+        gradcheck(f, {x}).message,
+        gradgradcheck(f, {x}).message,
+        explain_gradient(f, {x}).message,
+        first ? compare(f, same, {x}).message : compare(same, f, {x}).message,
+        check_causal(f, x).message,
+        check_batch_independence(f, x).message,
+        eps_sweep(f, {x}).reading};
+    for (const std::string& message : messages) {
+      INFO(message);
+      CHECK_THAT(message, ContainsSubstring("changes input 0 at (0, 0), which was ") &&
+                              !ContainsSubstring("deterministic"));
+    }
+    CHECK(same_bits(x.detach(), before));
+  }
+}
+
+TEST_CASE("verdicts: an entropy of sure guesses, where rounding takes more than it looks",
+          "[verdicts]") {
+  const auto entropy = [](const Tensor& x, double factor, bool cut) {
+    const Tensor log_p = log_softmax(x, -1), p = cut ? exp(log_p).detach() : exp(log_p);
+    const Tensor terms = record(
+        "planted", {p, log_p}, [](std::span<const Tensor> v) { return v[0] * v[1]; },
+        [factor, p = Saved(p), log_p = Saved(log_p)](Context& ctx) {
+          ctx.add(0, ctx.gradient() * log_p.tensor() * factor);
+          ctx.add(1, ctx.gradient() * p.tensor());
+        });
+    return -sum(terms, {-1});
+  };
+  for (const double sure : {10, 20, 25, 28}) {
+    const Tensor x = leaf({sure, 0});
+    INFO(sure);
+    CHECK(gradcheck([&](const Tensor& at) { return entropy(at, 1, false); }, {x}));
+    CHECK_FALSE(gradcheck([&](const Tensor& at) { return entropy(at, 2, false); }, {x}));
+    CHECK_FALSE(gradcheck([&](const Tensor& at) { return entropy(at, 1, true); }, {x}));
+  }
 }
 
 TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sample", "[verdicts]") {
