@@ -20,12 +20,9 @@ function(xgrad_for_each_level target)
   if(NOT directory)
     set(directory "${CMAKE_CURRENT_BINARY_DIR}")
   endif()
-  # A library's calls of its own functions stay within it: the program's copies of inline functions are of the plain
-  # build.  And nobody replaces its functions by others, so they may be inlined.
-  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
-  target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions -Wl,-z,defs)
-  set_target_properties(${target} PROPERTIES SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-                        BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+  # A library's calls of its own functions stay within it: the program's copies of inline functions are of the plain build.
+  target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
+  set_target_properties(${target} PROPERTIES BUILD_RPATH "$ORIGIN")
   foreach(level IN LISTS xgrad_levels)
     add_library(${target}_${level} SHARED)
     foreach(property SOURCES COMPILE_OPTIONS LINK_LIBRARIES LINK_OPTIONS SOVERSION INSTALL_RPATH_USE_LINK_PATH

@@ -56,7 +56,7 @@ std::string layer_of(const std::string& path) {
 Names violations(const std::string& path, const std::string& text) {
   const auto layer = std::ranges::find(layers, layer_of(path), &Layer::name);
   REQUIRE(layer != layers.end());
-  static const std::regex include("#include <xgrad/([^>]*\\.hpp)>");
+  static const std::regex include("#include [<\"](?:xgrad/|(?:\\.\\./)+)([^>\"]*)[>\"]");
   Names found;
   for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) {
     const std::string other = layer_of((*at)[1]);
@@ -101,6 +101,7 @@ TEST_CASE("An include of something above is found", "[includes]") {
   CHECK(of("optim/sgd.cpp", "autograd/kernels/gemm.hpp") ==
         Names{"optim/sgd.cpp: #include <xgrad/autograd/kernels/gemm.hpp>"});
   CHECK(of("optim/sgd.cpp", "nn/module.hpp").size() == 1);
+  CHECK(violations("optim/sgd.cpp", "#include \"../nn/module.hpp\"\n").size() == 1);
   for (const char* header : {"tensor", "graph", "engine"})
     CHECK(of("autograd/kernels/gemm.hpp", std::string("autograd/") + header + ".hpp").size() == 1);
   CHECK(of("autograd/buffer.hpp", "autograd/tensor.hpp").size() == 1);

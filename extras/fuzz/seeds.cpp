@@ -14,18 +14,22 @@
 namespace {
 
 int run(const fuzz::Target& target, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> seeds = target.seeds();
+  if (seeds.empty()) {
+    std::fprintf(stderr, "%s has no seeds\n", target.name);
+    return 1;
+  }
   if (arguments.size() == 2 && arguments[0] == "--write") {
     std::filesystem::create_directories(arguments[1]);
-    std::size_t number = 0;
-    for (const std::string& seed : target.seeds())
-      write_bytes(arguments[1] + "/seed-" + std::to_string(number++), seed);
+    for (std::size_t i = 0; i < seeds.size(); ++i)
+      write_bytes(arguments[1] + "/seed-" + std::to_string(i), seeds[i]);
     return 0;
   }
   std::vector<std::string> inputs;
   for (const std::string& path : arguments)
     inputs.push_back(read_bytes(path));
   if (arguments.empty())
-    inputs = target.seeds();
+    inputs = seeds;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     try {
       target.run(inputs[i]);

@@ -8,6 +8,7 @@ Takes the flags of `char_transformer train`, and these:
 """
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -88,7 +89,11 @@ class Table:
             self.shown = step
 
     def largest(self):
-        return max((self.difference(step), step) for step in range(len(self.theirs)))
+        """The largest difference, and its step.  NaN is the largest of all."""
+        if not len(self.theirs) == len(self.ours) > 0:
+            sys.exit(f"compare-pytorch: {len(self.ours)} steps of xgrad and {len(self.theirs)} of PyTorch")
+        differences = [(self.difference(step), step) for step in range(len(self.theirs))]
+        return max(differences, key=lambda d: (math.isnan(d[0]), *d))
 
 
 def main():

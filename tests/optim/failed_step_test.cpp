@@ -95,7 +95,10 @@ TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]")
 TEST_CASE("every optimizer that optim/ declares is in the table of the tests", "[optim]") {
   const auto table = all_optimizers();
   const auto declared = declared_optimizers();
-  CHECK(declared.count("AdamW") == 1);
+  for (const auto& [name, make] : table) {
+    INFO(name << " is not found in the headers of optim/");
+    CHECK(declared.contains(name.substr(0, name.find('/'))));
+  }
   for (const std::string& name : declared) {
     INFO(name << " is missing in tests/optim/optimizers.hpp");
     CHECK(table.count(name) == 1);
