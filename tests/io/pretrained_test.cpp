@@ -668,6 +668,7 @@ TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
     WARN("skipped: XGRAD_PRETRAINED names no folder with reference models");
     return;
   }
+  CHECK(!std::filesystem::is_empty(root));
   for (const auto& entry : std::filesystem::directory_iterator(root)) {
     const std::string folder = entry.path().string();
     const io::SafetensorsFile expected(folder + "/expected.safetensors");
