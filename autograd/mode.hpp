@@ -52,6 +52,12 @@ struct NoGrad : ModeGuard {
   NoGrad() : ModeGuard(Mode::current().with_grad(false)) {}
 };
 
+/// While one lives, ops on this thread record graphs again, within a NoGrad or a backward formula
+/// (torch.enable_grad).
+struct EnableGrad : ModeGuard {
+  EnableGrad() : ModeGuard(Mode::current().with_grad(true)) {}
+};
+
 /// While one lives, fused ops on this thread run as the ops that they fuse, in a Scope of their
 /// name: attention, the norms, gelu and cross_entropy.  A Trace then sees their intermediates.
 struct Decompose : ModeGuard {

@@ -222,8 +222,13 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim =
 /// Frobenius: sqrt(sum x^2) of each matrix whose rows and columns are dims.  ValueError unless dims
 /// are two.
 Tensor matrix_norm(const Tensor& x, const Dims& dims = {-2, -1}, bool keepdim = false);
+struct NormalizeOptions {
+  double p = 2;
+  std::int64_t dim = 1;
+  double eps = 1e-12;
+};
 /// x / max(vector_norm(x, p) along dim, eps) (F.normalize).
-Tensor normalize(const Tensor& x, double p = 2, std::int64_t dim = 1, double eps = 1e-12);
+Tensor normalize(const Tensor& x, const NormalizeOptions& options = {});
 /// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast; a norm
 /// counts as at least eps, and below it the gradient is that of a constant norm.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1, double eps = 1e-8);
@@ -280,10 +285,11 @@ Extremum sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 Indices argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 /// The k largest (or smallest) along dim, in falling (rising) order; the gradient goes to the
 /// indices returned, of equals the first.
-Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim = -1, bool largest = true);
+Extremum topk(const Tensor& x, Size k, std::int64_t dim = -1, bool largest = true);
 /// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an id outside 0 ... V - 1
-/// and its place.
-Tensor embedding(const Indices& indices, const Tensor& weight);
+/// and its place.  The row padding_idx, from -V to V - 1, gets no gradient.
+Tensor embedding(const Indices& indices, const Tensor& weight,
+                 std::optional<std::int64_t> padding_idx = {});
 
 Tensor softmax(const Tensor& x,
                std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN

@@ -107,10 +107,10 @@ static Array<T> adopt(std::shared_ptr<T> memory, const Dims& sizes, std::size_t 
   return elements == 0 ? empty_array<T>(shape) : Array<T>(std::move(memory), shape);
 }
 
-template <class T>
-Tensor::Tensor(std::vector<T> elements, const Dims& sizes) {
-  const auto owner = std::make_shared<std::vector<T>>(std::move(elements));
-  *this = adopt(std::shared_ptr<T>(owner, owner->data()), sizes, owner->size(), "Tensor");
+template <class E>
+Tensor::Tensor(std::vector<E> elements, const Dims& sizes) {
+  const auto owner = std::make_shared<std::vector<E>>(std::move(elements));
+  *this = adopt(std::shared_ptr<E>(owner, owner->data()), sizes, owner->size(), "Tensor");
 }
 template Tensor::Tensor(std::vector<float>, const Dims&);
 template Tensor::Tensor(std::vector<double>, const Dims&);
@@ -308,18 +308,18 @@ Tensor tensor(const Values& values, DType dtype) {
   return dispatch(dtype, [&]<class T>() { return Tensor(to_array<T>("tensor", values)); });
 }
 
-void detail::NestedVectors::count(std::size_t size, std::size_t depth) {
-  if (depth == shape_.size())
-    shape_.push_back(size);
-  else if (shape_[depth] != size)
+void detail::count_nested(Shape& shape, std::size_t size, std::size_t depth) {
+  if (depth == shape.size())
+    shape.push_back(size);
+  else if (shape[depth] != size)
     fail<ShapeError>("tensor: ragged vectors: one of {} stands beside one of {} at depth {}", size,
-                     shape_[depth], depth);
+                     shape[depth], depth);
 }
 
-Tensor detail::NestedVectors::tensor(DType dtype) && {
+Tensor detail::tensor_of(const std::vector<double>& numbers, const Shape& shape, DType dtype) {
   return dispatch(dtype, [&]<class T>() {
-    auto a = empty_array<T>(shape_);
-    std::ranges::transform(numbers_, a.data(), [](double v) { return static_cast<T>(v); });
+    auto a = empty_array<T>(shape);
+    std::ranges::transform(numbers, a.data(), [](double v) { return static_cast<T>(v); });
     return Tensor(std::move(a));
   });
 }
@@ -358,14 +358,14 @@ Tensor zeros_like(const Tensor& x) { return filled(x.shape(), 0, x.dtype()); }
 Tensor ones_like(const Tensor& x) { return filled(x.shape(), 1, x.dtype()); }
 Tensor full_like(const Tensor& x, double value) { return filled(x.shape(), value, x.dtype()); }
 
-Tensor eye(std::size_t n, DType dtype) { return eye(n, n, dtype); }
+Tensor eye(Size n, DType dtype) { return eye(n, n, dtype); }
 
-Tensor eye(std::size_t n, std::size_t m, DType dtype) {
+Tensor eye(Size n, Size m, DType dtype) {
   const Shape shape = to_shape({n, m}, "eye");
   return dispatch(dtype, [&]<class T>() {
     auto a = empty_array<T>(shape);
     kernels::fill(a.data(), a.size(), T(0));
-    for (std::size_t i = 0; i < std::min(n, m); ++i)
+    for (Size i = 0; i < std::min(n, m); ++i)
       a.data()[i * m + i] = 1;
     return Tensor(std::move(a));
   });
@@ -384,13 +384,28 @@ Tensor arange(double start, double end, double step, DType dtype) {
 
 Tensor arange(double end) { return arange(0, end); }
 
-Tensor linspace(double start, double end, std::size_t steps, DType dtype) {
+Tensor linspace(double start, double end, Size size, DType dtype) {
+  check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
+  const auto steps = static_cast<std::size_t>(size);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   // Counted from the nearer end, so that both ends are exact.
   return generated(steps, dtype, [=](std::size_t i) {
     return i < (steps + 1) / 2 ? start + step * static_cast<double>(i)
                                : end - step * static_cast<double>(steps - 1 - i);
   });
+}
+
+template <class T>
+static Array<T> repeated(const Shape& shape, T value) {
+  auto a = empty_array<T>(shape);
+  std::ranges::fill(a, value);
+  return a;
+}
+Indices full_indices(const Dims& sizes, std::int64_t value) {
+  return repeated(to_shape(sizes, "full_indices"), value);
+}
+Mask full_mask(const Dims& sizes, bool value) {
+  return repeated(to_shape(sizes, "full_mask"), value);
 }
 
 Indices arange_indices(std::int64_t start, std::int64_t end) {

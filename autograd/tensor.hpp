@@ -97,6 +97,14 @@ template <class E, class T>
 concept XtensorOfIntegers = XtensorExpression<E> && std::integral<value_type_of<E>> &&
     both_bool_or_neither<value_type_of<E>, T>;
 
+/// Integers for Indices, bools for a Mask, and vectors of these.
+template <class V, class T>
+inline constexpr bool integers_or_vectors = std::is_integral_v<V>&& both_bool_or_neither<V, T>;
+template <class V, class T>
+inline constexpr bool integers_or_vectors<std::vector<V>, T> = integers_or_vectors<V, T>;
+template <class V, class T>
+concept IntegersOrVectors = integers_or_vectors<V, T>;
+
 template <class T>
 class DiscreteTensor;
 /// Token ids and positions (int64).
@@ -121,6 +129,10 @@ class DiscreteTensor {
   /// From xtensor: no copy of a row-major container that is given away, else a copy.
   template <XtensorOfIntegers<T> E>
   DiscreteTensor(E&& expression);
+  /// A std::vector of integers (for a Mask of bools), or of vectors of such vectors.
+  template <class V>
+  requires IntegersOrVectors<V, T>
+  explicit DiscreteTensor(const std::vector<V>& values);
 
   auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)
   const Shape& shape() const { return array_->shape(); }
@@ -268,6 +280,7 @@ class Tensor {
   // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
 #include <xgrad/members_declared.inc>
   Tensor t() const;  ///< of a matrix its transpose; what has fewer dimensions stays as it is
+  Tensor T() const { return t(); }
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]

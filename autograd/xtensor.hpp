@@ -1,6 +1,7 @@
 #pragma once
 // The bridge to xtensor: Tensors, Indices and Masks from its expressions, and their values as
-// expressions.  The only header that includes xtensor; it hides the differences between its versions.
+// expressions.  The only header that includes xtensor; it hides the differences between its
+// versions.
 
 #if defined(__aarch64__) && defined(XTENSOR_USE_XSIMD)
 #include <xgrad/autograd/kernels/simd.hpp>  // before xtensor's xsimd
@@ -105,10 +106,10 @@ template <XtensorOfIntegers<T> E>
 DiscreteTensor<T>::DiscreteTensor(E&& expression)
     : DiscreteTensor(detail::from_xtensor<T>(std::forward<E>(expression))) {}
 
-template <class T>
+template <class E>
 auto Tensor::array() const {
-  const T* const first = static_cast<const Tensor&>(*this).data<T>();
-  return detail::as_xtensor(std::shared_ptr<const T>(impl().value->memory, first), shape());
+  const E* const first = static_cast<const Tensor&>(*this).data<E>();
+  return detail::as_xtensor(std::shared_ptr<const E>(impl().value->memory, first), shape());
 }
 
 template <class T>

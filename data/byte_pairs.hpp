@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <xgrad/autograd/shape.hpp>
 #include <xgrad/data/ids.hpp>
 #include <xgrad/data/pre_tokenizer.hpp>
 
@@ -68,11 +69,11 @@ class BytePairs {
   /// of the lowest first id, then of the lowest second id.  These are HuggingFace's BpeTrainer's,
   /// where special tokens come last.  Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if
   /// `vocab_size` has no room for the bytes and the special tokens.
-  static BytePairs learn(std::string_view utf8, std::size_t vocab_size,
+  static BytePairs learn(std::string_view utf8, Size vocab_size,
                          const std::vector<std::string>& special = {},
                          Pattern pattern = Pattern::gpt2);
 
-  std::size_t size() const { return parts().tokens.size(); }
+  Size size() const { return static_cast<Size>(parts().tokens.size()); }
   const Parts& parts() const;
 
   /// The tokens of a text.  What is not UTF-8 becomes U+FFFD first, as replace_invalid_utf8()

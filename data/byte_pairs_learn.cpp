@@ -106,9 +106,9 @@ class Learner {
 
 }  // namespace
 
-BytePairs BytePairs::learn(std::string_view utf8, std::size_t vocab_size,
+BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
                            const std::vector<std::string>& special, Pattern pattern) {
-  check<ValueError>(vocab_size >= 256 + special.size(),
+  check<ValueError>(std::cmp_greater_equal(vocab_size, 256 + special.size()),
                     "BytePairs: a vocabulary of {} has no room for 256 bytes and {}", vocab_size,
                     counted(special.size(), "special token", "special tokens"));
   std::string replaced;
@@ -144,7 +144,7 @@ BytePairs BytePairs::learn(std::string_view utf8, std::size_t vocab_size,
     learner.add_word(std::move(ids), count);
   }
   std::unordered_set<std::uint64_t> merged;
-  while (parts.tokens.size() + special.size() < vocab_size) {
+  while (std::cmp_less(parts.tokens.size() + special.size(), vocab_size)) {
     const auto pair = learner.most_frequent();
     if (!pair)
       break;

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <xgrad/autograd/shape.hpp>
 #include <xgrad/data/ids.hpp>
 
 namespace xgrad::text {
@@ -22,7 +23,7 @@ class Characters {
   /// character twice: ids would then mean something else than when it was stored.
   static Characters from_list(std::u32string_view list);
 
-  std::size_t size() const { return list_.size(); }
+  Size size() const { return static_cast<Size>(list_.size()); }
 
   /// The characters in the order of their ids.
   const std::u32string& list() const { return list_; }

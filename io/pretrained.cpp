@@ -54,7 +54,7 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   matrix("model.embed_tokens", "transformer.wte", {c.vocab_size, C});
   if (gpt2)
     matrix("", "transformer.wpe", {c.block_size, C});
-  for (std::size_t i = 0; i < c.n_layer; ++i) {
+  for (Size i = 0; i < c.n_layer; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i),
                       block = fmt::format("transformer.h.{}.", i), attn = block + "attn.c_attn";
     norm(layer + "input_layernorm", block + "ln_1");
@@ -306,7 +306,7 @@ Weights open_weights(const std::string& folder) {
 }
 
 void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string& folder) {
-  check<FileError>(config.n_layer <= weights.tensors.size() / fewest_layer_tensors,
+  check<FileError>(std::cmp_less_equal(config.n_layer, weights.tensors.size() / fewest_layer_tensors),
                    "{}: config.json asks for {} layers, and the weights have {}", folder,
                    config.n_layer, counted(weights.tensors.size(), "tensor", "tensors"));
   const std::vector<PretrainedTensor> expected = pretrained_tensors(config);
@@ -360,7 +360,7 @@ nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& option
   small.n_layer = small.vocab_size = small.block_size = 1;
   nn::GPT model(small);
   nn::to_bfloat16(model);
-  for (std::size_t i = 1; i < config.n_layer; ++i)
+  for (Size i = 1; i < config.n_layer; ++i)
     model.h.push_back(nn::clone(model.h[0]));
   model.config = config;
   return model;

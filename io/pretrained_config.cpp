@@ -84,7 +84,7 @@ class Section {
 // Sizes that every configuration has, by their keys.
 struct SizeKey {
   const char *gpt2, *llama;
-  std::size_t nn::GPTConfig::*size;
+  Size nn::GPTConfig::*size;
 };
 constexpr SizeKey size_keys[] = {
     {"vocab_size", "vocab_size", &nn::GPTConfig::vocab_size},

@@ -53,7 +53,7 @@ struct Softplus {
 struct PReLU {
   Tensor weight;  ///< (num_parameters,): one for all, or one for each channel, dimension 1 of x
 
-  explicit PReLU(std::size_t num_parameters = 1, double init = 0.25);
+  explicit PReLU(Size num_parameters = 1, double init = 0.25);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) { v("weight", self.weight); }
 };

@@ -19,14 +19,14 @@ struct BatchNormOptions {
 /// are the running ones.  Copies of the layer share them, as they do parameters.  parallel::
 /// backward() does not cut such a batch.  Ioffe and Szegedy, 2015.
 struct BatchNorm1d {
-  std::size_t num_features;
+  Size num_features;
   BatchNormOptions options;
   Tensor weight, bias;               ///< (C,), ones and zeros, or undefined
   Tensor running_mean, running_var;  ///< (C,), zeros and ones, or undefined
   Tensor num_batches_tracked;        ///< ()
   bool training = true;
 
-  explicit BatchNorm1d(std::size_t features, const BatchNormOptions& o = {});
+  explicit BatchNorm1d(Size features, const BatchNormOptions& o = {});
   /// ShapeError for another x, ValueError if the statistics are of one value.
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {

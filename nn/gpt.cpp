@@ -20,7 +20,7 @@ GPT::GPT(const GPTConfig& c)
       drop(c.dropout),
       h([&c] {
         std::vector<TransformerBlock> blocks;
-        for (std::size_t i = 0; i < c.n_layer; ++i)
+        for (Size i = 0; i < c.n_layer; ++i)
           blocks.emplace_back(c);
         return blocks;
       }()),
@@ -56,20 +56,18 @@ GPT::GPT(const GPTConfig& c)
 
 // What goes into ln_f: (B, T) -> (B, T, C).
 Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
-  const std::size_t held = caches.empty() ? 0 : caches.front().length();
+  const Size held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())
     fail<ValueError>("GPT: {} for {}", counted(caches.size(), "cache", "caches"),
                      counted(h.size(), "block", "blocks"));
   for (const KeyValueCache& cache : caches)
     check<ValueError>(cache.length() == held, "GPT: one cache holds {} positions, another {}", held,
                       cache.length());
-  if (idx.dim() != 2 || idx.size(1) == 0 ||
-      std::cmp_greater(held + idx.shape()[1], config.block_size))
+  if (idx.dim() != 2 || idx.size(1) == 0 || held + idx.size(1) > config.block_size)
     fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}{}",
                      to_string(idx.shape()), config.block_size,
                      held == 0 ? "" : fmt::format(", less the {} that the caches hold", held));
-  const auto first = static_cast<std::int64_t>(held);
-  const Indices positions = arange_indices(first, first + idx.size(1));
+  const Indices positions = arange_indices(held, held + idx.size(1));
   Tensor x = [&] {
     const Scope scope("embeddings");
     return drop(wpe ? wte(idx) + (*wpe)(positions) : wte(idx));  // (B, T, C)
@@ -121,42 +119,44 @@ std::int64_t next_token(std::span<const float> probabilities, Generator& generat
 
 }  // namespace
 
-Indices GPT::generate(const Indices& idx, std::size_t max_new_tokens, Generator& generator,
+Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& generator,
                       const GenerateOptions& options) const {
   check<ShapeError>(idx.dim() == 2 && idx.size(1) > 0,
                     "generate: idx is {}; it must be (B, T) with at least one token to start from",
                     to_string(idx.shape()));
+  check<ValueError>(max_new_tokens >= 0, "generate: max_new_tokens is {}; it must not be negative",
+                    max_new_tokens);
   check_sampling(options);
   GPT model = *this;  // shares the weights; the training flags are its own
   eval(model);
   const NoGrad no_grad;
 
-  const std::size_t B = idx.size(0);
+  const auto B = static_cast<std::size_t>(idx.size(0));
   const std::vector<std::int64_t>& ends = options.eos_token_id;
   std::vector<std::int64_t> tokens(B);
   std::vector<bool> ended(B);
   Indices all = idx;
-  std::size_t length = idx.size(1);
-  const std::size_t left = config.block_size - std::min(config.block_size, length);
-  const std::size_t capacity = config.block_size - left + std::min(left, max_new_tokens);
+  Size length = idx.size(1);
+  const Size left = config.block_size - std::min(config.block_size, length);
+  const Size capacity = config.block_size - left + std::min(left, max_new_tokens);
   std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
-  for (std::size_t step = 0; step < max_new_tokens; ++step, ++length) {
+  for (Size step = 0; step < max_new_tokens; ++step, ++length) {
     if (length > config.block_size)  // the window moves, and with it the position of every token
       caches.clear();
-    const std::size_t held = caches.empty() ? length - config.block_size : caches.front().length();
-    const Indices window = all.narrow(1, static_cast<std::int64_t>(held), length - held);
+    const Size held = caches.empty() ? length - config.block_size : caches.front().length();
+    const Indices window = all.narrow(1, held, length - held);
     const Tensor logits = model.last_logits(window, caches).to(DType::float32);  // (B, V)
     if (options.on_logits)
       options.on_logits(logits);
     const Tensor p = next_token_probabilities(logits, options);
+    const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
-      tokens[b] = next_token({p.data<float>() + b * config.vocab_size, config.vocab_size},
-                             generator, options);
+      tokens[b] = next_token({p.data<float>() + b * V, V}, generator, options);
       if (ended[b])  // its draw is made nevertheless, as in transformers
         tokens[b] = ends.front();
       ended[b] = std::ranges::find(ends, tokens[b]) != ends.end();
     }
-    all = cat({all, Indices(copy_of(tokens.data(), Shape{B, 1}))}, 1);
+    all = cat({all, Indices(tokens).unsqueeze(1)}, 1);
     if (options.on_token)
       options.on_token(tokens);
     const bool all_ended = !ends.empty() && std::ranges::find(ended, false) == ended.end();

@@ -56,7 +56,7 @@ struct GPT {
   /// position (KeyValueCache), from then on all of the window, for every token moves.  Dropout is
   /// off, whatever the training flag says, and all draws come from `generator`: a run that samples
   /// on the way trains as one that does not.
-  Indices generate(const Indices& idx, std::size_t max_new_tokens, Generator& generator,
+  Indices generate(const Indices& idx, Size max_new_tokens, Generator& generator,
                    const GenerateOptions& options = {}) const;
 
   static void visit(auto& self, auto&& v) {

@@ -17,16 +17,16 @@ enum class Activation : std::uint8_t {
 
 /// Sizes and options of a GPT.  The defaults are nanoGPT's.
 struct GPTConfig {
-  std::size_t block_size = 1024;  ///< longest sequence
-  std::size_t vocab_size = 50304;
-  std::size_t n_layer = 12;
-  std::size_t n_head = 12;
-  std::size_t n_embd = 768;
+  Size block_size = 1024;  ///< longest sequence
+  Size vocab_size = 50304;
+  Size n_layer = 12;
+  Size n_head = 12;
+  Size n_embd = 768;
   double dropout = 0;
-  bool bias = true;           ///< in the Linears of the blocks and in the LayerNorms
-  std::size_t n_kv_head = 0;  ///< heads of keys and values, each for several queries; 0: n_head
-  std::size_t head_dim = 0;   ///< 0: n_embd / n_head
-  std::size_t n_inner = 0;    ///< width of the feed-forward part; 0: 4 n_embd
+  bool bias = true;    ///< in the Linears of the blocks and in the LayerNorms
+  Size n_kv_head = 0;  ///< heads of keys and values, each for several queries; 0: n_head
+  Size head_dim = 0;   ///< 0: n_embd / n_head
+  Size n_inner = 0;    ///< width of the feed-forward part; 0: 4 n_embd
   std::optional<RotaryOptions> rotary = {};  ///< none: positions are learned
   NormKind norm = NormKind::layer;
   double norm_eps = 1e-5;
@@ -36,9 +36,9 @@ struct GPTConfig {
   std::optional<bool> mlp_bias = {};   ///< none: as `bias`
   bool tied = true;                    ///< lm_head has the weight of wte
 
-  std::size_t kv_heads() const { return n_kv_head > 0 ? n_kv_head : n_head; }
-  std::size_t head_width() const { return head_dim > 0 ? head_dim : n_embd / n_head; }
-  std::size_t inner_width() const { return n_inner > 0 ? n_inner : 4 * n_embd; }
+  Size kv_heads() const { return n_kv_head > 0 ? n_kv_head : n_head; }
+  Size head_width() const { return head_dim > 0 ? head_dim : n_embd / n_head; }
+  Size inner_width() const { return n_inner > 0 ? n_inner : 4 * n_embd; }
 
   /// These sizes as OpenAI's GPT-2.  Radford et al., 2019.
   static constexpr GPTConfig gpt2(GPTConfig sizes) {

@@ -13,13 +13,13 @@ struct GroupNormOptions {
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias: x (N, C, ...), with mean and variance
 /// of each group of C / num_groups channels.  Wu and He, 2018.
 struct GroupNorm {
-  std::size_t num_groups;
+  Size num_groups;
   Tensor weight;  ///< (C,), ones, or undefined
   Tensor bias;    ///< (C,), zeros, or undefined
   double eps;
 
   /// ValueError unless num_groups divides num_channels.
-  GroupNorm(std::size_t groups, std::size_t num_channels, const GroupNormOptions& options = {});
+  GroupNorm(Size groups, Size num_channels, const GroupNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;  ///< ShapeError unless x has C channels, if affine
   static void visit(auto& self, auto&& v) {
     v("weight", self.weight);

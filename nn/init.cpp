@@ -23,8 +23,10 @@ Fans fans(const Tensor& x, const char* name) {
   return {static_cast<double>(shape[1]) * rest, static_cast<double>(shape[0]) * rest};
 }
 
-double kaiming_std(const Tensor& x, double a, const char* name) {
-  return std::sqrt(2 / (1 + a * a)) / std::sqrt(fans(x, name).in);
+double kaiming_std(const Tensor& x, const KaimingOptions& options, const char* name) {
+  const Fans f = fans(x, name);
+  return calculate_gain(options.nonlinearity, options.a) /
+         std::sqrt(options.mode == Fan::in ? f.in : f.out);
 }
 double xavier_std(const Tensor& x, double gain, const char* name) {
   const Fans f = fans(x, name);
@@ -83,13 +85,19 @@ Tensor xavier_normal_(Tensor x, double gain, Generator& generator) {
   return x.numel() == 0 ? x : normal_(std::move(x), 0, std, generator);
 }
 
-Tensor kaiming_uniform_(Tensor x, double a, Generator& generator) {
-  const double bound = std::sqrt(3.0) * kaiming_std(x, a, "kaiming_uniform_");
+double calculate_gain(Nonlinearity nonlinearity, double param) {
+  const double gains[] = {
+      1, 1, 5.0 / 3, std::sqrt(2.0), 3.0 / 4, std::sqrt(2 / (1 + param * param))};
+  return gains[static_cast<std::size_t>(nonlinearity)];
+}
+
+Tensor kaiming_uniform_(Tensor x, const KaimingOptions& options, Generator& generator) {
+  const double bound = std::sqrt(3.0) * kaiming_std(x, options, "kaiming_uniform_");
   return x.numel() == 0 ? x : uniform_(std::move(x), -bound, bound, generator);
 }
 
-Tensor kaiming_normal_(Tensor x, double a, Generator& generator) {
-  const double std = kaiming_std(x, a, "kaiming_normal_");
+Tensor kaiming_normal_(Tensor x, const KaimingOptions& options, Generator& generator) {
+  const double std = kaiming_std(x, options, "kaiming_normal_");
   return x.numel() == 0 ? x : normal_(std::move(x), 0, std, generator);
 }
 

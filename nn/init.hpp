@@ -42,10 +42,22 @@ Tensor trunc_normal_(Tensor x, double mean = 0, double std = 1, double a = -2, d
 Tensor xavier_uniform_(Tensor x, double gain = 1, Generator& generator = default_generator());
 /// N(0, s) with s = gain * sqrt(2 / (fan_in + fan_out)).
 Tensor xavier_normal_(Tensor x, double gain = 1, Generator& generator = default_generator());
-/// U(-b, b) with b = sqrt(6 / ((1 + a^2) * fan_in)), a the negative slope of a leaky ReLU.
-/// He et al., 2015.  nn::Linear uses a = sqrt(5), which makes b = 1 / sqrt(fan_in).
-Tensor kaiming_uniform_(Tensor x, double a = 0, Generator& generator = default_generator());
-/// N(0, s) with s = sqrt(2 / ((1 + a^2) * fan_in)).
-Tensor kaiming_normal_(Tensor x, double a = 0, Generator& generator = default_generator());
+enum class Nonlinearity { linear, sigmoid, tanh, relu, selu, leaky_relu };
+/// The factor that keeps the variance through a nonlinearity: 1, 1, 5/3, sqrt(2), 3/4, and sqrt(2
+/// / (1 + param^2)) for a slope param.
+double calculate_gain(Nonlinearity nonlinearity, double param = 0.01);
+enum class Fan { in, out };
+struct KaimingOptions {
+  double a = 0;  ///< the negative slope of leaky_relu
+  Fan mode = Fan::in;
+  Nonlinearity nonlinearity = Nonlinearity::leaky_relu;
+};
+/// U(-b, b) with b = gain * sqrt(3 / fan).  He et al., 2015.  nn::Linear uses a = sqrt(5), which
+/// makes b = 1 / sqrt(fan_in).
+Tensor kaiming_uniform_(Tensor x, const KaimingOptions& options = {},
+                        Generator& generator = default_generator());
+/// N(0, s) with s = gain / sqrt(fan).
+Tensor kaiming_normal_(Tensor x, const KaimingOptions& options = {},
+                       Generator& generator = default_generator());
 
 }  // namespace xgrad::nn::init

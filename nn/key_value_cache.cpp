@@ -10,12 +10,12 @@ namespace xgrad::nn {
 namespace {
 
 // (..., T, D) with another T.
-Shape with_positions(Shape shape, std::size_t positions) {
+Shape with_positions(Shape shape, Size positions) {
   shape[-2] = positions;
   return shape;
 }
 
-void check_fits(const char* name, const Tensor& x, const Value* held, std::size_t length) {
+void check_fits(const char* name, const Tensor& x, const Value* held, Size length) {
   if (held == nullptr)
     return;
   const Shape expected = with_positions(held->shape, length);
@@ -28,11 +28,11 @@ void check_fits(const char* name, const Tensor& x, const Value* held, std::size_
 }
 
 // Puts x (..., T, D) at positions `offset` and after of `held` (..., capacity, D).
-void put(const Tensor& x, std::size_t offset, const Value& held) {
-  const std::size_t width = x.size(-1), rows = x.size(-2), capacity = held.shape[-2];
-  const std::size_t matrices = rows * width == 0 ? 0 : x.numel() / (rows * width);
+void put(const Tensor& x, Size offset, const Value& held) {
+  const Size width = x.size(-1), rows = x.size(-2), capacity = held.shape[-2];
+  const Size matrices = rows * width == 0 ? 0 : x.numel() / (rows * width);
   dispatch(held.dtype, [&]<class T>() {
-    for (std::size_t i = 0; i < matrices; ++i)
+    for (Size i = 0; i < matrices; ++i)
       std::copy_n(x.data<T>() + i * rows * width, rows * width,
                   held.writable_data<T>() + (i * capacity + offset) * width);
   });
@@ -52,7 +52,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   const bool first = length_ == 0;
   check_fits("k", k, first ? nullptr : keys_.get(), length_);
   check_fits("v", v, first ? nullptr : values_.get(), length_);
-  const std::size_t positions = keys[-2];
+  const Size positions = keys[-2];
   if (positions > capacity_ - length_)
     fail<ValueError>("KeyValueCache: {} positions are held and {} more do not fit its capacity, {}",
                      length_, positions, capacity_);
@@ -72,7 +72,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   make_sole_owner(values_);
   put(k, length_, *keys_);
   put(v, length_, *values_);
-  const std::size_t end = length_ + positions;
+  const Size end = length_ + positions;
   if (written_ > end)  // positions that were forgotten
     for (const auto& [x, held] : {std::pair(&k, keys_.get()), std::pair(&v, values_.get())})
       put(zeros(with_positions(x->shape(), written_ - end), x->dtype()), end, *held);
@@ -82,21 +82,22 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   return held;
 }
 
-void KeyValueCache::truncate(std::size_t length) {
-  check<ValueError>(length <= length_, "KeyValueCache: {} of {} positions cannot be kept", length,
-                    length_);
+void KeyValueCache::truncate(Size length) {
+  check<ValueError>(length >= 0 && length <= length_,
+                    "KeyValueCache: {} of {} positions cannot be kept", length, length_);
   length_ = length;
   if (length == 0)
     keys_ = values_ = nullptr;
 }
 
-Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, KeyValueCache& cache) {
-  check<ValueError>(n_head > 0, "causal_self_attention: n_head is 0");
-  if (qkv.dim() != 3 || qkv.shape()[2] % static_cast<Size>(3 * n_head) != 0)
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, KeyValueCache& cache) {
+  check<ValueError>(n_head > 0, "causal_self_attention: n_head is {}; it must be at least 1",
+                    n_head);
+  if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
     fail<ShapeError>(
         "causal_self_attention: qkv {} is not (B, T, 3C) with C a multiple of {} heads",
         to_string(qkv.shape()), n_head);
-  const Size B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, H = static_cast<Size>(n_head);
+  const Size B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, H = n_head;
   const Tensor parts = permute(reshape(qkv, {B, T, 3, H, C / H}), {2, 0, 3, 1, 4});
   return all_or_nothing({&cache, 1}, [&] {  // parts: (3, B, H, T, D)
     const auto [keys, values, offset] = cache.append(parts[1], parts[2]);

@@ -26,14 +26,14 @@ namespace xgrad::nn {
 class KeyValueCache {
  public:
   /// With room for `capacity` positions.
-  explicit KeyValueCache(std::size_t capacity) : capacity_(capacity) {}
+  explicit KeyValueCache(Size capacity) : capacity_(capacity) {}
 
-  std::size_t capacity() const { return capacity_; }
-  std::size_t length() const { return length_; }  ///< how many positions it holds
+  Size capacity() const { return capacity_; }
+  Size length() const { return length_; }  ///< how many positions it holds
 
   struct Held {
     Tensor keys, values;  ///< (..., capacity, D) and (..., capacity, Dv), zeros where none are held
-    std::size_t offset;   ///< how many positions were held before: the first new one
+    Size offset;          ///< how many positions were held before: the first new one
   };
   /// Takes the keys k (..., T, D) and values v (..., T, Dv) of the next T positions, and returns
   /// all that it holds.  Nothing is copied but k and v, provided that what the last call returned
@@ -44,22 +44,22 @@ class KeyValueCache {
 
   /// Forgets all but the first `length` positions.  With none, what comes next may have another
   /// shape and dtype.  ValueError if fewer are held.
-  void truncate(std::size_t length);
+  void truncate(Size length);
 
  private:
-  std::size_t capacity_, length_ = 0;
-  std::size_t written_ = 0;                     // positions from here on are zeros
+  Size capacity_, length_ = 0;
+  Size written_ = 0;                            // positions from here on are zeros
   std::shared_ptr<const Value> keys_, values_;  // null if nothing is held
 };
 
 /// xgrad::causal_self_attention of positions that come after those in the cache, which takes
 /// theirs: qkv (B, T, 3C) -> (B, T, C).  Errors as of append().
-Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, KeyValueCache& cache);
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, KeyValueCache& cache);
 
 /// Returns f().  If it throws, the caches hold what they held before.
 template <class F>
 Tensor all_or_nothing(std::span<KeyValueCache> caches, const F& f) {
-  std::vector<std::size_t> held;
+  std::vector<Size> held;
   for (const KeyValueCache& cache : caches)
     held.push_back(cache.length());
   try {

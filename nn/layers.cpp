@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/mode.hpp>
@@ -21,9 +20,9 @@
 
 namespace xgrad::nn {
 
-Linear::Linear(std::size_t in_features, std::size_t out_features, bool with_bias)
+Linear::Linear(Size in_features, Size out_features, bool with_bias)
     : weight(zeros({out_features, in_features})) {
-  init::kaiming_uniform_(weight, std::sqrt(5.0)).requires_grad_();
+  init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)}).requires_grad_();
   if (with_bias) {
     const double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0.0;
     bias = init::uniform_(zeros({out_features}), -bound, bound).requires_grad_();
@@ -34,10 +33,18 @@ Tensor Linear::operator()(const Tensor& x) const {
   return lora_A.defined() ? y + linear(lora_scale * linear(x, lora_A), lora_B) : y;
 }
 
-Embedding::Embedding(std::size_t num_embeddings, std::size_t dim)
-    : weight(init::normal_(zeros({num_embeddings, dim})).requires_grad_()) {}
+Embedding::Embedding(Size num_embeddings, Size dim, const EmbeddingOptions& options)
+    : weight(init::normal_(zeros({num_embeddings, dim}))), padding_idx(options.padding_idx) {
+  check<ValueError>(
+      !padding_idx || (*padding_idx >= -num_embeddings && *padding_idx < num_embeddings),
+      "Embedding: padding_idx {} is not within -{} ... {}", padding_idx.value_or(0), num_embeddings,
+      num_embeddings - 1);
+  if (padding_idx)
+    weight.copy_(select_scatter(weight, zeros(dim), 0, *padding_idx));
+  weight.requires_grad_();
+}
 Tensor Embedding::operator()(const Indices& indices) const {
-  return bfloat16.defined() ? bfloat16.rows(indices) : embedding(indices, weight);
+  return bfloat16.defined() ? bfloat16.rows(indices) : embedding(indices, weight, padding_idx);
 }
 
 LayerNorm::LayerNorm(const Dims& sizes, const LayerNormOptions& options)
@@ -63,7 +70,7 @@ static Tensor along_channels(const Tensor& x, const Tensor& of_channels) {
   return reshape(of_channels, shape);
 }
 
-GroupNorm::GroupNorm(std::size_t groups, std::size_t num_channels, const GroupNormOptions& options)
+GroupNorm::GroupNorm(Size groups, Size num_channels, const GroupNormOptions& options)
     : num_groups(groups), eps(options.eps) {
   check<ValueError>(groups > 0 && num_channels % groups == 0,
                     "GroupNorm: num_channels {} is not a multiple of num_groups {}", num_channels,
@@ -75,7 +82,7 @@ GroupNorm::GroupNorm(std::size_t groups, std::size_t num_channels, const GroupNo
 }
 Tensor GroupNorm::operator()(const Tensor& x) const {
   const bool affine = weight.defined();
-  const Size unit = affine ? weight.numel() : static_cast<Size>(num_groups);
+  const Size unit = affine ? weight.numel() : num_groups;
   if (x.dim() < 2 || (affine ? x.size(1) != unit : x.size(1) % unit != 0))
     fail<ShapeError>("GroupNorm: x is {}; it must be (N, {}{}, ...)", to_string(x.shape()),
                      affine ? "" : "a multiple of ", unit);
@@ -89,7 +96,7 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   return affine ? y * along_channels(x, weight) + along_channels(x, bias) : y;
 }
 
-BatchNorm1d::BatchNorm1d(std::size_t features, const BatchNormOptions& o)
+BatchNorm1d::BatchNorm1d(Size features, const BatchNormOptions& o)
     : num_features(features), options(o) {
   if (o.affine) {
     weight = ones(features).requires_grad_();
@@ -103,7 +110,7 @@ BatchNorm1d::BatchNorm1d(std::size_t features, const BatchNormOptions& o)
 }
 
 Tensor BatchNorm1d::operator()(const Tensor& x) const {
-  if ((x.dim() != 2 && x.dim() != 3) || std::cmp_not_equal(x.size(1), num_features))
+  if ((x.dim() != 2 && x.dim() != 3) || x.size(1) != num_features)
     fail<ShapeError>("BatchNorm1d: x is {}; it must be (N, {}) or (N, {}, L)", to_string(x.shape()),
                      num_features, num_features);
   const auto affine = [&](const Tensor& y) {
@@ -137,7 +144,7 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
   return y;
 }
 
-PReLU::PReLU(std::size_t num_parameters, double init)
+PReLU::PReLU(Size num_parameters, double init)
     : weight(full(num_parameters, init).requires_grad_()) {}
 Tensor PReLU::operator()(const Tensor& x) const {
   const Size channels = x.dim() > 1 ? x.size(1) : 1;

@@ -15,7 +15,7 @@ struct Linear {
   double lora_scale = 1;
 
   /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
-  Linear(std::size_t in_features, std::size_t out_features, bool with_bias = true);
+  Linear(Size in_features, Size out_features, bool with_bias = true);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("weight", may_be_bfloat16(self.weight, self.bfloat16));

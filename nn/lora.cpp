@@ -13,7 +13,7 @@ namespace xgrad::nn::detail {
 
 void add_lora(const Members& members, const LoraOptions& options, Generator& generator) {
   const double alpha = options.alpha.value_or(static_cast<double>(options.rank));
-  check<ValueError>(options.rank > 0, "add_lora: rank is 0; it must be at least 1");
+  check<ValueError>(options.rank > 0, "add_lora: rank is {}; it must be at least 1", options.rank);
   check<ValueError>(alpha > 0 && std::isfinite(alpha), "add_lora: alpha is {}; it must be positive",
                     alpha);
   members.check_tensors("add_lora");
@@ -29,7 +29,7 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
     if (excepted || !linear->weight.defined())
       continue;
     const auto smaller = std::min(linear->weight.size(0), linear->weight.size(1));
-    check<ValueError>(std::cmp_less_equal(options.rank, smaller),
+    check<ValueError>(options.rank <= smaller,
                       "add_lora: rank is {}, above the smaller side of {}, {}", options.rank,
                       weight, to_string(linear->weight.shape()));
     chosen.emplace(weight, linear);
@@ -69,7 +69,7 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
     }
     linear->lora_A = zeros({options.rank, W.shape()[1]}, W.dtype());
     linear->lora_B = zeros({W.shape()[0], options.rank}, W.dtype()).requires_grad_();
-    init::kaiming_uniform_(linear->lora_A, std::sqrt(5.0), generator).requires_grad_();
+    init::kaiming_uniform_(linear->lora_A, {.a = std::sqrt(5.0)}, generator).requires_grad_();
   }
 }
 

@@ -16,7 +16,7 @@
 namespace xgrad::nn {
 
 struct LoraOptions {
-  std::size_t rank = 8;
+  Size rank = 8;
   /// `rank` unless given, so that B A counts as it is: the paper's first choice, and what PEFT's
   /// defaults are.  Many give twice the rank.
   std::optional<double> alpha = {};

@@ -8,23 +8,23 @@
 
 namespace xgrad::nn {
 
-Mask future(std::size_t queries, std::size_t keys) { return triu(zeros({queries, keys}) == 0, 1); }
+Mask future(Size queries, Size keys) { return triu(zeros({queries, keys}) == 0, 1); }
 
-Mask sliding_window(std::size_t queries, std::size_t keys, std::size_t window, std::size_t offset) {
-  check<ValueError>(window > 0, "sliding_window: window is 0");
-  check<ValueError>(offset < std::size_t{1} << 60, "sliding_window: offset is {}", offset);
+Mask sliding_window(Size queries, Size keys, Size window, Size offset) {
+  check<ValueError>(window > 0, "sliding_window: window is {}; it must be at least 1", window);
+  check<ValueError>(offset > -(Size{1} << 60) && offset < Size{1} << 60,
+                    "sliding_window: offset is {}", offset);
   const Mask all = zeros({queries, keys}) == 0;
-  const auto own = static_cast<std::int64_t>(offset);  // the diagonal of the queries' own keys
-  const auto width = static_cast<std::int64_t>(std::min(window, offset + queries));
-  return tril(all, own) & ~tril(all, own - width);
+  const Size width = std::min(window, std::abs(offset) + queries);
+  return tril(all, offset) & ~tril(all, offset - width);  // offset: the diagonal of own keys
 }
 
-Tensor alibi_bias(std::size_t heads, std::size_t queries, std::size_t keys, std::size_t offset,
-                  DType dtype) {
-  const std::size_t power = std::bit_floor(heads);
+Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset, DType dtype) {
+  check<ValueError>(heads >= 0, "alibi_bias: heads is {}; it must not be negative", heads);
+  const auto power = static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(heads)));
   std::vector<double> slopes;
-  for (std::size_t h = 0; h < heads; ++h) {
-    const std::size_t step = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;  // of 2 power
+  for (Size h = 0; h < heads; ++h) {
+    const Size step = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;  // of 2 power
     slopes.push_back(std::exp2(-4.0 * static_cast<double>(step) / static_cast<double>(power)));
   }
   const auto first = static_cast<double>(offset);

@@ -272,6 +272,14 @@ void to_bfloat16(const Members& members) {
     }
 }
 
+void requires_grad(std::vector<Tensor> parameters, bool on) {
+  for (const Tensor& p : parameters)
+    check<GraphError>(p.is_leaf(), "requires_grad_: a parameter of shape {} is the result of an op",
+                      to_string(p.shape()));
+  for (Tensor& p : parameters)
+    p.requires_grad_(on);
+}
+
 void make_own(const Members& members) {
   std::unordered_map<const void*, Tensor> copies;
   for (const Member& m : members.tensors) {
@@ -309,8 +317,8 @@ static std::vector<const Weight*> in_bfloat16(const Members& members) {
   return list;
 }
 
-std::size_t num_parameters(const Members& members) {
-  std::size_t n = 0;
+Size num_parameters(const Members& members) {
+  Size n = 0;
   for (const auto& [name, x] : named_parameters(members))
     n += x.numel();
   for (const Weight* w : in_bfloat16(members))

@@ -243,7 +243,8 @@ struct StateEntry {
 std::string mismatches(const Members& members, const std::vector<StateEntry>& state);
 void convert(const Members& members, DType dtype);
 void to_bfloat16(const Members& members);
-std::size_t num_parameters(const Members& members);
+void requires_grad(std::vector<Tensor> parameters, bool on);
+Size num_parameters(const Members& members);
 void make_own(const Members& members);
 std::string summary(const Members& members);
 std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output);
@@ -273,7 +274,7 @@ StateDict named_buffers(const M& model) {
 }
 /// The number of elements of all parameters, those in bfloat16 too; a tied one counts once.
 template <Layer M>
-std::size_t num_parameters(const M& model) {
+Size num_parameters(const M& model) {
   return detail::num_parameters(detail::members(model));
 }
 
@@ -301,6 +302,12 @@ void train(M& model, bool mode = true) {
 template <Layer M>
 void eval(M& model) {
   train(model, false);
+}
+/// Freezes the parameters, or lets them be trained again.  GraphError, before anything changes, if
+/// one is the result of an op.
+template <Layer M>
+void requires_grad_(M& model, bool on = true) {
+  detail::requires_grad(parameters(model), on);
 }
 /// Clears the gradients.
 template <Layer M>

@@ -10,21 +10,21 @@
 
 namespace xgrad::nn {
 
-MultiHeadAttention::MultiHeadAttention(std::size_t embed_dim, std::size_t heads,
+MultiHeadAttention::MultiHeadAttention(Size embed_dim, Size heads,
                                        const MultiHeadAttentionOptions& options)
     : out_proj(embed_dim, embed_dim, options.bias),
       num_heads(heads),
       num_kv_heads(options.num_kv_heads.value_or(heads)),
       dropout(options.dropout) {
-  if (heads == 0 || embed_dim == 0 || embed_dim % heads != 0)
+  if (heads <= 0 || embed_dim <= 0 || embed_dim % heads != 0)
     fail<ValueError>("MultiHeadAttention: embed_dim {} is not a multiple of num_heads {}",
                      embed_dim, heads);
   check<ValueError>(dropout >= 0 && dropout <= 1,
                     "MultiHeadAttention: dropout is {}; a probability is in [0, 1]", dropout);
-  if (num_kv_heads == 0 || heads % num_kv_heads != 0)
+  if (num_kv_heads <= 0 || heads % num_kv_heads != 0)
     fail<ValueError>("MultiHeadAttention: num_heads {} is not a multiple of num_kv_heads {}", heads,
                      num_kv_heads);
-  const std::size_t rows = embed_dim + 2 * num_kv_heads * (embed_dim / heads);
+  const Size rows = embed_dim + 2 * num_kv_heads * (embed_dim / heads);
   in_proj_weight = init::xavier_uniform_(zeros({rows, embed_dim})).requires_grad_();
   if (options.bias) {
     in_proj_bias = zeros({rows}).requires_grad_();
@@ -50,12 +50,7 @@ AttentionSizes checked_sizes(const MultiHeadAttention& layer, const Tensor& quer
         "MultiHeadAttention: query {}, key {}, value {}: they must be (B, T, {}), (B, S, {}), (B, "
         "S, {}), or all without B",
         to_string(q), to_string(k), to_string(value.shape()), C, C, C);
-  return {q[0],
-          q[1],
-          k[1],
-          C,
-          static_cast<Size>(layer.num_heads),
-          static_cast<Size>(layer.num_kv_heads)};
+  return {q[0], q[1], k[1], C, layer.num_heads, layer.num_kv_heads};
 }
 
 // The projections of query (B, T, C), key and value (B, T, G * D); where two are the same Tensor,

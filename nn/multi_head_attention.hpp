@@ -14,7 +14,7 @@ struct MultiHeadAttentionOptions {
   bool bias = true;    ///< of the input and output projections
   /// Heads of keys and values, each for as many neighbouring heads of queries; as many as these
   /// unless given.  Not in PyTorch.  Ainslie et al., 2023.
-  std::optional<std::size_t> num_kv_heads = {};
+  std::optional<Size> num_kv_heads = {};
 };
 
 /// Attention of several heads, with the parameters, names and draws of torch.nn.MultiheadAttention.
@@ -25,14 +25,13 @@ struct MultiHeadAttention {
   Tensor in_proj_weight;
   Tensor in_proj_bias;  ///< (3C,), zeros, or undefined
   Linear out_proj;      ///< (C, C); its bias starts as zeros
-  std::size_t num_heads, num_kv_heads;
+  Size num_heads, num_kv_heads;
   double dropout;
   bool training = true;
 
   /// Draws out_proj as Linear does, then in_proj_weight by xavier_uniform_.  ValueError unless
   /// num_heads divides embed_dim and num_kv_heads num_heads.
-  MultiHeadAttention(std::size_t embed_dim, std::size_t heads,
-                     const MultiHeadAttentionOptions& options = {});
+  MultiHeadAttention(Size embed_dim, Size heads, const MultiHeadAttentionOptions& options = {});
 
   /// A mask of pairs of positions is (T, S) or (B * H, T, S).
   struct Call {

@@ -9,11 +9,11 @@
 
 namespace xgrad::nn {
 
-std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, std::size_t gates,
-                                                   std::size_t input_size, std::size_t hidden_size,
+std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, Size gates, Size input_size,
+                                                   Size hidden_size,
                                                    const RecurrentOptions& options) {
   check<ValueError>(hidden_size > 0 && options.num_layers > 0,
-                    "{}: hidden_size {} and num_layers {} must not be 0", layer, hidden_size,
+                    "{}: hidden_size {} and num_layers {} must be positive", layer, hidden_size,
                     options.num_layers);
   check<ValueError>(options.dropout >= 0 && options.dropout <= 1,
                     "{}: dropout is {}; a probability is in [0, 1]", layer, options.dropout);
@@ -21,10 +21,11 @@ std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, std::size_
   const auto drawn = [bound](const Dims& sizes) {
     return init::uniform_(zeros(sizes), -bound, bound).requires_grad_();
   };
-  const std::size_t directions = options.bidirectional ? 2 : 1, rows = gates * hidden_size;
-  std::vector<RecurrentCell> cells(options.num_layers * directions);
+  const Size directions = options.bidirectional ? 2 : 1, rows = gates * hidden_size;
+  std::vector<RecurrentCell> cells(static_cast<std::size_t>(options.num_layers * directions));
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    cells[i].weight_ih = drawn({rows, i < directions ? input_size : directions * hidden_size});
+    cells[i].weight_ih =
+        drawn({rows, std::cmp_less(i, directions) ? input_size : directions * hidden_size});
     cells[i].weight_hh = drawn({rows, hidden_size});
     if (options.bias) {
       cells[i].bias_ih = drawn(rows);
@@ -81,7 +82,7 @@ struct Recurrence {
   }
 
  private:
-  std::size_t hidden() const { return layer.cells[0].weight_hh.size(1); }
+  Size hidden() const { return layer.cells[0].weight_hh.size(1); }
 
   // Cell i along y (L, N, C) -> (L, N, H); what it carries in the end goes to `ends`.
   Tensor one_way(std::size_t i, bool reverse, const Tensor& y, const Carried& states,
@@ -139,14 +140,14 @@ Carried gru_step(const Tensor& in, const Carried& carried, const Tensor& of_h) {
 
 }  // namespace
 
-LSTM::LSTM(std::size_t input_size, std::size_t hidden_size, const RecurrentOptions& o)
+LSTM::LSTM(Size input_size, Size hidden_size, const RecurrentOptions& o)
     : options(o), cells(detail::recurrent_cells("LSTM", 4, input_size, hidden_size, o)) {}
 LSTM::Result LSTM::operator()(const Tensor& x, const State& start) const {
   auto results = Recurrence<LSTM>{"LSTM", *this}(x, {start.h, start.c}, lstm_step);
   return {results[0], results[1], results[2]};
 }
 
-GRU::GRU(std::size_t input_size, std::size_t hidden_size, const RecurrentOptions& o)
+GRU::GRU(Size input_size, Size hidden_size, const RecurrentOptions& o)
     : options(o), cells(detail::recurrent_cells("GRU", 3, input_size, hidden_size, o)) {}
 GRU::Result GRU::operator()(const Tensor& x, const Tensor& h) const {
   auto results = Recurrence<GRU>{"GRU", *this}(x, {h}, gru_step);

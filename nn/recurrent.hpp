@@ -10,7 +10,7 @@ namespace xgrad::nn {
 
 /// As torch.nn.LSTM's and GRU's; there is no proj_size.
 struct RecurrentOptions {
-  std::size_t num_layers = 1;
+  Size num_layers = 1;
   bool bias = true;
   bool batch_first = false;  ///< (N, L, ...) in place of (L, N, ...), but in h and c
   double dropout = 0;        ///< on what each layer but the last returns, in training
@@ -26,9 +26,8 @@ struct RecurrentCell {
 };
 
 namespace detail {
-std::vector<RecurrentCell> recurrent_cells(const char* layer, std::size_t gates,
-                                           std::size_t input_size, std::size_t hidden_size,
-                                           const RecurrentOptions& options);
+std::vector<RecurrentCell> recurrent_cells(const char* layer, Size gates, Size input_size,
+                                           Size hidden_size, const RecurrentOptions& options);
 /// "_l1_reverse" for cell 3 of both directions.
 std::string cell_suffix(std::size_t cell, bool bidirectional);
 
@@ -53,9 +52,9 @@ struct LSTM {
   std::vector<RecurrentCell> cells;  ///< of each layer the one, or two, of its directions
   bool training = true;
 
-  /// Draws all from U(-1 / sqrt(H), 1 / sqrt(H)).  ValueError if hidden_size or num_layers is 0 or
-  /// dropout is no probability.
-  LSTM(std::size_t input_size, std::size_t hidden_size, const RecurrentOptions& o = {});
+  /// Draws all from U(-1 / sqrt(H), 1 / sqrt(H)).  ValueError unless hidden_size and num_layers
+  /// are positive and dropout is a probability.
+  LSTM(Size input_size, Size hidden_size, const RecurrentOptions& o = {});
 
   struct State {
     Tensor h, c;  ///< (layers * directions, N, H), or without N; zeros if undefined
@@ -79,7 +78,7 @@ struct GRU {
   std::vector<RecurrentCell> cells;
   bool training = true;
 
-  GRU(std::size_t input_size, std::size_t hidden_size, const RecurrentOptions& o = {});
+  GRU(Size input_size, Size hidden_size, const RecurrentOptions& o = {});
 
   struct Result {
     Tensor output, h_n;

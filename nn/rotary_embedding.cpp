@@ -9,17 +9,18 @@
 
 namespace xgrad::nn {
 
-RotaryEmbedding::RotaryEmbedding(std::size_t head_dim, const Indices& positions,
+RotaryEmbedding::RotaryEmbedding(Size head_dim, const Indices& positions,
                                  const RotaryOptions& options)
     : pairs_(options.pairs) {
-  check<ValueError>(head_dim % 2 == 0, "RotaryEmbedding: head_dim {} is odd", head_dim);
+  check<ValueError>(head_dim >= 0 && head_dim % 2 == 0,
+                    "RotaryEmbedding: head_dim {} is odd or negative", head_dim);
   check<ValueError>(options.theta > 0 && options.factor > 0 && std::isfinite(1 / options.factor),
                     "RotaryEmbedding: theta {} and factor {} must be positive", options.theta,
                     options.factor);
   check<ValueError>(options.low_freq_factor < options.high_freq_factor,
                     "RotaryEmbedding: low_freq_factor {} is not below high_freq_factor {}",
                     options.low_freq_factor, options.high_freq_factor);
-  const std::size_t pairs = head_dim / 2;
+  const auto pairs = static_cast<std::size_t>(head_dim / 2);
   std::vector<double> frequencies(pairs);
   for (std::size_t i = 0; i < pairs; ++i) {
     const double share = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim);

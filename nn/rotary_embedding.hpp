@@ -18,7 +18,7 @@ struct RotaryOptions {
   /// Of Llama 3: if n is not 0, a pair that turns more than high_freq_factor times in n positions
   /// keeps its frequency, one that turns fewer than low_freq_factor times has it divided, and those
   /// between go from the one to the other.
-  std::size_t original_max_position_embeddings = 0;
+  Size original_max_position_embeddings = 0;
   double low_freq_factor = 1, high_freq_factor = 4;
 };
 
@@ -33,8 +33,7 @@ class RotaryEmbedding {
   /// Of heads of D channels, at positions (T,), or any shape that broadcasts to that of x without
   /// D: (B, 1, T) where they differ within the batch.  ValueError unless D is even, theta and
   /// factor are positive and low_freq_factor is below high_freq_factor.
-  RotaryEmbedding(std::size_t head_dim, const Indices& positions,
-                  const RotaryOptions& options = {});
+  RotaryEmbedding(Size head_dim, const Indices& positions, const RotaryOptions& options = {});
   Tensor operator()(const Tensor& x) const;  ///< (..., T, D) -> (..., T, D)
 
  private:

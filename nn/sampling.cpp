@@ -73,7 +73,7 @@ void filter(std::span<float> row, const GenerateOptions& options) {
   for (float& v : row)
     v /= temperature;
   if (options.top_k.has_value())
-    keep_top_k(row, *options.top_k);
+    keep_top_k(row, static_cast<std::size_t>(*options.top_k));
   keep_top_p(row, options.top_p);
   keep_min_p(row, options.min_p);
   to_probabilities(row);
@@ -84,7 +84,8 @@ void filter(std::span<float> row, const GenerateOptions& options) {
 void check_sampling(const GenerateOptions& options) {
   check<ValueError>(options.temperature >= 0 && std::isfinite(options.temperature),
                     "generate: temperature is {}; it must be 0 or above", options.temperature);
-  check<ValueError>(options.top_k != 0u, "generate: top_k is 0, which leaves no token");
+  check<ValueError>(options.top_k.value_or(1) > 0, "generate: top_k is {}, which leaves no token",
+                    options.top_k.value_or(1));
   check<ValueError>(options.top_p > 0 && options.top_p <= 1,
                     "generate: top_p is {}; it must be above 0 and at most 1", options.top_p);
   check<ValueError>(options.min_p >= 0 && options.min_p <= 1,

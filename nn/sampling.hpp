@@ -12,8 +12,8 @@
 namespace xgrad::nn {
 
 struct GenerateOptions {
-  double temperature = 1;                 ///< logits are divided by it; 0: the likeliest, no draw
-  std::optional<std::size_t> top_k = {};  ///< draws among the k likeliest only
+  double temperature = 1;          ///< logits are divided by it; 0: the likeliest, no draw
+  std::optional<Size> top_k = {};  ///< draws among the k likeliest only
   double top_p = 1;  ///< draws among the likeliest that have this much probability together
   double min_p = 0;  ///< draws among those that are at least this many times the likeliest
   /// The ids that end a sequence, as transformers names them.  One that has ended is filled with

@@ -8,12 +8,12 @@
 
 namespace xgrad::nn {
 
-SelfAttention::SelfAttention(std::size_t d_model, const SelfAttentionOptions& options)
+SelfAttention::SelfAttention(Size d_model, const SelfAttentionOptions& options)
     : W_q(d_model, options.d_k.value_or(d_model), false),
       W_k(d_model, options.d_k.value_or(d_model), false),
       W_v(d_model, options.d_v.value_or(d_model), false),
       scale(1 / std::sqrt(static_cast<double>(options.d_k.value_or(d_model)))) {
-  check<ValueError>(options.d_k != 0u, "SelfAttention: d_k is 0");
+  check<ValueError>(options.d_k != 0, "SelfAttention: d_k is 0");
   if (options.output_projection)
     W_o.emplace(options.d_v.value_or(d_model), d_model, false);
 }

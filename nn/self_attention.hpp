@@ -13,9 +13,9 @@ struct Attended {
 };
 
 struct SelfAttentionOptions {
-  std::optional<std::size_t> d_k = {};  ///< width of queries and keys; d_model unless given
-  std::optional<std::size_t> d_v = {};  ///< width of values; d_model unless given
-  bool output_projection = true;        ///< without one, the output has width d_v
+  std::optional<Size> d_k = {};   ///< width of queries and keys; d_model unless given
+  std::optional<Size> d_v = {};   ///< width of values; d_model unless given
+  bool output_projection = true;  ///< without one, the output has width d_v
 };
 
 /// Self-attention of one head, written out so that it can be read next to the formula
@@ -25,7 +25,7 @@ struct SelfAttention {
   std::optional<Linear> W_o;  ///< without bias
   double scale;               ///< 1 / sqrt(d_k)
 
-  SelfAttention(std::size_t d_model, const SelfAttentionOptions& options = {});
+  SelfAttention(Size d_model, const SelfAttentionOptions& options = {});
 
   struct Call {
     std::optional<Mask> mask = {};  ///< true where attention is allowed; broadcasts to (B, T, T)

@@ -10,7 +10,7 @@ namespace xgrad::nn {
 struct SwiGLU {
   Linear gate_proj, up_proj, down_proj;  ///< C -> hidden, C -> hidden, hidden -> C
 
-  SwiGLU(std::size_t width, std::size_t hidden, bool bias = false)
+  SwiGLU(Size width, Size hidden, bool bias = false)
       : gate_proj(width, hidden, bias),
         up_proj(width, hidden, bias),
         down_proj(hidden, width, bias) {}

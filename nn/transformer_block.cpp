@@ -1,5 +1,6 @@
 #include <xgrad/nn/transformer_block.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -8,10 +9,10 @@
 namespace xgrad::nn {
 
 const GPTConfig& checked(const GPTConfig& c, const char* caller) {
-  if (c.block_size == 0 || c.vocab_size == 0 || c.n_layer == 0 || c.n_head == 0 || c.n_embd == 0)
+  if (std::min({c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd}) <= 0)
     fail<ValueError>(
-        "{}: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: none may be 0", caller,
-        c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
+        "{}: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: all must be positive",
+        caller, c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
   check<ValueError>(c.head_dim > 0 || c.n_embd % c.n_head == 0,
                     "{}: n_embd {} is not a multiple of n_head {}", caller, c.n_embd, c.n_head);
   check<ValueError>(c.n_head % c.kv_heads() == 0, "{}: n_head {} is not a multiple of n_kv_head {}",
@@ -27,11 +28,11 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   return c;
 }
 
-static GPTConfig of_block(std::size_t width, std::size_t heads, double dropout, bool bias) {
+static GPTConfig of_block(Size width, Size heads, double dropout, bool bias) {
   return {.n_head = heads, .n_embd = width, .dropout = dropout, .bias = bias};
 }
 
-static std::size_t checked_qkv_width(const GPTConfig& c) {
+static Size checked_qkv_width(const GPTConfig& c) {
   checked(c, "CausalSelfAttention");
   return (c.n_head + 2 * c.kv_heads()) * c.head_width();
 }
@@ -43,7 +44,7 @@ CausalSelfAttention::CausalSelfAttention(const GPTConfig& c)
       n_kv_head(c.kv_heads()),
       dropout(c.dropout) {}
 
-CausalSelfAttention::CausalSelfAttention(std::size_t width, std::size_t heads, double p, bool bias)
+CausalSelfAttention::CausalSelfAttention(Size width, Size heads, double p, bool bias)
     : CausalSelfAttention(of_block(width, heads, p, bias)) {}
 
 Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
@@ -70,8 +71,8 @@ Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* 
   check<ShapeError>(qkv.dim() == 3,
                     "CausalSelfAttention: queries, keys and values are {}, not (B, T, channels)",
                     to_string(qkv.shape()));
-  const Size B = qkv.size(0), T = qkv.size(1), H = static_cast<Size>(n_head),
-             G = static_cast<Size>(n_kv_head), D = qkv.size(2) / (H + 2 * G);
+  const Size B = qkv.size(0), T = qkv.size(1), H = n_head, G = n_kv_head,
+             D = qkv.size(2) / (H + 2 * G);
   const auto heads = [&](Size first, Size n) {  // (B, n, T, D)
     return transpose(reshape(narrow(qkv, -1, first * D, n * D), {B, T, n, D}), 1, 2);
   };
@@ -80,7 +81,7 @@ Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* 
     q = (*rotate)(q);
     k = (*rotate)(k);
   }
-  std::size_t offset = 0;
+  Size offset = 0;
   if (cache != nullptr) {
     const auto held = cache->append(k, v);
     k = held.keys;
@@ -108,7 +109,7 @@ MLP::MLP(const GPTConfig& c)
                     "MLP: dropout is {}; a probability is in [0, 1]", c.dropout);
 }
 
-MLP::MLP(std::size_t width, double p, bool bias) : MLP(of_block(width, 1, p, bias)) {}
+MLP::MLP(Size width, double p, bool bias) : MLP(of_block(width, 1, p, bias)) {}
 
 Tensor MLP::operator()(const Tensor& x) const {
   const Tensor y =
@@ -129,7 +130,7 @@ Tensor Norm::operator()(const Tensor& x) const {
 }
 
 TransformerBlock::TransformerBlock(const GPTConfig& c) : ln_1(c), attn(c), ln_2(c), mlp(c) {}
-TransformerBlock::TransformerBlock(std::size_t width, std::size_t heads, double dropout, bool bias)
+TransformerBlock::TransformerBlock(Size width, Size heads, double dropout, bool bias)
     : TransformerBlock(of_block(width, heads, dropout, bias)) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,

@@ -16,13 +16,13 @@ namespace xgrad::nn {
 struct CausalSelfAttention {
   Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
   Linear c_proj;  ///< HD -> C
-  std::size_t n_head, n_kv_head;
+  Size n_head, n_kv_head;
   double dropout;  ///< on the attention weights, and on the result
   bool training = true;
 
   /// ValueError as of checked().
   explicit CausalSelfAttention(const GPTConfig& c);
-  CausalSelfAttention(std::size_t width, std::size_t heads, double p = 0, bool bias = true);
+  CausalSelfAttention(Size width, Size heads, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
                     const RotaryEmbedding* rotate = nullptr) const;
   static void visit(auto& self, auto&& v) {
@@ -46,7 +46,7 @@ struct MLP {
   bool training = true;
 
   explicit MLP(const GPTConfig& c);
-  MLP(std::size_t width, double p = 0, bool bias = true);
+  MLP(Size width, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("c_fc", self.c_fc);
@@ -79,7 +79,7 @@ struct TransformerBlock {
   MLP mlp;
 
   explicit TransformerBlock(const GPTConfig& c);
-  TransformerBlock(std::size_t width, std::size_t heads, double dropout = 0, bool bias = true);
+  TransformerBlock(Size width, Size heads, double dropout = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
                     const RotaryEmbedding* rotate = nullptr) const;
   static void visit(auto& self, auto&& v) {

@@ -87,13 +87,27 @@ void Optimizer::step() {
       fail<ShapeError>("{}: parameter {} is {} of shape {} and its gradient is {} of shape {}",
                        name_, slot.param, to_string(p.dtype()), to_string(p.shape()),
                        to_string(gradient.dtype()), to_string(gradient.shape()));
-    const std::vector<std::string> names = state_names(slot.group);
-    for (std::size_t n = std::ranges::count(names, "step"); n + slot.state.size() < names.size();)
+    std::vector<std::string> names = state_names(slot.group, p);
+    std::erase(names, "step");
+    while (slot.state.size() < names.size())
       slot.state.push_back(zeros_like(p));
     for (Tensor& x : slot.state)
       if (x.dtype() != p.dtype())  // the parameter has been converted
         x = x.to(p.dtype());
     updates.push_back(update(slot.group, {p, gradient, slot.state, ++slot.steps}));
+    check<ValueError>(slot.state.size() == names.size(), "{}: update() leaves {} for {}", name_,
+                      counted(slot.state.size(), "state", "states"),
+                      counted(names.size(), "name", "names"));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      check<ValueError>(names[i].find('.') == std::string::npos,
+                        "{}: the state name '{}' has a dot, which separates names in checkpoints",
+                        name_, names[i]);
+      if (!state_fits(slot.group, names[i], slot.state[i], p))
+        fail<ShapeError>(
+            "{}: update() makes state.{}.{} {} of a parameter {}, and restoring would refuse it; "
+            "let state_fits() accept the shapes that it may have",
+            name_, slot.param, names[i], to_string(slot.state[i].shape()), to_string(p.shape()));
+    }
   }
   update_elements(name_, updates);
   slots_.swap(after);
@@ -128,7 +142,7 @@ OptimizerState Optimizer::state_dict() const {
   for (const Slot& slot : slots_) {
     const std::string prefix = fmt::format("state.{}.", slot.param);
     std::size_t i = 0;
-    for (const std::string& name : state_names(slot.group))
+    for (const std::string& name : state_names(slot.group, params_[slot.param]))
       if (slot.steps == 0)
         continue;
       else if (name == "step")
@@ -194,7 +208,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       if (first == names.end() || !first->starts_with(prefix))
         continue;  // saved before its first step
       slot.steps = 1;
-      for (const std::string& name : state_names(slot.group))
+      for (const std::string& name : state_names(slot.group, p))
         if (name == "step") {
           const double steps = take(numbers, prefix + name);
           if (!(steps >= 0 && steps < 1e15 && steps == std::floor(steps)))
@@ -202,7 +216,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
           else
             slot.steps = static_cast<std::size_t>(steps);
         } else if (const Tensor x = take(tensors, prefix + name); x.defined()) {
-          if (x.shape() != p.shape())
+          if (!state_fits(slot.group, name, x, p))
             problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix,
                                            name, to_string(x.shape()), to_string(p.shape())));
           slot.state.push_back(x.detach().to(p.dtype()));

@@ -32,7 +32,8 @@ struct Option {
 /// What an optimizer is given of a parameter that has a gradient.
 struct Parameter {
   Tensor value, gradient;
-  std::vector<Tensor>& state;  ///< in the order of state_names(), zeros at first; may be replaced
+  std::vector<Tensor>& state;  ///< in the order of state_names(), zeros of value's shape at first;
+                               ///< update() may assign others
   std::size_t step;            ///< 1, 2, ...: the steps in which it had a gradient
 };
 
@@ -86,7 +87,9 @@ class Optimizer {
   };
   // Of a group's options, as OptimizerOf has them.
   virtual std::vector<Option> options(std::size_t group) = 0;
-  virtual std::vector<std::string> state_names(std::size_t group) const = 0;
+  virtual std::vector<std::string> state_names(std::size_t group, const Tensor& param) const = 0;
+  virtual bool state_fits(std::size_t group, const std::string& name, const Tensor& state,
+                          const Tensor& param) const = 0;
   virtual void check_options(std::size_t group, const std::vector<Tensor>& params) const = 0;
   virtual ElementUpdate update(std::size_t group, const Parameter& p) const = 0;
 
@@ -107,7 +110,11 @@ class Optimizer {
 ///   std::vector<std::string> state_names() const;  // Tensors kept for a parameter; "step", the
 ///                                                  // first, says that its steps are saved as well
 ///   ElementUpdate update(const Parameter& p) const;  // its step of a parameter
-/// and, if there are more rules than ranges, `void check(const std::vector<Tensor>& params) const`.
+/// and, where they are wanted,
+///   void check(const std::vector<Tensor>& params) const;  // rules that are no ranges; throws
+///   std::vector<std::string> state_names(const Tensor& param) const;  // if they depend on it
+///   // whether this is a state of that name of the parameter; absent: it has the parameter's shape
+///   bool state_fits(const std::string& which, const Tensor& state, const Tensor& param) const;
 template <class O>
 class OptimizerOf : public Optimizer {
  public:
@@ -125,8 +132,19 @@ class OptimizerOf : public Optimizer {
 
  private:
   std::vector<Option> options(std::size_t group) override { return options_[group].options(); }
-  std::vector<std::string> state_names(std::size_t group) const override {
-    return options_[group].state_names();
+  std::vector<std::string> state_names(std::size_t group,
+                                       [[maybe_unused]] const Tensor& param) const override {
+    if constexpr (requires { options_[group].state_names(param); })
+      return options_[group].state_names(param);
+    else
+      return options_[group].state_names();
+  }
+  bool state_fits([[maybe_unused]] std::size_t group, [[maybe_unused]] const std::string& name,
+                  const Tensor& state, const Tensor& param) const override {
+    if constexpr (requires { options_[group].state_fits(name, state, param); })
+      return options_[group].state_fits(name, state, param);
+    else
+      return state.shape() == param.shape();
   }
   void check_options([[maybe_unused]] std::size_t group,
                      [[maybe_unused]] const std::vector<Tensor>& params) const override {

@@ -215,7 +215,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 // Sizes of qkv (B, T, 3C) with C = H * D.
 struct Packed {
   std::size_t b, t, h, d;
-  Packed(const Shape& qkv, std::size_t n_head)
+  Packed(const Shape& qkv, Size n_head)
       : b(qkv[0]), t(qkv[1]), h(n_head), d(qkv[2] / (3 * n_head)) {}
   std::size_t c() const { return h * d; }
 
@@ -275,7 +275,8 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
     fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", attention_op,
                      to_string(*mask), to_string(scores));
   const double scale = options.scale.value_or(1 / std::sqrt(std::max<Size>(1, q.size(-1))));
-  AttentionSetup setup{options.is_causal, scale, {}, {}, 1, options.causal_offset};
+  AttentionSetup setup{
+      options.is_causal, scale, {}, {}, 1, static_cast<std::size_t>(options.causal_offset)};
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
@@ -311,8 +312,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   return attention(q, k, v, mask.shape() == wide ? mask : expand(mask, wide), setup);
 }
 
-Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p) {
-  check<ValueError>(n_head > 0, "{}: n_head is 0", packed_op);
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
+  check<ValueError>(n_head > 0, "{}: n_head is {}; it must be at least 1", packed_op, n_head);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
     fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
                      to_string(qkv.shape()), n_head);

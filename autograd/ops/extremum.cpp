@@ -203,14 +203,14 @@ Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
 
 // ---- lengths and distances ----
 
-Tensor normalize(const Tensor& x, double p, std::int64_t dim, double eps) {
-  return x / clamp(vector_norm(x, p, dim, true), eps, {});
+Tensor normalize(const Tensor& x, const NormalizeOptions& options) {
+  return x / clamp(vector_norm(x, options.p, options.dim, true), options.eps, {});
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
-  return sum(normalize(expand(a, shape), 2, dim, eps) * normalize(expand(b, shape), 2, dim, eps),
-             dim);
+  const NormalizeOptions options{.dim = dim, .eps = eps};
+  return sum(normalize(expand(a, shape), options) * normalize(expand(b, shape), options), dim);
 }
 
 Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim) {

@@ -2,6 +2,7 @@
 // Factories: Tensors and Indices that are made of numbers or drawn.  Part of the catalogue: include
 // ops.hpp.
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -17,25 +18,22 @@ class Generator;
 Tensor tensor(const Values& values,
               DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
 namespace detail {
-/// The numbers of a vector, or of vectors of vectors, in order, and their shape.
-class NestedVectors {
- public:
-  template <class T>
-  void append(const std::vector<T>& list, std::size_t depth = 0) {
-    count(list.size(), depth);
-    for (const T& item : list)
-      if constexpr (std::is_arithmetic_v<T>)
-        numbers_.push_back(static_cast<double>(item));
-      else
-        append(item, depth + 1);
-  }
-  Tensor tensor(DType dtype) &&;
-
- private:
-  void count(std::size_t size, std::size_t depth);  // ShapeError if a list beside it has another
-  Shape shape_;
-  std::vector<double> numbers_;
-};
+void count_nested(Shape& shape, std::size_t size, std::size_t depth);  // ShapeError if ragged
+/// Appends the numbers of a vector, or of vectors of vectors, in order, and finds their shape.
+/// ShapeError for an integer beyond int64.
+template <class Number, class T>
+void append_nested(const std::vector<T>& list, std::vector<Number>& numbers, Shape& shape,
+                   std::size_t depth = 0) {
+  count_nested(shape, list.size(), depth);
+  for (const T& item : list)
+    if constexpr (Integer<T> && Integer<Number>)
+      numbers.push_back(Dim(item));
+    else if constexpr (std::is_arithmetic_v<T>)
+      numbers.push_back(static_cast<Number>(item));
+    else
+      append_nested(item, numbers, shape, depth + 1);
+}
+Tensor tensor_of(const std::vector<double>& numbers, const Shape& shape, DType dtype);
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 template <class T>
@@ -46,21 +44,24 @@ concept NumberOrVectors = is_number<T>;
 /// The same of a std::vector of numbers, or of vectors of such vectors.
 template <detail::NumberOrVectors T>
 Tensor tensor(const std::vector<T>& values, DType dtype = DType::float32) {
-  detail::NestedVectors all;
-  all.append(values);
-  return std::move(all).tensor(dtype);
+  std::vector<double> numbers;
+  Shape shape;
+  detail::append_nested(values, numbers, shape);
+  return detail::tensor_of(numbers, shape, dtype);
 }
 Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
 Tensor ones(const Dims& sizes, DType dtype = DType::float32);
 Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);
-Tensor eye(std::size_t n, DType dtype = DType::float32);
-Tensor eye(std::size_t n, std::size_t m, DType dtype = DType::float32);
+Indices full_indices(const Dims& sizes, std::int64_t value);
+Mask full_mask(const Dims& sizes, bool value);
+Tensor eye(Size n, DType dtype = DType::float32);
+Tensor eye(Size n, Size m, DType dtype = DType::float32);
 /// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
 Tensor arange(double end);
 Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
 /// `steps` evenly spaced numbers from start to end, both included.
-Tensor linspace(double start, double end, std::size_t steps, DType dtype = DType::float32);
+Tensor linspace(double start, double end, Size steps, DType dtype = DType::float32);
 Tensor zeros_like(const Tensor& x);
 inline Tensor empty(const Dims& sizes, DType dtype = DType::float32) { return zeros(sizes, dtype); }
 inline Tensor empty_like(const Tensor& x) { return zeros_like(x); }
@@ -83,10 +84,18 @@ Tensor randn(const Dims& sizes, DType dtype = DType::float32);
 Tensor randn(const Dims& sizes, Generator& generator, DType dtype = DType::float32);
 Tensor rand_like(const Tensor& x);
 Tensor randn_like(const Tensor& x);
+struct RandintOptions {
+  std::int64_t low = 0, high = 0;
+  Dims size = {};
+};
+/// Integers from low to high - 1; by name, randint({.high = 10, .size = {2, 3}}), low may be left
+/// out.
+Indices randint(const RandintOptions& options);
+Indices randint(const RandintOptions& options, Generator& generator);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
-Indices randperm(std::size_t n);
-Indices randperm(std::size_t n, Generator& generator);
+Indices randperm(Size n);
+Indices randperm(Size n, Generator& generator);
 /// 1 with probability p, else 0, for each element p (torch.bernoulli): uniforms of p's own type are
 /// compared with it.  ValueError unless all are in [0, 1].
 Tensor bernoulli(const Tensor& p);
@@ -94,7 +103,19 @@ Tensor bernoulli(const Tensor& p, Generator& generator);
 /// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
 /// (B, V) -> (B, n), n above 0.  Without replacement an index comes at most once.  ValueError if a
 /// weight is negative or not finite, or fewer than n (with replacement: 1) of a row are positive.
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement = false);
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator);
+Indices multinomial(const Tensor& weights, Size n, bool replacement = false);
+Indices multinomial(const Tensor& weights, Size n, bool replacement, Generator& generator);
+
+template <class T>
+template <class V>
+requires IntegersOrVectors<V, T> DiscreteTensor<T>::DiscreteTensor(const std::vector<V>& values) {
+  std::vector<std::int64_t> numbers;
+  Shape shape;
+  detail::append_nested(values, numbers, shape);
+  auto a = empty_array<T>(shape);
+  std::transform(numbers.begin(), numbers.end(), a.begin(),
+                 [](std::int64_t v) { return static_cast<T>(v); });
+  array_ = std::make_shared<const Array<T>>(std::move(a));
+}
 
 }  // namespace xgrad

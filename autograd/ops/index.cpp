@@ -63,10 +63,18 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
 }
 
 // The gradient is added up in place, in the gradient that other uses of the weight may have left.
-Tensor embedding(const Indices& indices, const Tensor& weight) {
+Tensor embedding(const Indices& indices, const Tensor& weight,
+                 std::optional<std::int64_t> padding_idx) {
   if (weight.dim() != 2)
     fail<ShapeError>("embedding: the weight has shape {} but must be (V, C)",
                      to_string(weight.shape()));
+  if (padding_idx) {
+    const Size V = weight.size(0), row = *padding_idx + (*padding_idx < 0 ? V : 0);
+    check<ValueError>(row >= 0 && row < V, "embedding: padding_idx {} is not within -{} ... {}",
+                      *padding_idx, V, V - 1);
+    const Tensor y = embedding(indices, weight);
+    return where(unsqueeze(indices == row, -1), y.detach(), y);
+  }
   const std::size_t rows = weight.shape()[0], width = weight.shape()[1];
   check_range("embedding", indices, rows);
   return record(
@@ -122,10 +130,10 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
 
 // ---- order ----
 
-Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
+Extremum topk(const Tensor& x, Size k, std::int64_t dim, bool largest) {
   const std::size_t d = normalize_dim(dim, x.dim(), "topk");
   const Axis axis = kernels::axis_of(x.shape(), d);
-  if (k > axis.n)
+  if (k < 0 || std::cmp_greater(k, axis.n))
     fail<ValueError>("topk: k is {} but x {} has {} along dimension {}", k, to_string(x.shape()),
                      counted(axis.n, "element", "elements"), dim);
   Shape shape = x.shape();
@@ -134,15 +142,16 @@ Extremum topk(const Tensor& x, std::size_t k, std::int64_t dim, bool largest) {
   else if (!shape.empty())
     shape[d] = k;
   auto places = empty_array<std::int64_t>(shape);
-  detail::compute("topk", std::array{x},
-                  [&]<class T>() { kernels::topk(axis, x.data<T>(), k, largest, places.data()); });
+  detail::compute("topk", std::array{x}, [&]<class T>() {
+    kernels::topk(axis, x.data<T>(), static_cast<std::size_t>(k), largest, places.data());
+  });
   const Indices indices = std::move(places);
   return {gather(x, dim, indices), indices};
 }
 
 Extremum sort(const Tensor& x, std::int64_t dim, bool descending) {
   const std::size_t d = normalize_dim(dim, x.dim(), "sort");
-  return topk(x, kernels::axis_of(x.shape(), d).n, dim, descending);
+  return topk(x, static_cast<Size>(kernels::axis_of(x.shape(), d).n), dim, descending);
 }
 
 Indices argsort(const Tensor& x, std::int64_t dim, bool descending) {

@@ -88,7 +88,7 @@ struct AttentionOptions {
   std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
   /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
   /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
-  std::size_t causal_offset = 0;
+  Size causal_offset = 0;
   /// q has n times as many heads, the third dimension from the end, as k and v: each of theirs
   /// serves n neighbours of q's.  Nothing is copied.  Ainslie et al., 2023.
   bool enable_gqa = false;
@@ -116,6 +116,6 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 /// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
 /// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the
 /// copies.
-Tensor causal_self_attention(const Tensor& qkv, std::size_t n_head, double dropout_p = 0);
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p = 0);
 
 }  // namespace xgrad

@@ -78,12 +78,11 @@ std::array<Tensor, N> named_parts(const char* op, const Tensor& x, std::int64_t 
 }  // namespace detail
 
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim) {
+std::array<Tensor, N> split(const Tensor& x, Size split_size, std::int64_t dim) {
   return detail::named_parts<N>("split", x, dim, split(x, split_size, dim));
 }
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                            std::int64_t dim) {
+std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim) {
   return detail::named_parts<N>("split", x, dim, split(x, split_sizes, dim));
 }
 template <std::size_t N>
@@ -91,12 +90,11 @@ std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim) {
   return detail::named_parts<N>("chunk", x, dim, chunk(x, N, dim));
 }
 template <std::size_t N>
-std::array<Tensor, N> Tensor::split(std::size_t split_size, std::int64_t dim) const {
+std::array<Tensor, N> Tensor::split(Size split_size, std::int64_t dim) const {
   return xgrad::split<N>(*this, split_size, dim);
 }
 template <std::size_t N>
-std::array<Tensor, N> Tensor::split(const std::vector<std::size_t>& split_sizes,
-                                    std::int64_t dim) const {
+std::array<Tensor, N> Tensor::split(const Dims& split_sizes, std::int64_t dim) const {
   return xgrad::split<N>(*this, split_sizes, dim);
 }
 template <std::size_t N>

@@ -44,10 +44,15 @@ Tensor rand_like(const Tensor& x) { return uniform(x.shape(), default_generator(
 Tensor randn_like(const Tensor& x) { return normal(x.shape(), default_generator(), x.dtype()); }
 
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes) {
-  return randint(low, high, sizes, default_generator());
+  return randint({low, high, sizes}, default_generator());
 }
-
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator) {
+  return randint({low, high, sizes}, generator);
+}
+Indices randint(const RandintOptions& options) { return randint(options, default_generator()); }
+
+Indices randint(const RandintOptions& options, Generator& generator) {
+  const auto& [low, high, sizes] = options;
   check<ValueError>(low < high, "randint: low {} is not below high {}", low, high);
   auto a = empty_array<std::int64_t>(to_shape(sizes, "randint"));
   // Unsigned: the distance may not fit a signed number, and wraps back when low is added.
@@ -59,14 +64,14 @@ Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generato
   return a;
 }
 
-Indices randperm(std::size_t n) { return randperm(n, default_generator()); }
+Indices randperm(Size n) { return randperm(n, default_generator()); }
 
 // Each place in turn swaps with itself or one after it; the last has no choice and draws nothing.
-Indices randperm(std::size_t n, Generator& generator) {
-  auto a = empty_array<std::int64_t>(Shape{n});
+Indices randperm(Size n, Generator& generator) {
+  auto a = empty_array<std::int64_t>(to_shape(n, "randperm"));
   std::iota(a.begin(), a.end(), std::int64_t{0});
-  for (std::size_t i = 0; i + 1 < n; ++i)
-    std::swap(a.data()[i], a.data()[i + generator.random() % (n - i)]);
+  for (std::size_t i = 0; i + 1 < a.size(); ++i)
+    std::swap(a.data()[i], a.data()[i + generator.random() % (a.size() - i)]);
   return a;
 }
 
@@ -134,15 +139,16 @@ void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generat
 
 }  // namespace
 
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement) {
+Indices multinomial(const Tensor& weights, Size n, bool replacement) {
   return multinomial(weights, n, replacement, default_generator());
 }
 
-Indices multinomial(const Tensor& weights, std::size_t n, bool replacement, Generator& generator) {
+Indices multinomial(const Tensor& weights, Size size, bool replacement, Generator& generator) {
   if (weights.dim() != 1 && weights.dim() != 2)
     fail<ShapeError>("multinomial: weights are {}; they must be (V,) or (B, V)",
                      to_string(weights.shape()));
-  check<ValueError>(n > 0, "multinomial: n is 0");
+  check<ValueError>(size > 0, "multinomial: n is {}; it must be at least 1", size);
+  const auto n = static_cast<std::size_t>(size);
   Shape shape = weights.shape();
   const std::size_t V = shape.back(), rows = weights.dim() == 2 ? shape[0] : 1;
   shape.back() = n;

@@ -41,17 +41,15 @@ Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
                          std::optional<std::int64_t> dim = {});
 Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                          std::int64_t dim = 0);
-std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim = 0);
+std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim = 0);
 /// As many parts as are named, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are
 /// more or fewer.
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, std::size_t split_size, std::int64_t dim = 0);
+std::array<Tensor, N> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                            std::int64_t dim = 0);
+std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim = 0);
 template <std::size_t N>
 std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim = 0);
 /// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),

@@ -79,12 +79,12 @@ Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std:
 
 namespace {
 
-std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d,
-                             const std::vector<std::size_t>& sizes) {
+std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d, const Dims& sizes) {
   std::vector<Tensor> parts;
   parts.reserve(sizes.size());
   std::size_t start = 0;
-  for (const std::size_t size : sizes) {
+  for (const Size part : sizes) {
+    const auto size = static_cast<std::size_t>(part);
     Selection s(x.shape());
     s.slice(d, start, size);
     parts.push_back(pick(op, x, std::move(s)));
@@ -94,44 +94,45 @@ std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d,
 }
 
 // Parts of one size, of which the last may be smaller; at least one.
-std::vector<std::size_t> even_sizes(std::size_t n, std::size_t size) {
-  std::vector<std::size_t> sizes(size == 0 ? 1 : std::max<std::size_t>(1, (n + size - 1) / size),
-                                 size);
-  sizes.back() = n - size * (sizes.size() - 1);
+std::vector<Size> even_sizes(Size n, Size size) {
+  const Size parts = size == 0 ? 1 : std::max<Size>(1, (n + size - 1) / size);
+  std::vector<Size> sizes(static_cast<std::size_t>(parts), size);
+  sizes.back() = n - size * (parts - 1);
   return sizes;
 }
 
 }  // namespace
 
-std::vector<Tensor> split(const Tensor& x, std::size_t split_size, std::int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim) {
   check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
-  const std::size_t n = x.shape()[d];
-  if (split_size == 0 && n > 0)
-    fail<ValueError>("split: split_size 0 for dimension {} of x {}", d, to_string(x.shape()));
-  return split_at("split", x, d, even_sizes(n, std::min(split_size, std::max<std::size_t>(n, 1))));
+  const Size n = x.shape()[d];
+  if (split_size < 0 || (split_size == 0 && n > 0))
+    fail<ValueError>("split: split_size {} for dimension {} of x {}", split_size, d,
+                     to_string(x.shape()));
+  return split_at("split", x, d, even_sizes(n, std::min(split_size, std::max<Size>(n, 1))));
 }
 
-std::vector<Tensor> split(const Tensor& x, const std::vector<std::size_t>& split_sizes,
-                          std::int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim) {
   check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
-  std::size_t rest = x.shape()[d];
-  const bool fits = std::ranges::all_of(
-      split_sizes, [&rest](std::size_t size) { return size <= rest && ((rest -= size), true); });
+  Size rest = x.size(dim);
+  const bool fits = std::ranges::all_of(split_sizes, [&rest](Size size) {
+    return size >= 0 && size <= rest && ((rest -= size), true);
+  });
   if (!fits || rest != 0)
     fail<ValueError>("split: split_sizes ({}) do not add up to size {} of dimension {} of x {}",
-                     fmt::join(split_sizes, ", "), x.shape()[d], d, to_string(x.shape()));
+                     fmt::join(split_sizes, ", "), x.size(dim), d, to_string(x.shape()));
   return split_at("split", x, d, split_sizes);
 }
 
-std::vector<Tensor> chunk(const Tensor& x, std::size_t chunks, std::int64_t dim) {
+std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim) {
   check_has_dimensions("chunk", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "chunk");
-  check<ValueError>(chunks > 0, "chunk: chunks is 0");
-  const std::size_t n = x.shape()[d];
+  check<ValueError>(chunks > 0, "chunk: chunks is {}; it must be at least 1", chunks);
+  const Size n = x.shape()[d];
   if (n == 0)
-    return split_at("chunk", x, d, std::vector<std::size_t>(chunks, 0));
+    return split_at("chunk", x, d, std::vector<Size>(static_cast<std::size_t>(chunks)));
   return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
 }
 

@@ -184,7 +184,7 @@ void import_model(const ExchangeOptions& options) {
         xgrad::optim::decay_matrices(xgrad::nn::parameters(model), {}));
     check_finite(xgrad::nn::state_dict(model), options.in);
     // Of its training nothing is known, so no run can go on with it.
-    xgrad::io::JsonObject sizes{{"vocab_size", config.vocab_size}};
+    xgrad::io::JsonObject sizes{{"vocab_size", std::uint64_t{vocabulary.size()}}};
     for_each_field([&](const Field& field, auto member) {
       if (field.keeps == Keeps::size)
         sizes.emplace_back(key_of(field.flag), recipe.*member);

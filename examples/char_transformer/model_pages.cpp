@@ -149,8 +149,8 @@ void explain(const ExplainOptions& options) {
   const Piece piece = read_piece(options, first);
   const auto ids = std::span(piece.ids);
   const Vocabulary& vocabulary = first.notes.vocabulary;
-  for (std::size_t id = 0; id < first.model.config.vocab_size; ++id)
-    page.classes.push_back(vocabulary.piece(static_cast<std::int64_t>(id)));
+  for (xgrad::Size id = 0; id < first.model.config.vocab_size; ++id)
+    page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
   page.tokens.pop_back();  // that is predicted, and not read
   for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
@@ -189,7 +189,7 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
       as_row(encode_prompt("", "", trained.notes.vocabulary)),
-      std::min<std::size_t>(8, trained.model.config.block_size), generator, {.temperature = 0});
+      std::min<xgrad::Size>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
 

@@ -139,11 +139,12 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size, c
 }
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {
-  return {.block_size = recipe.block_size,
-          .vocab_size = vocab_size,
-          .n_layer = recipe.n_layer,
-          .n_head = recipe.n_head,
-          .n_embd = recipe.n_embd,
+  const auto size = [](std::size_t n) { return static_cast<xgrad::Size>(n); };
+  return {.block_size = size(recipe.block_size),
+          .vocab_size = size(vocab_size),
+          .n_layer = size(recipe.n_layer),
+          .n_head = size(recipe.n_head),
+          .n_embd = size(recipe.n_embd),
           .dropout = recipe.dropout,
           .bias = recipe.bias};
 }
@@ -168,7 +169,8 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
     weights += static_cast<double>(x.numel());
   if (notes.model) {
     const std::size_t known = notes.vocabulary.size();
-    if (known > notes.model->vocab_size || 7 * notes.model->n_layer > checkpoint.model.size())
+    if (std::cmp_greater(known, notes.model->vocab_size) ||
+        std::cmp_greater(7 * notes.model->n_layer, checkpoint.model.size()))
       weights = -1;
     else
       for (const auto& tensor : xgrad::io::pretrained_tensors(*notes.model))
@@ -255,7 +257,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
         path, xgrad::nn::GPT(config), std::move(notes),
         fmt::format("{}{}, after {}", path, which, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.notes.lora)
-      xgrad::nn::add_lora(trained.model, {.rank = lora->rank, .alpha = lora->alpha});
+      xgrad::nn::add_lora(trained.model,
+                          {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     check_finite(checkpoint.model, path);
     return trained;

@@ -57,18 +57,19 @@ TrainedModel read_pretrained(const std::string& folder) {
   const auto config =
       xgrad::io::read_pretrained_config((fs::path(folder) / "config.json").string());
   Vocabulary vocabulary = read_vocabulary(folder);
-  if (vocabulary.size() > config.vocab_size)
+  if (std::cmp_greater(vocabulary.size(), config.vocab_size))
     fail<FileError>("{}: the tokenizer has {}, and config.json a vocab_size of {}", folder,
                     vocabulary.count(vocabulary.size()), config.vocab_size);
   xgrad::io::JsonObject metadata = xgrad::io::read_pretrained_metadata(folder);
   xgrad::nn::GPT model = xgrad::io::load_pretrained(folder);
   check_finite(xgrad::nn::state_dict(model), folder);
   // All sizes but --block-size: it may be trained on shorter blocks.
-  xgrad::io::JsonObject sizes{{"vocab_size", config.vocab_size},
-                              {"n_layer", config.n_layer},
-                              {"n_head", config.n_head},
-                              {"n_embd", config.n_embd},
-                              {"bias", config.bias}};
+  xgrad::io::JsonObject sizes{{"bias", config.bias}};
+  for (const auto& [name, size] : {std::pair("vocab_size", config.vocab_size),
+                                   {"n_layer", config.n_layer},
+                                   {"n_head", config.n_head},
+                                   {"n_embd", config.n_embd}})
+    sizes.emplace_back(name, static_cast<std::uint64_t>(size));
   return {.path = folder,
           .model = std::move(model),
           .notes = {.config = std::move(sizes),

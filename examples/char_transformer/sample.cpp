@@ -70,7 +70,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
   if (vocabulary.left_out(options.stop) > 0)
     throw ValueError("--stop: the vocabulary has no tokens for some of it");
-  if (prompt.size() > model.config.block_size)
+  if (std::cmp_greater(prompt.size(), model.config.block_size))
     warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
                      vocabulary.unit(), model.config.block_size));
   xgrad::Generator generator(options.seed);

@@ -55,7 +55,8 @@ static GPT make_model(const Start& start) {
   if (start.from && !start.resumed)
     xgrad::io::load_state(model, start.from->model, start.from->path);
   if (const auto& lora = start.notes.lora)
-    xgrad::nn::add_lora(model, {.rank = lora->rank, .alpha = lora->alpha});
+    xgrad::nn::add_lora(model,
+                        {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
   return model;
 }
 

@@ -11,12 +11,15 @@ using namespace xgrad;
 
 namespace {
 
-// A feed-forward layer with a gate: down(silu(gate(x)) * up(x)), no biases.  Shazeer, 2020.
+// A feed-forward layer with a gate: down(silu(W x) * up(x)), no biases.  Shazeer, 2020.
 struct GatedMLP {
-  nn::Linear gate, up, down;
-  GatedMLP(std::size_t width, std::size_t hidden)
-      : gate(width, hidden, false), up(width, hidden, false), down(hidden, width, false) {}
-  Tensor operator()(const Tensor& x) const { return down(silu(gate(x)) * up(x)); }
+  nn::Sequential gate;
+  nn::Linear up, down;
+  GatedMLP(Size width, Size hidden)
+      : gate{nn::Linear(width, hidden, false), nn::SiLU{}},
+        up(width, hidden, false),
+        down(hidden, width, false) {}
+  Tensor operator()(const Tensor& x) const { return down(gate(x) * up(x)); }
   static void visit(auto& self, auto&& v) {
     v("gate", self.gate);
     v("up", self.up);
@@ -31,8 +34,8 @@ struct Tower {
   Tensor scales = ones({4}).requires_grad_();
   Tensor shift = zeros({4});
   nn::Dropout dropout{0.1};
-  explicit Tower(std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i)
+  explicit Tower(Size n) {
+    for (Size i = 0; i < n; ++i)
       blocks.emplace_back(4, 8);
   }
   Tensor operator()(Tensor x) const {

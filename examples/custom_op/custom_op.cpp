@@ -74,6 +74,38 @@ Tensor log_cosh(const Tensor& x) {
   return record("log_cosh", {x}, forward, backward);
 }
 
+// y(1) of dy/dt = tanh(y w), y(0) = x, in Euler's steps.  Only x and w are kept: the backward makes
+// the steps again and differentiates them one by one, from the last (the adjoint method).
+constexpr int steps = 8;
+Tensor euler(const Tensor& y, const Tensor& w) { return y + tanh(matmul(y, w)) / steps; }
+Tensor ode(const Tensor& x, const Tensor& w) {
+  const auto forward = [](std::span<const Tensor> in) {
+    Tensor y = in[0];
+    for (int i = 0; i < steps; ++i)
+      y = euler(y, in[1]);
+    return y;
+  };
+  const auto backward = [x = Saved(x), w = Saved(w)](Context& ctx) {
+    std::vector<Tensor> path{x.tensor()};
+    while (path.size() < steps)
+      path.push_back(euler(path.back(), w.tensor()));
+    const auto input = [&](const Tensor& t) {
+      return ctx.create_graph() && t.requires_grad() ? t : t.detach().requires_grad_();
+    };
+    Tensor a = ctx.gradient(), of_w = zeros_like(w.tensor());
+    for (; !path.empty(); path.pop_back()) {
+      const EnableGrad guard;
+      const Tensor y = input(path.back()), v = input(w.tensor());
+      const auto g = grad({euler(y, v)}, {y, v}, {{a}, ctx.create_graph()});
+      a = g[0];
+      of_w += g[1];
+    }
+    ctx.add(0, a);
+    ctx.add(1, of_w);
+  };
+  return record("ode", {x, w}, forward, backward);
+}
+
 using Op = std::function<Tensor(const Tensor&)>;
 
 // Whether all is right.
@@ -115,6 +147,8 @@ int main() {
   const bool found = !check("wrong_squareplus", wrong_squareplus);
   const bool right = check("squareplus", squareplus);
   const bool also_found = !check("wrong_soft_softmax", wrong_soft_softmax);
-  const bool also_right = check("soft_softmax", soft_softmax) && check("log_cosh", log_cosh);
+  const bool also_right =
+      check("soft_softmax", soft_softmax) && check("log_cosh", log_cosh) &&
+      check("ode", [](const Tensor& x) { return ode(x, softmax(matmul(x.t(), x), -1)); });
   return right && also_right && found && also_found ? 0 : 1;
 }

@@ -7,7 +7,7 @@ using namespace xgrad;
 // A layer of your own: its parts, what it computes, and one line that lists the parts.
 struct Gated {
   nn::Linear value, gate;
-  Gated(std::size_t in, std::size_t out) : value(in, out), gate(in, out) {}
+  Gated(Size in, Size out) : value(in, out), gate(in, out) {}
   Tensor operator()(const Tensor& x) const { return value(x) * sigmoid(gate(x)); }
   static void visit(auto& self, auto&& v) { v("value", self.value), v("gate", self.gate); }
 };

@@ -13,9 +13,9 @@ using notebook::print;
 
 // softmax(Q Kᵀ / sqrt(d_k)) V, projected back to d_model.
 struct SelfAttention {
-  std::size_t d_model;
-  std::size_t d_k;
-  std::size_t d_v;
+  Size d_model;
+  Size d_k;
+  Size d_v;
 
   nn::Linear W_q;  // what a position asks for
   nn::Linear W_k;  // what it can be found by
@@ -23,8 +23,7 @@ struct SelfAttention {
 
   nn::Linear W_o;  // back to the model's width
 
-  explicit SelfAttention(std::size_t width, std::optional<std::size_t> keys = {},
-                         std::optional<std::size_t> values = {})
+  explicit SelfAttention(Size width, std::optional<Size> keys = {}, std::optional<Size> values = {})
       : d_model(width),
         d_k(keys.value_or(width)),
         d_v(values.value_or(width)),
@@ -64,9 +63,9 @@ static void cells() {
   print("xgrad version: " XGRAD_VERSION);
 
   // ---- a short sequence ----
-  const std::size_t d_model = 8;
-  std::size_t seq_len = 4;
-  const std::size_t batch_size = 1;
+  const Size d_model = 8;
+  Size seq_len = 4;
+  const Size batch_size = 1;
 
   const Tensor x = randn({batch_size, seq_len, d_model});
 

@@ -14,12 +14,12 @@ using notebook::print;
 static void cells() {
   // ---- a causal head ----
   manual_seed(1337);
-  const std::size_t B = 4, T = 8, C = 32;
+  const Size B = 4, T = 8, C = 32;
   const Tensor x = randn({B, T, C});  // (batch, time, channels)
   print(x.shape());
   print(x[Slice{0, 1}]);
 
-  const std::size_t head_size = 16;
+  const Size head_size = 16;
   const nn::Linear key(C, head_size, false);
   const nn::Linear query(C, head_size, false);
   const Tensor k = key(x);                      // (B, T, head_size)

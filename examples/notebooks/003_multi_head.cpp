@@ -12,19 +12,19 @@
 using namespace xgrad;
 using notebook::print;
 
-static double square_root(std::size_t n) { return std::sqrt(static_cast<double>(n)); }
+static double square_root(Size n) { return std::sqrt(static_cast<double>(n)); }
 
 // ---- section 6: the layer ----
 
 struct SelfAttention {
-  std::size_t num_heads;
-  std::size_t d_k;
+  Size num_heads;
+  Size d_k;
   nn::Linear Wq;
   nn::Linear Wk;
   nn::Linear Wv;
   nn::Linear Wo;
 
-  SelfAttention(std::size_t d_model, std::size_t heads)
+  SelfAttention(Size d_model, Size heads)
       : num_heads(heads),
         d_k(d_model / heads),
         Wq(d_model, d_model),
@@ -38,7 +38,7 @@ struct SelfAttention {
   // forbidden.
   nn::Attended operator()(const Tensor& x, const std::optional<Tensor>& mask = {}) const {
     // x (B, N, d_model)
-    const std::size_t B = x.size(0), N = x.size(1);
+    const Size B = x.size(0), N = x.size(1);
     // (B, num_heads, N, d_k) each
     const Tensor Q = Wq(x).view({B, N, num_heads, d_k}).transpose(1, 2);
     const Tensor K = Wk(x).view({B, N, num_heads, d_k}).transpose(1, 2);
@@ -63,7 +63,7 @@ static void cells(const std::optional<std::string>& picture) {
   manual_seed(362);
 
   // ---- 1. embeddings and their projections ----
-  const std::size_t n = 6, d_model = 8, d_k = 8;
+  const Size n = 6, d_model = 8, d_k = 8;
   const Tensor X = randn({n, d_model});
   const Tensor W_Q = randn({d_model, d_k}) / square_root(d_model);
   const Tensor W_K = randn({d_model, d_k}) / square_root(d_model);
@@ -79,8 +79,8 @@ static void cells(const std::optional<std::string>& picture) {
 
   // ---- 3. loops ----
   std::vector<Tensor> entries;
-  for (int i = 0; i < int{n}; ++i)
-    for (int j = 0; j < int{n}; ++j)
+  for (Size i = 0; i < n; ++i)
+    for (Size j = 0; j < n; ++j)
       entries.push_back((Q[i] * K[j]).sum() / square_root(d_k));
   const Tensor scores_loop = stack(entries).view({n, n});
   // and a matrix product
@@ -96,9 +96,9 @@ static void cells(const std::optional<std::string>& picture) {
   print("\nA V:\n", matmul(A, V));
 
   // ---- 5. several heads ----
-  const std::size_t H = 2, d_h = d_model / H;
+  const Size H = 2, d_h = d_model / H;
   std::vector<Tensor> heads;
-  for (std::size_t h = 0; h < H; ++h) {
+  for (Size h = 0; h < H; ++h) {
     const Tensor W_hQ = randn({d_model, d_h}) / square_root(d_model);
     const Tensor W_hK = randn({d_model, d_h}) / square_root(d_model);
     const Tensor W_hV = randn({d_model, d_h}) / square_root(d_model);
@@ -111,7 +111,7 @@ static void cells(const std::optional<std::string>& picture) {
   print("\nMultiHead = Concat(...) W_O:\n", matmul(concatenated, W_O));
 
   // ---- 6. the layer, with and without a mask ----
-  const std::size_t B = 2;
+  const Size B = 2;
   const Tensor x = randn({B, n, d_model});
   const SelfAttention attention(d_model, H);
   const Tensor mask = tril(ones({n, n}));
@@ -125,8 +125,8 @@ static void cells(const std::optional<std::string>& picture) {
   notebook::assert_that(allclose(scores_loop, scores_vec), "the scores agree");
   print("\nscores_loop and scores_vec agree:", allclose(scores_loop, scores_vec));
   std::vector<Tensor> one_by_one;
-  for (std::size_t h = 0; h < H; ++h) {
-    const Slice rows{static_cast<std::int64_t>(h * d_h), static_cast<std::int64_t>((h + 1) * d_h)};
+  for (Size h = 0; h < H; ++h) {
+    const Slice rows{h * d_h, (h + 1) * d_h};
     const Tensor Q_h = linear(x, attention.Wq.weight[rows], attention.Wq.bias[rows]);
     const Tensor K_h = linear(x, attention.Wk.weight[rows], attention.Wk.bias[rows]);
     const Tensor V_h = linear(x, attention.Wv.weight[rows], attention.Wv.bias[rows]);

@@ -15,8 +15,8 @@ namespace {
 struct Block {
   nn::LayerNorm norm1, norm2;
   nn::Linear qkv, out, up, down;
-  std::size_t n_head;
-  Block(std::size_t width, std::size_t heads)
+  Size n_head;
+  Block(Size width, Size heads)
       : norm1(width),
         norm2(width),
         qkv(width, 3 * width),
@@ -39,7 +39,7 @@ struct Model {
   nn::Embedding tokens, positions;
   Block block;
   nn::Linear head;
-  Model(std::size_t vocabulary, std::size_t length, std::size_t width)
+  Model(Size vocabulary, Size length, Size width)
       : tokens(vocabulary, width),
         positions(length, width),
         block(width, 2),

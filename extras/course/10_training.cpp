@@ -17,7 +17,7 @@ int main() {
   fmt::print("{} characters, {} different\n\n", ids.size(), characters.size());
 
   // The model guesses each next character from those before it: y is x one character later.
-  const std::size_t T = ids.size() - 1;
+  const auto T = static_cast<Size>(ids.size()) - 1;
   const text::Batch batch = text::block_batch(ids, T, 0);
   manual_seed(1337);
   nn::GPT model(

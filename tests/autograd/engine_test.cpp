@@ -225,6 +225,32 @@ TEST_CASE("detach stops the gradient and NoGrad records none", "[engine]") {
   CHECK(grad({z}, {x}, {.create_graph = true})[0].requires_grad());
 }
 
+TEST_CASE("EnableGrad records within NoGrad and within a backward formula", "[engine]") {
+  const Tensor x = tensor({1, 2}).requires_grad_();
+  {
+    const NoGrad off;
+    {
+      const EnableGrad on;
+      CHECK((x * 2).requires_grad());
+    }
+    CHECK_FALSE((x * 2).requires_grad());
+  }
+  const auto forward = [](std::span<const Tensor> in) { return in[0].pow(3); };
+  const auto backward = [x = Saved(x)](Context& ctx) {
+    CHECK(Mode::current().grad_enabled == ctx.create_graph());
+    const EnableGrad on;
+    const Tensor y = ctx.create_graph() ? x.tensor() : x.tensor().detach().requires_grad_();
+    ctx.add(0, grad({y.pow(3)}, {y}, {{ctx.gradient()}, ctx.create_graph()})[0]);
+  };
+  const Tensor y = record("cube", {x}, forward, backward);
+  const Tensor g = grad({y.sum()}, {x}, {.create_graph = true})[0];
+  CHECK(numbers(g) == std::vector<double>{3, 12});
+  CHECK(numbers(grad({g.sum()}, {x})[0]) == std::vector<double>{6, 12});
+  y.sum().backward();
+  CHECK(numbers(x.grad()) == std::vector<double>{3, 12});
+  CHECK_FALSE(x.grad().requires_grad());
+}
+
 TEST_CASE("update between forward and backward does not corrupt gradients", "[engine]") {
   Tensor x = leaf({1, 2}), w = leaf({3, 4});
   const Tensor y = sum(x * w * w);

@@ -69,6 +69,28 @@ TEST_CASE("Tensors of one value", "[tensor]") {
   CHECK(numbers(eye(2)) == List{1, 0, 0, 1});
   CHECK(numbers(eye(2, 3)) == List{1, 0, 0, 0, 1, 0});
   CHECK(eye(3, 0).shape() == Shape{3, 0});
+  CHECK(numbers(full_indices({2, 1}, -7)) == std::vector<std::int64_t>{-7, -7});
+  CHECK(all(full_mask({2, 2}, true)));
+  CHECK_FALSE(any(full_mask(3, false)));
+  CHECK_THROWS_AS(full_indices({2, -1}, 0), ShapeError);
+}
+
+TEST_CASE("Indices and Masks of std::vectors", "[tensor]") {
+  constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;  // no double is
+  const std::vector<std::int64_t> ids{0, -2, large};
+  CHECK(numbers(Indices(ids)) == ids);
+  CHECK(to_string(Indices{std::vector<std::vector<int>>{{1, 2}, {3, 4}}}) ==
+        to_string(Indices{{1, 2}, {3, 4}}));
+  CHECK(Indices(std::vector<std::size_t>()).shape() == Shape{0});
+  CHECK(to_string(Mask(std::vector<bool>{true, false})) == "tensor([ True, False])");
+  CHECK_THROWS_AS(Indices(std::vector<std::uint64_t>{1, ~std::uint64_t{0}}), ShapeError);
+  CHECK_THROWS_AS(Indices(std::vector<std::vector<int>>{{1, 2}, {3}}), ShapeError);
+}
+
+TEST_CASE("a transpose by PyTorch's other name", "[tensor]") {
+  CHECK(numbers(tensor({{1, 2}, {3, 4}}).T()) == List{1, 3, 2, 4});
+  CHECK(numbers(tensor({1, 2}).T()) == List{1, 2});
+  CHECK_THROWS_AS(zeros({2, 2, 2}).T(), ShapeError);
 }
 
 TEST_CASE("ranges", "[tensor]") {
@@ -133,6 +155,10 @@ TEST_CASE("random Tensors are PyTorch's", "[tensor][random]") {
   CHECK(numbers(randint(3, 4, {2})) == std::vector<std::int64_t>{3, 3});
   CHECK(randperm(0).shape() == Shape{0});
   CHECK_THROWS_AS(randint(3, 3, {2}), ValueError);
+  generator.manual_seed(0);
+  CHECK(numbers(randint({.high = 10, .size = {3}}, generator)) ==
+        std::vector<std::int64_t>{4, 9, 3});
+  CHECK(numbers(randint({.low = 3, .high = 4, .size = 2})) == std::vector<std::int64_t>{3, 3});
   CHECK_THROWS_AS(randn({-1}), ShapeError);
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("char_transformer: PyTorch's state dicts are imported", "[golden]") {
     const io::Checkpoint checkpoint = io::load_checkpoint(folder / (name + ".safetensors"));
     nn::GPT model({.block_size = 8,
                    .vocab_size = 11,
-                   .n_layer = name == "gpt" ? 2u : 1u,
+                   .n_layer = name == "gpt" ? 2 : 1,
                    .n_head = 2,
                    .n_embd = 16,
                    .bias = name == "gpt"});

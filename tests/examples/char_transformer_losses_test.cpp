@@ -21,7 +21,7 @@ double printed_after(const std::string& text, const std::string& key) {
   return std::stod(text.substr(at + key.size()));
 }
 
-xgrad::nn::GPT plain_model(std::size_t characters) {
+xgrad::nn::GPT plain_model(xgrad::Size characters) {
   return xgrad::nn::GPT({.block_size = 8,
                          .vocab_size = characters,
                          .n_layer = 1,

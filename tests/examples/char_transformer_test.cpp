@@ -39,7 +39,7 @@ std::string number_after(const std::string& text, const std::string& key) {
 }
 
 /// What tiny_train() asks for.
-xgrad::nn::GPTConfig tiny_config(std::size_t vocab_size, double dropout = 0) {
+xgrad::nn::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
   return {.block_size = 8,
           .vocab_size = vocab_size,
           .n_layer = 1,

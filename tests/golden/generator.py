@@ -145,6 +145,11 @@ def kaiming_normal_():
     return _initialised(lambda x: (init.kaiming_normal_(x(), a) for a in SLOPES))
 
 
+def kaiming_options():
+    kinds = ("fan_in", "relu"), ("fan_out", "tanh"), ("fan_out", "selu"), ("fan_in", "linear"), ("fan_in", "sigmoid")
+    return _initialised(lambda x: (init.kaiming_uniform_(x(), mode=mode, nonlinearity=kind) for mode, kind in kinds))
+
+
 def interleaved():
     yield torch.randn(3)  # keeps its fourth value ...
     yield torch.rand(2)
@@ -168,7 +173,7 @@ def interleaved():
 
 CASES = [rand, uniform_, randn, normal_, trunc_normal_, erfinv, exponential, bernoulli, dropout,
          randint, randperm, multinomial, xavier_uniform_, xavier_normal_, kaiming_uniform_,
-         kaiming_normal_, interleaved]
+         kaiming_normal_, kaiming_options, interleaved]
 
 
 def main():

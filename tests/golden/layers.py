@@ -97,6 +97,8 @@ def plain_layers():
     ids = torch.tensor([[0, 3, 3, 6], [6, 3, 1, 0]])  # 2, 4 and 5 get no gradient
     look_up = lambda layer, ids: {"y": layer(ids)}
     case("Embedding/repeated", lambda: nn.Embedding(7, 5), look_up, {"ids": ids})
+    case("Embedding/padding", lambda: nn.Embedding(7, 5, padding_idx=3), look_up, {"ids": ids})
+    case("Embedding/padding_from_the_end", lambda: nn.Embedding(7, 5, padding_idx=-1), look_up, {"ids": ids})
     case("Embedding/small", lambda: nn.Embedding(3, 4), look_up, {"ids": ids[0, :2] // 3})
     simple("LayerNorm/bias", lambda: nn.LayerNorm(6), lambda: normal(4, 6) * 3 + 1)
     simple("LayerNorm/3d", lambda: nn.LayerNorm(37), lambda: normal(2, 3, 37))

@@ -49,6 +49,12 @@ void add_plain_layers(Cases& cases) {
   cases.add(
       "Embedding/repeated", [] { return nn::Embedding(7, 5); }, look_up, ErrorUnit::absolute);
   cases.add(
+      "Embedding/padding", [] { return nn::Embedding(7, 5, {.padding_idx = 3}); }, look_up,
+      ErrorUnit::absolute);
+  cases.add(
+      "Embedding/padding_from_the_end", [] { return nn::Embedding(7, 5, {.padding_idx = -1}); },
+      look_up, ErrorUnit::absolute);
+  cases.add(
       "Embedding/small", [] { return nn::Embedding(3, 4); }, look_up, ErrorUnit::absolute);
   cases.simple("LayerNorm/bias", [] { return nn::LayerNorm(6); });
   cases.simple("LayerNorm/3d", [] { return nn::LayerNorm(37); });

@@ -218,12 +218,25 @@ void xavier_normal_case(Draws& d) {
   });
 }
 void kaiming_uniform_case(Draws& d) {
-  initialised(leaky_slopes,
-              [&](const Tensor& x, double a) { d.exact(nn::init::kaiming_uniform_(x, a, d.g)); });
+  initialised(leaky_slopes, [&](const Tensor& x, double a) {
+    d.exact(nn::init::kaiming_uniform_(x, {.a = a}, d.g));
+  });
 }
 void kaiming_normal_case(Draws& d) {
-  initialised(leaky_slopes,
-              [&](const Tensor& x, double a) { d.normal(nn::init::kaiming_normal_(x, a, d.g)); });
+  initialised(leaky_slopes, [&](const Tensor& x, double a) {
+    d.normal(nn::init::kaiming_normal_(x, {.a = a}, d.g));
+  });
+}
+void kaiming_options_case(Draws& d) {
+  using nn::init::Fan, nn::init::Nonlinearity;
+  const nn::init::KaimingOptions kinds[] = {{.nonlinearity = Nonlinearity::relu},
+                                            {.mode = Fan::out, .nonlinearity = Nonlinearity::tanh},
+                                            {.mode = Fan::out, .nonlinearity = Nonlinearity::selu},
+                                            {.nonlinearity = Nonlinearity::linear},
+                                            {.nonlinearity = Nonlinearity::sigmoid}};
+  initialised({0, 1, 2, 3, 4}, [&](const Tensor& x, double i) {
+    d.exact(nn::init::kaiming_uniform_(x, kinds[static_cast<std::size_t>(i)], d.g));
+  });
 }
 
 void interleaved_case(Draws& d) {
@@ -269,6 +282,7 @@ constexpr Case cases[] = {
     {"xavier_normal_", xavier_normal_case},
     {"kaiming_uniform_", kaiming_uniform_case},
     {"kaiming_normal_", kaiming_normal_case},
+    {"kaiming_options", kaiming_options_case},
     {"interleaved", interleaved_case},
 };
 

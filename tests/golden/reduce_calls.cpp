@@ -149,9 +149,10 @@ void add_distances(GoldenCalls& calls) {
     calls.add("norm", {text}, [p = p](const In& in) { return norm(in[0], p); });
     calls.add("norm", {std::string(text) + ", dim 1"},
               [p = p](const In& in) { return norm(in[0], p, 1, true); });
-    calls.add("normalize", {text}, [p = p](const In& in) { return normalize(in[0], p); });
+    calls.add("normalize", {text}, [p = p](const In& in) { return normalize(in[0], {.p = p}); });
   }
-  calls.add("normalize", {"dim -1, eps"}, [](const In& in) { return normalize(in[0], 2, -1, 2); });
+  calls.add("normalize", {"dim -1, eps"},
+            [](const In& in) { return normalize(in[0], {.dim = -1, .eps = 2}); });
   calls.add("normalize", {"zeros"}, [](const In& in) { return normalize(in[0]); });
   const auto similarity = [&](const std::string& sample, std::int64_t dim) {
     calls.add("cosine_similarity", {sample},

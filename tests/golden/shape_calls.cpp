@@ -119,9 +119,7 @@ void add_parts(GoldenCalls& calls) {
   calls.add("split", {"size 2 of 5", "zero-size"}, [](const In& in) { return split(in[0], 2); });
   calls.add("split", {"dim -1"}, [](const In& in) { return split(in[0], 3, -1); });
   calls.add("split", {"larger than x"}, [](const In& in) { return split(in[0], 4); });
-  calls.add("split", {"sizes, one zero"}, [](const In& in) {
-    return split(in[0], std::vector<std::size_t>{1, 0, 3}, 1);
-  });
+  calls.add("split", {"sizes, one zero"}, [](const In& in) { return split(in[0], {1, 0, 3}, 1); });
   calls.add("chunk", {"even", "zero-size"}, [](const In& in) { return chunk(in[0], 2, 1); });
   calls.add("chunk", {"3 of 7"}, [](const In& in) { return chunk(in[0], 3); });
   calls.add("chunk", {"fewer than asked"}, [](const In& in) { return chunk(in[0], 4, -1); });

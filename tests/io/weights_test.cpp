@@ -69,7 +69,7 @@ void write_one(const std::string& path, const std::string& dtype, std::size_t si
                             data));
 }
 
-nn::GPT small_gpt(std::size_t n_layer, bool bias) {
+nn::GPT small_gpt(Size n_layer, bool bias) {
   nn::GPT model({.block_size = 8,
                  .vocab_size = 11,
                  .n_layer = n_layer,

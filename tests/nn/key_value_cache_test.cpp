@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
@@ -45,13 +46,13 @@ bool same(const Indices& a, const Indices& b) {
 }
 
 // Generation as nanoGPT does it: the whole window through the model for each token.
-Indices generate_uncached(nn::GPT model, Indices ids, std::size_t tokens, Generator& generator,
-                          double temperature, std::size_t top_k) {
+Indices generate_uncached(nn::GPT model, Indices ids, Size tokens, Generator& generator,
+                          double temperature, Size top_k) {
   const NoGrad no_grad;
   nn::eval(model);
-  for (std::size_t step = 0; step < tokens; ++step) {
+  for (Size step = 0; step < tokens; ++step) {
     const Size B = ids.size(0), T = ids.size(1);
-    const Size first = std::max<Size>(0, T - static_cast<Size>(model.config.block_size));
+    const Size first = std::max<Size>(0, T - model.config.block_size);
     const Tensor logits = model(columns(ids, first, T)).to(DType::float32).select(1, -1);
     auto longer = empty_array<std::int64_t>({B, T + 1});
     for (Size b = 0; b < B; ++b) {
@@ -80,11 +81,9 @@ TEST_CASE("A cache returns all keys and values, those of later calls behind", "[
   const Tensor k = randn({2, 3, 5, 4}), v = randn({2, 3, 5, 6});
   KeyValueCache cache(7);
   CHECK(cache.capacity() == 7);
-  std::size_t held = 0;
-  for (const std::size_t positions : {2, 0, 1, 2}) {
-    const auto part = [&](const Tensor& x) {
-      return x.narrow(2, static_cast<std::int64_t>(held), positions);
-    };
+  Size held = 0;
+  for (const Size positions : {2, 0, 1, 2}) {
+    const auto part = [&](const Tensor& x) { return x.narrow(2, held, positions); };
     const auto [keys, values, offset] = cache.append(part(k), part(v));
     CHECK(offset == held);
     held += positions;
@@ -298,8 +297,8 @@ TEST_CASE("Generation gives the tokens of one without a cache", "[gpt][generate]
                                              {1, 5, 3, 0, 10, 2, 2, 9, 4, 4, 6, 1, 7, 8}}};
   for (const Indices& prompt : prompts)
     for (const double temperature : {0.0, 0.8, 1.5})
-      for (const std::size_t top_k : {3, 11})
-        for (const std::size_t tokens : {1, 7, 40}) {
+      for (const Size top_k : {3, 11})
+        for (const Size tokens : {1, 7, 40}) {
           INFO(to_string(prompt.shape()) << " temperature " << temperature << " top_k " << top_k);
           Generator one(5), two(5);
           const Indices cached =
@@ -349,6 +348,7 @@ TEST_CASE("As many tokens as there are numbers, until on_token ends it", "[gener
   const nn::GPT model = far_from_uniform();
   Generator generator(5);
   const auto enough = [](auto) { throw std::runtime_error("enough"); };
-  CHECK_THROWS_WITH(model.generate({{3, 4}}, std::size_t(-1), generator, {.on_token = enough}),
-                    "enough");
+  CHECK_THROWS_WITH(
+      model.generate({{3, 4}}, std::numeric_limits<Size>::max(), generator, {.on_token = enough}),
+      "enough");
 }

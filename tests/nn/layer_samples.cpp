@@ -74,6 +74,9 @@ void add_small(std::vector<LayerSample>& all) {
                           [ids](const nn::Embedding& m, const Inputs&) {
                             return tanh(m(ids));  // on its own it is linear
                           }));
+  all.push_back(sample_of("Embedding", "without its padding",
+                          nn::Embedding(5, 3, {.padding_idx = 1}), {},
+                          [ids](const nn::Embedding& m, const Inputs&) { return tanh(m(ids)); }));
   all.push_back(sample_of("LayerNorm", "", nn::LayerNorm(4), x));
   all.push_back(sample_of("LayerNorm", "without bias", nn::LayerNorm(4, {.bias = false}), x));
   all.push_back(sample_of("LayerNorm", "two dimensions", nn::LayerNorm({3, 4}), x));

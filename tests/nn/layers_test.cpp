@@ -1,6 +1,7 @@
 // Layers against numbers of PyTorch, typed in, and their gradients in float64.
 
 #include <cmath>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/activations.hpp>
@@ -78,6 +79,30 @@ TEST_CASE("Initialisers draw as PyTorch's", "[nn][init]") {
   CHECK_THROWS_WITH(nn::init::trunc_normal_(x, 0, 0),
                     ContainsSubstring("trunc_normal_: std is 0, [a, b] is [-2, 2]"));
   CHECK_THROWS_AS(nn::init::trunc_normal_(x, 0, 1, 2, 1), ValueError);
+}
+
+TEST_CASE("gains are PyTorch's", "[nn][init]") {
+  using nn::init::Nonlinearity, nn::init::calculate_gain;
+  CHECK(calculate_gain(Nonlinearity::linear) == 1);
+  CHECK(calculate_gain(Nonlinearity::sigmoid) == 1);
+  CHECK(calculate_gain(Nonlinearity::tanh) == 5.0 / 3);
+  CHECK(calculate_gain(Nonlinearity::relu) == std::sqrt(2.0));
+  CHECK(calculate_gain(Nonlinearity::leaky_relu) == std::sqrt(2 / (1 + 0.01 * 0.01)));
+  CHECK(calculate_gain(Nonlinearity::leaky_relu, 2) == std::sqrt(2.0 / 5));
+  CHECK(calculate_gain(Nonlinearity::selu) == 0.75);
+}
+
+TEST_CASE("padding in an Embedding", "[nn]") {
+  CHECK_THROWS_WITH(nn::Embedding(3, 2, {.padding_idx = 3}),
+                    ContainsSubstring("Embedding: padding_idx 3 is not within -3 ... 2"));
+  CHECK_THROWS_WITH(embedding({0}, ones({3, 2}), -4),
+                    ContainsSubstring("embedding: padding_idx -4 is not within -3 ... 2"));
+  const Tensor w = randn({3, 2}).requires_grad_();
+  const Tensor g = grad({embedding({0, 1, 1}, w, 1).exp().sum()}, {w}, {.create_graph = true})[0];
+  CHECK(numbers(g[1]) == std::vector<double>{0, 0});
+  const Tensor second = grad({(g * g).sum()}, {w})[0];
+  CHECK(numbers(second[1]) == std::vector<double>{0, 0});
+  CHECK(numbers(second[0])[0] != 0);
 }
 
 TEST_CASE("Norms and activations as PyTorch's", "[nn]") {

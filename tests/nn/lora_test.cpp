@@ -19,7 +19,7 @@ using namespace xgrad;
 
 namespace {
 
-nn::GPT gpt_with_adapters(std::size_t rank, std::optional<double> alpha = {}) {
+nn::GPT gpt_with_adapters(Size rank, std::optional<double> alpha = {}) {
   manual_seed(3);
   nn::GPT model(nn::GPTConfig::llama(
       {.block_size = 8, .vocab_size = 11, .n_layer = 2, .n_head = 2, .n_embd = 8, .n_inner = 12}));
@@ -86,7 +86,7 @@ TEST_CASE("lora: a decoder trains its adapters alone", "[nn][lora]") {
     before.emplace(name, clone(x));
   CHECK(before.contains("transformer.h.1.mlp.c_gate.lora_A"));
   CHECK_FALSE(before.contains("lm_head.lora_A"));
-  std::size_t trained = 0;
+  Size trained = 0;
   optim::AdamW optimizer(nn::parameters(model), {.lr = 0.1});
   const Indices ids({{1, 2, 3, 4}, {5, 6, 7, 8}}), next({{2, 3, 4, 5}, {6, 7, 8, 9}});
   const double loss = model.loss(ids, next).item();

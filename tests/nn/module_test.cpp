@@ -100,6 +100,20 @@ TEST_CASE("Names come from visit, undefined Tensors and numbers do not", "[modul
   CHECK(nn::num_parameters(wider) == nn::num_parameters(model) + 4);
 }
 
+TEST_CASE("requires_grad_ freezes all parameters, or none", "[module]") {
+  Model model;
+  nn::requires_grad_(model, false);
+  for (const auto& [name, p] : nn::state_dict(model))
+    CHECK_FALSE(p.requires_grad());
+  nn::requires_grad_(model);
+  for (const Tensor& p : nn::parameters(model))
+    CHECK(p.requires_grad());
+  CHECK_FALSE(model.running.requires_grad());
+  model.scale = model.scale * 2;
+  CHECK_THROWS_AS(nn::requires_grad_(model, false), GraphError);
+  CHECK(model.in.weight.requires_grad());
+}
+
 TEST_CASE("A vector or array of Tensors is numbered", "[module]") {
   CHECK(names(nn::named_parameters(List())) ==
         std::vector<std::string>{"many.0", "many.1", "pair.0"});

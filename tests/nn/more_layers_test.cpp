@@ -2,6 +2,7 @@
 // kinks, state, errors.
 
 #include <cmath>
+#include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -177,9 +178,12 @@ TEST_CASE("sliding windows and ALiBi", "[nn][attention]") {
   CHECK(to_string(window) == to_string(expected));
   CHECK(to_string(nn::sliding_window(3, 3, 9)) == to_string(~nn::future(3, 3)));
   CHECK_THROWS_WITH(nn::sliding_window(3, 3, 0), ContainsSubstring("window is 0"));
-  const std::size_t far = std::size_t{1} << 60, furthest = far << 3;
+  const Size far = Size{1} << 60, furthest = std::numeric_limits<Size>::max();
   CHECK(all(nn::sliding_window(2, 2, furthest, far - 1)));
-  CHECK_THROWS_AS(nn::sliding_window(2, 2, 5, furthest), ValueError);
+  for (const Size offset : {far, -far, furthest, -furthest - 1})
+    CHECK_THROWS_AS(nn::sliding_window(2, 2, 5, offset), ValueError);
+  CHECK(to_string(nn::sliding_window(2, 3, 1, -1)) ==
+        to_string(Mask{{false, false, false}, {true, false, false}}));
   CHECK(nn::alibi_bias(3, 2, 2, far).shape() == Shape{3, 2, 2});
   const Tensor bias = nn::alibi_bias(2, 2, 3, 1, DType::float64);
   CHECK(numbers(bias[0]) == Numbers{-0.0625, 0, -0.0625, -0.125, -0.0625, 0});

@@ -58,7 +58,7 @@ std::vector<double> by_plain_loops(std::vector<double> logits, const nn::Generat
     const std::vector<double> before = p;
     double last = 0;
     for (std::size_t i = 0; i < p.size(); ++i)
-      if (rank_of(before, i) + 1 == std::min(*options.top_k, p.size()))
+      if (rank_of(before, i) + 1 == std::min<std::size_t>(*options.top_k, p.size()))
         last = before[i];
     for (double& v : p)
       v = v < last ? 0 : v;
@@ -138,7 +138,7 @@ TEST_CASE("The probabilities of the next token are those of plain loops", "[samp
   manual_seed(7);
   const Tensor logits = 2 * randn({2, 3, 9});
   for (const double temperature : {0.0, 0.5, 1.0, 3.0})
-    for (const std::size_t top_k : {1, 4, 9, 1000})
+    for (const Size top_k : {1, 4, 9, 1000})
       for (const double top_p : {0.05, 0.6, 0.95, 1.0})
         for (const double min_p : {0.0, 0.1, 1.0})
           check_probabilities(

@@ -58,6 +58,59 @@ TEST_CASE("an optimizer of one's own steps, saves and loads", "[optim][docs]") {
                     ContainsSubstring("SignSGD: momentum is 1; it must be finite and in [0, 1)"));
 }
 
+namespace {
+
+// One number a parameter, under a name and in a count that are the test's.
+struct OddOptions {
+  double lr = 1;
+  std::string state = "scale";
+  std::size_t states = 1;
+  bool says_its_shape = true;
+
+  static constexpr const char* name = "Odd";
+  std::vector<optim::Option> options() { return {{"lr", &lr}}; }
+  std::vector<std::string> state_names(const Tensor& p) const {
+    return p.dim() > 0 ? std::vector<std::string>{"step", state} : std::vector<std::string>{};
+  }
+  bool state_fits(const std::string&, const Tensor& of_name, const Tensor& p) const {
+    return says_its_shape ? of_name.dim() == 0 : of_name.shape() == p.shape();
+  }
+  ElementUpdate update(const optim::Parameter& p) const {
+    p.state.assign(p.value.dim() > 0 ? states : 0, p.gradient.abs().max());
+    return element_update([](auto x, auto g) { return x - g; }, p.value, p.gradient);
+  }
+};
+using Odd = optim::OptimizerOf<OddOptions>;
+
+}  // namespace
+
+TEST_CASE("an optimizer's state has the names and shapes that it says", "[optim]") {
+  Tensor p = tensor({1, -2, 3}).requires_grad_(), number = scalar(1).requires_grad_();
+  const auto step = [&](const OddOptions& options) {
+    Odd optimizer({p, number}, options);
+    p.set_grad(tensor({1, 1, -4}));
+    number.set_grad(scalar(1));
+    optimizer.step();
+    return optimizer.state_dict();
+  };
+  const optim::OptimizerState state = step({});
+  REQUIRE(state.tensors.size() == 1);
+  CHECK(state.tensors[0].first == "state.0.scale");
+  Odd resumed({p, number});
+  resumed.load_state_dict(state);
+  CHECK(resumed.state_dict().tensors[0].second.item() == 4);
+  CHECK_THROWS_WITH(resumed.load_state_dict({{{"state.0.scale", zeros(3)}}, state.numbers}),
+                    ContainsSubstring("wrong shape: state.0.scale is (3,) and the parameter (3,)"));
+
+  // Each of these would be saved and could never be restored.
+  const std::vector<double> before = numbers(p);
+  CHECK_THROWS_WITH(step({.says_its_shape = false}),
+                    ContainsSubstring("Odd: update() makes state.0.scale () of a parameter (3,)"));
+  CHECK_THROWS_WITH(step({.states = 2}), ContainsSubstring("Odd: update() leaves 2 states"));
+  CHECK_THROWS_WITH(step({.state = "a.b"}), ContainsSubstring("Odd: the state name 'a.b'"));
+  CHECK(numbers(p) == before);
+}
+
 TEST_CASE("docs/write_an_optimizer.md shows the code of this test", "[optim][docs]") {
   const std::string page = read_bytes(source_dir + "/docs/write_an_optimizer.md");
   const std::string text = read_bytes(source_dir + "/tests/optim/own_optimizer_test.cpp");

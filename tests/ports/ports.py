@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fourteen models as PyTorch's users write them, and what they compute, as ports.safetensors.
+"""Fifteen models as PyTorch's users write them, and what they compute, as ports.safetensors.
 
-    /usr/bin/python3 tests/ports/ports.py [FILE]
+    python3 tests/ports/ports.py [FILE]
 
 The models are in models.py; beside it is each of them in C++.  A port has a name and writes
 
@@ -11,7 +11,8 @@ The models are in models.py; beside it is each of them in C++.  A port has a nam
     <port>/f64/grad/<name>       after loss.backward()
     <port>/f64/trained/<name>    its state dict after training, where it takes steps
 
-all float32 but the results.  Numbers are drawn by Python, seeded by the port's name: PyTorch 1.13 and 2 write the same to 1e-14.
+all float32 but the results.  Numbers are drawn by Python, seeded by the port's name: PyTorch 1.13 and 2 write the same to 1e-14;
+Adafactor needs 2.5.
 """
 import copy
 import math
@@ -215,12 +216,10 @@ def ema():
     port("ema", model, run, {"x": lambda: normal(9, 3), "target": lambda: normal(9, 2)})
 
 
-def lion():
+def classifier(name, make):
+    """Six steps of an optimizer."""
     def run(model, x, target):
-        decayed = [p for p in model.parameters() if p.dim() > 1]
-        rest = [p for p in model.parameters() if p.dim() <= 1]
-        groups = [{"params": decayed, "weight_decay": 0.3}, {"params": rest}]
-        optimizer = Lion(groups, lr=0.02, betas=(0.9, 0.99))
+        optimizer = make(model)
         losses = []
         for _ in range(6):
             loss = F.cross_entropy(model(x), target)
@@ -230,7 +229,20 @@ def lion():
             losses.append(loss)
         return {"losses": torch.stack(losses)}
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3))
-    port("lion", model, run, {"x": lambda: normal(8, 4), "target": lambda: integers(0, 3, 8)})
+    port(name, model, run, {"x": lambda: normal(8, 4), "target": lambda: integers(0, 3, 8)})
+
+
+def adafactor():
+    classifier("adafactor", lambda model: torch.optim.Adafactor(model.parameters(), lr=0.05, weight_decay=0.3))
+
+
+def lion():
+    def make(model):
+        decayed = [p for p in model.parameters() if p.dim() > 1]
+        rest = [p for p in model.parameters() if p.dim() <= 1]
+        groups = [{"params": decayed, "weight_decay": 0.3}, {"params": rest}]
+        return Lion(groups, lr=0.02, betas=(0.9, 0.99))
+    classifier("lion", make)
 
 
 def batch_norm():
@@ -262,7 +274,7 @@ def sliding_window():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for add in (llama, alibi, lstm, moe, linear_attention, selective_scan, vae, wgan, lora, encoder_decoder, ema, lion, batch_norm,
-                sliding_window):
+    for add in (llama, alibi, lstm, moe, linear_attention, selective_scan, vae, wgan, lora, encoder_decoder, ema, lion, adafactor,
+                batch_norm, sliding_window):
         add()
     print(f"{golden.write()} bytes: {golden.path}")

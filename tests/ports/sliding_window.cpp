@@ -19,8 +19,8 @@ struct SlidingWindow {
       return y.view({x.size(0), T, heads, -1}).transpose(1, 2);
     };
     auto [q, k, v] = chunk<3>(qkv(x), -1);
-    q = normalize(split(q), 2, -1) * temperature.exp().view({-1, 1, 1});
-    k = normalize(split(k), 2, -1);
+    q = normalize(split(q), {.dim = -1}) * temperature.exp().view({-1, 1, 1});
+    k = normalize(split(k), {.dim = -1});
     const Tensor y = scaled_dot_product_attention(q, k, split(v), nn::sliding_window(T, T, window),
                                                   {.scale = 1});
     return norm((x + proj(y.transpose(1, 2).flatten(-2))).transpose(1, 2)).transpose(1, 2);

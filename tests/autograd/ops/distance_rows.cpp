@@ -49,7 +49,9 @@ Row normalize_row() {
                           std::size_t d, double eps) {
     row.samples.push_back({name,
                            {x},
-                           [=](const Inputs& in) { return normalize(in[0], p, dim, eps); },
+                           [=](const Inputs& in) {
+                             return normalize(in[0], {p, dim, eps});
+                           },
                            [=](const Inputs& in) {
                              return along_dim(in[0], d, [=](double v, const Numbers& line) {
                                return v / std::max(length(line, p), eps);

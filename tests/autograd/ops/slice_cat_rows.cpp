@@ -203,7 +203,7 @@ Row split_row() {
   const auto by = [](std::size_t size, std::int64_t dim = 0) {
     return [=](const Tensor& x) { return split(x, size, dim); };
   };
-  const auto into = [](const std::vector<std::size_t>& sizes, std::int64_t dim = 0) {
+  const auto into = [](const Dims& sizes, std::int64_t dim = 0) {
     return [=](const Tensor& x) { return split(x, sizes, dim); };
   };
   return {"split",
