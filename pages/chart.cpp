@@ -32,33 +32,27 @@ bool finite_at(const Series& s, std::size_t k) {
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   double first = 0, last = 1;  ///< the places of the ends, in pixels or characters
-  bool log = false;
 
   void include(double v) {
     low = std::min(low, v);
     high = std::max(high, v);
   }
-  double scaled(double v) const { return log ? std::log10(v) : v; }
-  double place(double v) const {
-    return first + (scaled(v) - scaled(low)) / (scaled(high) - scaled(low)) * (last - first);
-  }
+  double place(double v) const { return first + (v - low) / (high - low) * (last - first); }
   /// Some room at both ends, and a length where there is none.
   void widen(double share) {
-    const double factor = high > low ? std::pow(high / low, share) : 2;
     const double alone = std::abs(low) > 1e-300 ? std::abs(low) * 0.1 : 0.5;
     const double room = high > low ? (high - low) * share : alone;
-    low = log ? low / factor : low - room;
-    high = log ? high * factor : high + room;
+    low -= room;
+    high += room;
   }
   /// Places are computed from the length, which must be a number that can be divided by.
   void check_length(const char* name) const {
-    check<ValueError>(std::isnormal(scaled(high) - scaled(low)),
+    check<ValueError>(std::isnormal(high - low),
                       "line_chart: no {} axis can be drawn from {} to {}", name, low, high);
   }
   /// Round numbers that far from each other, or further.
   std::vector<Tick> marks(double apart) const {
-    const auto about = static_cast<std::size_t>(std::abs(last - first) / apart);
-    return log ? log_ticks(low, high, about) : ticks(low, high, about);
+    return ticks(low, high, static_cast<std::size_t>(std::abs(last - first) / apart));
   }
 };
 
@@ -69,7 +63,7 @@ struct Axes {
 
   Axes(const std::vector<Series>& series, const LineChartOptions& options, double width,
        double height)
-      : x{.last = width}, y{.first = height, .last = 0, .log = options.log_y} {
+      : x{.last = width}, y{.first = height, .last = 0} {
     for (const Series& s : series) {
       check<ValueError>(s.xs.size() == s.ys.size(), "line_chart: '{}' has {} xs and {} ys", s.name,
                         s.xs.size(), s.ys.size());
@@ -81,9 +75,6 @@ struct Axes {
           ++missing.back();
           continue;
         }
-        if (y.log && s.ys[i] <= 0)
-          fail<ValueError>("line_chart: '{}' at x = {} is {}, which has no logarithm", s.name,
-                           s.xs[i], s.ys[i]);
         y.include(s.ys[i]);
       }
     }
@@ -96,7 +87,7 @@ struct Axes {
     };
     set_ends();
     const bool both = options.y_low && options.y_high;
-    const bool good = (both ? y.low < y.high : y.low <= y.high) && (!y.log || y.low > 0);
+    const bool good = both ? y.low < y.high : y.low <= y.high;
     if (!good || !std::isfinite(y.low) || !std::isfinite(y.high))
       fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
     y.widen(0.05);
@@ -227,9 +218,9 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   constexpr double beside = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "
-      "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}' data-log='{8}'>\n",
+      "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}'>\n",
       -beside, chart.x.last + 2 * beside, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
-      chart.y.low, chart.y.high, chart.y.log ? "y" : "");
+      chart.y.low, chart.y.high);
   for (std::size_t i = 0; i < series.size(); ++i)
     chart.line(i);
   svg.add("</svg>\n</g>\n");

@@ -43,22 +43,18 @@ struct Tick {
 /// About `about` (1000 at most) multiples of 1, 2 or 5 times a power of ten within [low, high]; one
 /// for equal ends, or those that are over 1e307 apart for each.
 std::vector<Tick> ticks(double low, double high, std::size_t about);
-/// Powers of ten within [low, high], at most about `about`, or where there are fewer than two, what
-/// ticks() gives.  Both ends are positive.
-std::vector<Tick> log_ticks(double low, double high, std::size_t about);
 
 struct LineChartOptions {
   std::string title = {}, x_label = {}, y_label = {};
   std::optional<double> y_low = {}, y_high = {};  ///< ends of the axis; what is outside is cut off
-  bool log_y = false;  ///< the vertical axis is logarithmic; values must be positive
-  std::size_t width = 720, height = 360;  ///< of the plot, in pixels
-  std::size_t left = 0;                   ///< pixels, at least, left of it: so charts line up
+  std::size_t width = 720, height = 360;          ///< of the plot, in pixels
+  std::size_t left = 0;  ///< pixels, at least, left of it: so charts line up
 };
 
 /// A line per series, axes and a legend, in which series without a name are left out.  Of many
 /// points thinned() keeps those that show.  A y that is not finite interrupts its line; a cross at
-/// the top shows where, and the legend how many.  ValueError if there is no finite point, xs and ys
-/// of a series are not equally many, or a value has no logarithm.
+/// the top shows where, and the legend how many.  ValueError if there is no finite point, or xs and
+/// ys of a series are not equally many.
 std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options = {});
 /// The same as HTML, which says the values where the pointer is; without scripts it is a picture.
 /// A page may have several, `<div class="charts">` around them; it goes through with_charts().

@@ -11,7 +11,6 @@ class Chart {
     const ends = (name) => this.plot.dataset[name].split(" ").map(Number);
     this.x_ends = ends("x");
     this.y_ends = ends("y");
-    this.log = this.plot.dataset.log === "y";
     this.series = chart.series;
     this.caption = figure.querySelector("figcaption");
     this.hint = this.caption.textContent;
@@ -28,9 +27,8 @@ class Chart {
   }
   x(value) { return ((value - this.x_ends[0]) / (this.x_ends[1] - this.x_ends[0])) * this.width; }
   y(value) {
-    const scaled = this.log ? Math.log10 : (v) => v;
-    const [low, high] = this.y_ends.map(scaled);
-    return this.height - ((scaled(value) - low) / (high - low)) * this.height;
+    const [low, high] = this.y_ends;
+    return this.height - ((value - low) / (high - low)) * this.height;
   }
   // What is said on hovering is what the program has drawn.
   verify() {

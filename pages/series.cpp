@@ -82,19 +82,4 @@ std::vector<Tick> ticks(double low, double high, std::size_t about) {
   return all;
 }
 
-std::vector<Tick> log_ticks(double low, double high, std::size_t about) {
-  const int first = static_cast<int>(std::ceil(std::log10(low) - 1e-9));
-  const int last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
-  if (last - first < 1)
-    return ticks(low, high, about);
-  const int stride =
-      (last - first) / static_cast<int>(std::clamp<std::size_t>(about, 1, most_ticks)) + 1;
-  std::vector<Tick> all;
-  for (int k = first; k <= last; k += stride) {
-    const double value = std::pow(10, k);
-    all.push_back({value, k >= -3 && k <= 5 ? fmt::format("{:g}", value) : fmt::format("1e{}", k)});
-  }
-  return all;
-}
-
 }  // namespace xgrad::pages

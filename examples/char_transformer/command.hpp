@@ -40,7 +40,6 @@ Command add_export(CLI::App& program);
 Command add_import(CLI::App& program);
 Command add_report(CLI::App& program);
 Command add_compare(CLI::App& program);
-Command add_plot(CLI::App& program);
 Command add_corpus(CLI::App& program);
 
 /// A command line, or a file of --config, that cannot be followed.

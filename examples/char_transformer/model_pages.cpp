@@ -152,7 +152,7 @@ void explain(const ExplainOptions& options) {
   for (xgrad::Size id = 0; id < first.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
-  page.tokens.pop_back();  // that is predicted, and not read
+  page.tokens.pop_back();                       // that is predicted, and not read
   for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =

@@ -33,7 +33,7 @@ constexpr std::string_view examples[] = {
     "import --state model.safetensors --data book.txt --n-head 4",
     "report runs/000 --overwrite",
     "compare runs/000 runs/001 --out both.html",
-    "plot runs/000 runs/001 --smooth 0.9",
+    "compare runs/000 runs/001 --out losses.svg",
     "corpus --preset micro"};
 
 std::string for_example(std::span<const std::string_view> some, const std::string& command = "") {
@@ -63,7 +63,7 @@ int main(int argc, char** argv, Ranks& ranks) {
   const std::vector<Command> commands = {
       add_train(program, ranks), add_eval(program),   add_sample(program), add_explain(program),
       add_graph(program),        add_export(program), add_import(program), add_report(program),
-      add_compare(program),      add_plot(program),   add_corpus(program)};
+      add_compare(program),      add_corpus(program)};
   for (const Command& command : commands)
     command.app->footer(for_example(examples, command.app->get_name() + " "));
   std::string why;

@@ -1,9 +1,8 @@
-// What is left after runs, for people (runs/): report, compare, plot.
+// What is left after runs, for people (runs/): report, compare.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <system_error>
@@ -22,9 +21,8 @@ using runs::Run;
 
 struct RunsOptions {
   std::vector<std::string> runs;
-  std::string out, title;
-  bool log = false, overwrite = false;
-  double weight = 0;
+  std::string out;
+  bool overwrite = false;
 };
 
 std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
@@ -54,38 +52,31 @@ void report(const RunsOptions& options) {
   }
 }
 
-void compare(const RunsOptions& options) {
-  const std::vector<Run> all = read_all_runs(options.runs);
-  if (!options.out.empty()) {
-    check_output(options.out, options.overwrite, runs::files_of(all));
-    xgrad::pages::save(options.out, runs::page(all));
-  }
-  say(runs::table_text(all));
-}
-
-void plot(const RunsOptions& options) {
-  std::vector<Run> all = read_all_runs(options.runs);
-  for (Run& run : all)
-    for (std::vector<double>* const ys : {&run.metrics.loss.ys, &run.metrics.validation.ys})
-      if (options.log)  // the picture says of each run how many it leaves out
-        std::ranges::replace_if(
-            *ys, [](double y) { return y <= 0; }, std::nan(""));
-  check_output(options.out, options.overwrite, runs::files_of(all));
-  runs::Curves curves = runs::loss_curves(all, options.weight);
-  if (curves.empty())
-    throw xgrad::Error(options.log ? "--log: there is no loss above 0"
-                                   : "there is no loss that is finite");
-  curves.options.title = options.title;
-  curves.options.log_y = options.log;
+/// The losses as one picture.
+void draw(const std::vector<Run>& all, const std::string& out) {
+  const runs::Curves curves = runs::loss_curves(all, 0);
+  check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
   std::string picture;
   try {
     picture = xgrad::pages::line_chart(curves.lines, curves.options);
   } catch (const ValueError&) {
     throw xgrad::Error("no axis has room for these losses or these steps");
   }
-  xgrad::pages::save_svg(options.out, picture);
-  say(fmt::format("{}: {}{}\n", options.out, format_count(all.size(), "run"),
-                  curves.cut.empty() ? "" : "; beyond the picture: " + curves.cut));
+  xgrad::pages::save_svg(out, picture);
+  if (!curves.cut.empty())
+    say(fmt::format("beyond the picture: {}\n", curves.cut));
+}
+
+void compare(const RunsOptions& options) {
+  const std::vector<Run> all = read_all_runs(options.runs);
+  if (!options.out.empty()) {
+    check_output(options.out, options.overwrite, runs::files_of(all));
+    if (options.out.ends_with(".svg"))
+      draw(all, options.out);
+    else
+      xgrad::pages::save(options.out, runs::page(all));
+  }
+  say(runs::table_text(all));
 }
 
 void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
@@ -117,22 +108,10 @@ Command add_report(CLI::App& program) {
 Command add_compare(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("compare", "lay runs beside each other: a table");
   const auto options = std::make_shared<RunsOptions>();
-  add_out(app, options->out, options->overwrite, "no page, FILE.html, with all curves");
+  add_out(app, options->out, options->overwrite,
+          "no page; FILE.html: all curves; FILE.svg: the losses");
   add_runs(app, *options, folder_or_metrics);
   return command_of(app, options, compare);
-}
-
-Command add_plot(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("plot", "draw the losses of runs into one picture");
-  const auto options = std::make_shared<RunsOptions>();
-  options->out = "losses.svg";
-  add_out(app, options->out, options->overwrite, options->out);
-  app.add_option("--title", options->title, "what stands above it");
-  add_bool(app, "--log", options->log, "a logarithmic axis");
-  add_number(app, "--smooth", options->weight, {0, 0.999999},
-             "weight of an exponential moving average, such as 0.9 [0: none]");
-  add_runs(app, *options, folder_or_metrics);
-  return command_of(app, options, plot);
 }
 
 }  // namespace char_transformer

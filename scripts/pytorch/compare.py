@@ -122,9 +122,8 @@ def main():
           f"of PyTorch's weights: {table.theirs[-1]['final_val_loss']:.9g}")
     ours_ms, theirs_ms = (statistics.median(row["ms"] for row in rows) for rows in (table.ours, table.theirs))
     print(f"a step takes {ours_ms:.1f} ms in xgrad, {theirs_ms:.1f} ms in PyTorch", flush=True)
-    subprocess.run([os.path.join(binaries, "char_transformer"), "plot", os.path.join(folder, "xgrad"),
-                    os.path.join(folder, "pytorch"), "--out", os.path.join(folder, "losses.svg"),
-                    "--title", f"{steps}, seed {a.seed}: largest relative difference {largest:.1e}"], check=True)
+    subprocess.run([os.path.join(binaries, "char_transformer"), "compare", os.path.join(folder, "xgrad"),
+                    os.path.join(folder, "pytorch"), "--out", os.path.join(folder, "losses.svg")], check=True)
     if not largest <= a.tolerance:
         hint = ("; this PyTorch is built with MKL, which draws other masks of dropout"
                 if a.dropout and torch.backends.mkl.is_available() else "")

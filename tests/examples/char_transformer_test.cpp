@@ -350,7 +350,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
   // Each help ends with lines that the program takes.
   for (const char* const name : {"train", "eval", "sample", "explain", "graph", "export", "import",
-                                 "report", "compare", "plot", "corpus"}) {
+                                 "report", "compare", "corpus"}) {
     const std::string text = run_well(folder, {name, "--help"}).out;
     const std::size_t at = text.find("\nFor example:\n");
     REQUIRE(at != std::string::npos);

@@ -149,10 +149,6 @@ TEST_CASE("picture: round numbers along an axis") {
   CHECK(texts(ticks(0, 2e9, 2)) == Texts{"0", "1e+09", "2e+09"});
   CHECK(texts(ticks(0, 3e-9, 3)) == Texts{"0", "1e-09", "2e-09", "3e-09"});
   CHECK(texts(ticks(7, 7, 3)) == Texts{"7"});
-  CHECK(texts(log_ticks(1e-5, 10, 10)) == Texts{"1e-5", "1e-4", "0.001", "0.01", "0.1", "1", "10"});
-  CHECK(texts(log_ticks(1e-8, 1, 3)) == Texts{"1e-8", "1e-5", "0.01"});
-  CHECK(texts(log_ticks(2, 4, 2)) == Texts{"2", "3", "4"});
-  CHECK(texts(log_ticks(1, 100, std::size_t{1} << 32)) == Texts{"1", "10", "100"});
   CHECK(ticks(0, 1, std::size_t{1} << 60).size() == 1001);
   CHECK(texts(ticks(-1.7e308, 1.7e308, 5)) == Texts{"-1.7e+308"});
 }
@@ -261,12 +257,8 @@ TEST_CASE("picture: a line chart") {
   CHECK(paths[3] == "M196.0 3l8 8m-8 0l8-8M396.0 3l8 8m-8 0l8-8");
   CHECK(has(words(gap), "g (2 not finite)"));
 
-  CHECK(well_formed(line_chart({{"one", {3}, {1}}}, {.log_y = true})));
+  CHECK(well_formed(line_chart({{"one", {3}, {1}}})));
   CHECK(has(words(line_chart({{"lr", {0, 1}, {1e-3, 1e-3}}})), "0.00100"));  // hardly an axis
-  const std::string logs =
-      line_chart({{"", {0, 1, 2}, {1, 10, 100}}},
-                 {.y_low = 1, .y_high = 100, .log_y = true, .width = 200, .height = 100});
-  CHECK(path_of(logs, blue) == "M0.0 100.0 100.0 50.0 200.0 0.0");
 }
 
 TEST_CASE("picture: many points, and many series") {
@@ -296,8 +288,6 @@ TEST_CASE("picture: a line chart that cannot be drawn") {
   CHECK_THROWS_WITH(line_chart({}), "line_chart: there is no finite point");
   CHECK_THROWS_AS(line_chart({{"a", {1, not_a_number}, {not_a_number, 1}}}), ValueError);
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1}}}), "line_chart: 'a' has 2 xs and 1 ys");
-  CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.log_y = true}),
-                    "line_chart: 'a' at x = 2 is 0, which has no logarithm");
   CHECK_THROWS_WITH(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 3}),
                     "line_chart: the vertical axis goes from 3 to 1");
   CHECK_THROWS_AS(line_chart({{"a", {1, 2}, {1, 0}}}, {.y_low = 1, .y_high = 1}), ValueError);
@@ -305,7 +295,6 @@ TEST_CASE("picture: a line chart that cannot be drawn") {
                     "line_chart: no horizontal axis can be drawn from -1e+308 to 1e+308");
   CHECK_THROWS_WITH(line_chart({{"a", {0, 1}, {0, 5e-324}}}),
                     ContainsSubstring("no vertical axis can be drawn from"));
-  CHECK_THROWS_AS(line_chart({{"a", {0, 1}, {5e-324, 5e-324}}}, {.log_y = true}), ValueError);
 }
 
 TEST_CASE("picture: numbers that doubles hardly tell apart") {
