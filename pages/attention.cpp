@@ -1,7 +1,6 @@
 #include "attention.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -159,57 +158,41 @@ Place place_of_most(const AttentionRun& run, const std::optional<std::size_t>& q
 
 JsonArray texts(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
 
-/// What two runs of one model have in common.
-std::string layout(const AttentionRun& run) {
-  std::string text;
-  for (const AttentionLayer& layer : run.layers)
-    text += fmt::format("{} {} {}; ", layer.name, fmt::join(layer.heads, ","),
-                        to_string(layer.weights.shape()));
-  return text + (run.logits.defined() ? to_string(run.logits.shape()) : "");
-}
-
 }  // namespace
 
-void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,
+void write_attention_html(const std::string& path, const AttentionRun& run,
                           const AttentionOptions& options) {
-  check<ValueError>(!runs.empty() && !runs.front().layers.empty(),
-                    "attention page: there is no run, or it has no layers");
-  for (const AttentionRun& run : runs)
-    if (layout(run) != layout(runs.front()))
-      fail<ValueError>("attention page: '{}' has other layers, heads or shapes than '{}'", run.name,
-                       runs.front().name);
-  const Place open = place_of_most(runs.back(), options.position);
-  JsonArray all;
-  for (const AttentionRun& run : runs)
-    all.push_back(run_json(run, std::min(open.query, size_of(run.logits, 0) - 1)));
-  save(path,
-       {.title = options.title,
-        .body = fmt::format(
-            "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
-            "by a script that it contains, and your browser runs none.</noscript>",
-            escaped(options.about)),
-        .data = JsonObject{{"tokens", texts(options.tokens)},
-                           {"keys", texts(options.keys)},
-                           {"classes", texts(options.classes)},
-                           {"targets", JsonArray(options.targets.begin(), options.targets.end())},
-                           {"layer", open.layer},
-                           {"head", open.head},
-                           {"position", open.query},
-                           {"key", open.key},
-                           {"sampled", JsonObject{{"temperature", sampled_temperature},
-                                                  {"topK", sampled_top_k},
-                                                  {"topP", sampled_top_p},
-                                                  {"minP", sampled_min_p}}},
-                           {"runs", std::move(all)}},
-        .scripts = {detail::attention_js, detail::attention_why_js},
-        .styles = {detail::attention_css},
-        .max_bytes = options.max_bytes,
-        .smaller = "fewer tokens, layers, heads or runs make it smaller"});
+  check<ValueError>(!run.layers.empty(), "attention page: the run has no layers");
+  const Place open = place_of_most(run, options.position);
+  save(
+      path,
+      {.title = options.title,
+       .body = fmt::format(
+           "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
+           "by a script that it contains, and your browser runs none.</noscript>",
+           escaped(options.about)),
+       .data = JsonObject{{"tokens", texts(options.tokens)},
+                          {"keys", texts(options.keys)},
+                          {"classes", texts(options.classes)},
+                          {"targets", JsonArray(options.targets.begin(), options.targets.end())},
+                          {"layer", open.layer},
+                          {"head", open.head},
+                          {"position", open.query},
+                          {"key", open.key},
+                          {"sampled", JsonObject{{"temperature", sampled_temperature},
+                                                 {"topK", sampled_top_k},
+                                                 {"topP", sampled_top_p},
+                                                 {"minP", sampled_min_p}}},
+                          {"run", run_json(run, std::min(open.query, size_of(run.logits, 0) - 1))}},
+       .scripts = {detail::attention_js, detail::attention_why_js},
+       .styles = {detail::attention_css},
+       .max_bytes = options.max_bytes,
+       .smaller = "fewer tokens, layers or heads make it smaller"});
 }
 
 void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
                           const AttentionOptions& options) {
-  write_attention_html(path, std::vector<AttentionRun>{trace_attention(loss, options)}, options);
+  write_attention_html(path, trace_attention(loss, options), options);
 }
 
 }  // namespace xgrad::pages

@@ -37,7 +37,7 @@ struct AttentionOptions {
   std::vector<std::size_t> layers = {};   ///< which attentions, in the order they ran; empty: all
   std::vector<std::size_t> heads = {};    ///< which heads of each; empty: all
   /// The query that is looked at first.  Of its weights, or of all without one, the page opens at
-  /// the largest |A dL/dA| of the last run.
+  /// the largest |A dL/dA|.
   std::optional<std::size_t> position = {};
   std::size_t max_bytes = 20 << 20;  ///< of the page
 };
@@ -73,7 +73,7 @@ struct AttentionLayer {
 };
 
 struct AttentionRun {
-  std::string name;  ///< "after 300 steps"; for a page of several runs
+  std::string name;  ///< "after 300 steps": the page says it
   double loss = 0;
   std::vector<AttentionLayer> layers = {};
   Tensor logits = {};  ///< (T, V) of the last log_softmax or cross_entropy, or undefined
@@ -93,10 +93,9 @@ AttentionRun trace_attention(const std::function<Tensor()>& loss,
 /// masked.
 std::vector<HeadPattern> head_patterns(const Tensor& weights);
 
-/// Writes the page; with several runs (of one model at several times), with a slider over them.
-/// FileError, ValueError as of save(); PageTooLarge; ValueError if runs have other layers or shapes
-/// than the first.
-void write_attention_html(const std::string& path, const std::vector<AttentionRun>& runs,
+/// Writes the page.  FileError, ValueError as of save(); PageTooLarge; ValueError if the run has no
+/// layers.
+void write_attention_html(const std::string& path, const AttentionRun& run,
                           const AttentionOptions& options = {});
 void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
                           const AttentionOptions& options = {});

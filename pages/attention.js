@@ -10,17 +10,16 @@ function matrix(text, layer) {
   for (let i = 0, n = 0; i < layer.T; ++i) for (let j = 0; j <= i; ++j) full[i * layer.S + j] = packed[n++];
   return full;
 }
-for (const run of data.runs) {
-  if (run.logits) run.logits = floats(run.logits);
-  for (const layer of run.layers)
-    for (const head of layer.heads) {
-      head.maps = { A: matrix(head.A, layer), G: matrix(head.G, layer) };
-      head.maps.AG = head.maps.A.map((a, n) => a * head.maps.G[n]);
-      for (const name of ["q", "k", "scoreGradient"]) if (head[name]) head[name] = floats(head[name]);
-      for (const name of ["bias", "scores"]) if (head[name]) head[name] = matrix(head[name], layer);
-      head.pattern = head.label === null ? null : head.patterns[0];
-    }
-}
+const run = data.run;
+if (run.logits) run.logits = floats(run.logits);
+for (const layer of run.layers)
+  for (const head of layer.heads) {
+    head.maps = { A: matrix(head.A, layer), G: matrix(head.G, layer) };
+    head.maps.AG = head.maps.A.map((a, n) => a * head.maps.G[n]);
+    for (const name of ["q", "k", "scoreGradient"]) if (head[name]) head[name] = floats(head[name]);
+    for (const name of ["bias", "scores"]) if (head[name]) head[name] = matrix(head[name], layer);
+    head.pattern = head.label === null ? null : head.patterns[0];
+  }
 
 // ---- what is looked at ----
 
@@ -29,9 +28,8 @@ const modes = {
   G: { name: "dL/dA", title: "gradient of the loss with respect to each weight" },
   AG: { name: "A·dL/dA", title: "weight times gradient" },
 };
-const view = { run: data.runs.length - 1, layer: data.layer, head: data.head, mode: "A", shared: false, row: data.position, column: data.key, locked: false };
-const runNow = () => data.runs[view.run];
-const layerNow = () => runNow().layers[view.layer];
+const view = { layer: data.layer, head: data.head, mode: "A", shared: false, row: data.position, column: data.key, locked: false };
+const layerNow = () => run.layers[view.layer];
 const headNow = () => layerNow().heads[view.head];
 
 // A token as it can be seen: spaces, line ends, control characters and marks that join what is before them.
@@ -67,7 +65,7 @@ const rangeOf = (head) => {
   if (!head.ranges) head.ranges = Object.fromEntries(Object.entries(head.maps).map(([name, map]) => [name, map.reduce((m, x) => (Math.abs(x) > m ? Math.abs(x) : m), 0)]));
   return head.ranges[view.mode];
 };
-const rangeNow = (head) => (view.shared ? Math.max(...runNow().layers.flatMap((l) => l.heads.map(rangeOf))) : rangeOf(head)) || 1;
+const rangeNow = (head) => (view.shared ? Math.max(...run.layers.flatMap((l) => l.heads.map(rangeOf))) : rangeOf(head)) || 1;
 function colour(x, range) {
   if (Number.isNaN(x)) return palette().masked;
   const part = Math.sqrt(Math.abs(x) / range); // of small weights among many keys nothing could be seen
@@ -112,18 +110,18 @@ const cellText = (head, layer, i, j) => [...placed(queryToken(i), i), " looks at
 // ---- the grid of heads ----
 
 const signed = (x) => (Number.isNaN(x) ? "not finite" : (x >= 0 ? "+" : "−") + number(Math.abs(x)));
-const changeWithout = (head) => (head.without === null ? NaN : head.without - runNow().loss); // JSON has no infinity
+const changeWithout = (head) => (head.without === null ? NaN : head.without - run.loss); // JSON has no infinity
 const grid = make("div", { class: "heads", role: "group", "aria-label": "All heads: arrow keys move, Enter enlarges" });
 const cells = []; // by layer, then head
 function buildGrid() {
-  data.runs[0].layers.forEach((layer, l) => {
+  run.layers.forEach((layer, l) => {
     const row = make("div", { class: "row" });
     cells.push(layer.heads.map((head, h) => {
       const canvas = make("canvas", { class: largestSide(layer) <= 90 ? "small sharp" : "small", "aria-hidden": true });
       const cell = make("button", { type: "button", class: "head", tabindex: l === view.layer && h === view.head ? 0 : -1, "data-layer": l, "data-head": h,
         onclick: () => select(l, h, true), onpointerleave: hideTip, onkeydown: (event) => moveInGrid(event, l, h),
         onpointermove: (event) => {
-          const now = runNow().layers[l], [i, j] = cellAt(event, canvas, now);
+          const now = run.layers[l], [i, j] = cellAt(event, canvas, now);
           showTip(event, make("b", {}, `${now.name}, head ${now.heads[h].index}`), make("br"), ...cellText(now.heads[h], now, i, j));
         } }, canvas, make("span", { class: "what" }), make("span", { class: "off" }));
       row.append(cell);
@@ -142,7 +140,7 @@ function moveInGrid(event, l, h) {
   cells[layer][head].focus();
 }
 function drawGrid() {
-  const run = runNow(), losses = run.layers.flatMap((layer) => layer.heads.map((head) => Math.abs(changeWithout(head)) || 0));
+  const losses = run.layers.flatMap((layer) => layer.heads.map((head) => Math.abs(changeWithout(head)) || 0));
   const most = Math.max(...losses);
   cells.forEach((row, l) => row.forEach((cell, h) => {
     const layer = run.layers[l], head = layer.heads[h], difference = changeWithout(head);

@@ -75,7 +75,7 @@ function drawWhy() {
 
 const settings = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 const className = (c) => (data.classes.length > c ? visible(data.classes[c]) : String(c));
-const hasNext = (layer) => runNow().logits !== undefined && runNow().logits.length === layer.T * runNow().classes;
+const hasNext = (layer) => run.logits !== undefined && run.logits.length === layer.T * run.classes;
 
 const greatest = (list) => list.reduce((a, b) => Math.max(a, b)); // of a vocabulary that is no list of arguments
 // Temperature, then top-k, then top-p, then min-p, each on what the one before has left; 0 where nothing is left.
@@ -120,7 +120,7 @@ function slider(name, label, attributes, format) {
 function buildNext() {
   next.append(nextTitle, make("div", { class: "sliders" },
     slider("temperature", "temperature", { min: 0, max: 2, step: 0.05 }, (x) => x.toFixed(2)),
-    slider("topK", "top-k", { min: 0, max: data.runs[0].classes, step: 1 }, (x) => (x === 0 ? "off" : String(x))),
+    slider("topK", "top-k", { min: 0, max: run.classes, step: 1 }, (x) => (x === 0 ? "off" : String(x))),
     slider("topP", "top-p", { min: 0.05, max: 1, step: 0.05 }, (x) => (x === 1 ? "off" : x.toFixed(2))),
     slider("minP", "min-p", { min: 0, max: 1, step: 0.01 }, (x) => (x === 0 ? "off" : x.toFixed(2)))),
   make("p", { class: "soft" }, "In this order: temperature, top-k, top-p, min-p."), bars);
@@ -129,7 +129,7 @@ function drawNext() {
   const layer = layerNow();
   next.hidden = !hasNext(layer);
   if (next.hidden) return;
-  const V = runNow().classes, logits = runNow().logits.subarray(view.row * V, (view.row + 1) * V);
+  const V = run.classes, logits = run.logits.subarray(view.row * V, (view.row + 1) * V);
   const p = distribution(logits, settings), plain = distribution(logits, { temperature: 1, topK: 0, topP: 1, minP: 0 });
   const target = data.targets.length > view.row ? data.targets[view.row] : -1;
   const order = Array.from(p.keys()).sort((a, b) => p[b] - p[a] || plain[b] - plain[a] || a - b), shown = order.slice(0, shownBars);
@@ -157,15 +157,8 @@ function buildControls() {
     shared.setAttribute("aria-pressed", view.shared);
     drawAll();
   } }, "one scale for all heads");
-  const said = make("output", {});
-  const say = () => said.replaceChildren(make("b", {}, runNow().name), ` loss ${number(runNow().loss)}`);
-  const steps = data.runs.length < 2 ? null : make("label", { class: "runs" }, make("span", {}, "checkpoint ", said), make("input", { type: "range", name: "run", min: 0, max: data.runs.length - 1, step: 1, value: view.run, oninput: (event) => {
-    view.run = Number(event.target.value);
-    say();
-    drawAll();
-  } }));
-  say();
-  return make("div", { class: "controls" }, make("div", { role: "group", "aria-label": "What the colours show" }, buttons, " ", shared), steps ?? make("span", {}, said));
+  const said = make("span", {}, make("b", {}, run.name), ` loss ${number(run.loss)}`);
+  return make("div", { class: "controls" }, make("div", { role: "group", "aria-label": "What the colours show" }, buttons, " ", shared), said);
 }
 const help = () => make("details", {}, make("summary", {}, "Keys, labels and numbers"),
   make("p", {}, "Click a small map, or ", make("kbd", {}, "Enter"), " on it, to enlarge it; ", make("kbd", {}, "←"), make("kbd", {}, "→"), make("kbd", {}, "↑"), make("kbd", {}, "↓"),
@@ -201,20 +194,18 @@ function checkHead(where, head, layer) {
   }
 }
 function checkAll() {
-  for (const run of data.runs) {
-    for (const layer of run.layers) for (const head of layer.heads) checkHead(`${run.name} ${layer.name} head ${head.index}`, head, layer);
-    if (!run.logits) continue;
+  for (const layer of run.layers) for (const head of layer.heads) checkHead(`${layer.name} head ${head.index}`, head, layer);
+  if (run.logits) {
     const largest = floats(run.largest), V = run.classes;
-    largest.forEach((p, i) => check(`${run.name} position ${i}: likeliest`, greatest(distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));
-    if (!run.sampled) continue;
+    largest.forEach((p, i) => check(`position ${i}: likeliest`, greatest(distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));
     const at = Math.min(data.position, run.logits.length / V - 1), drawn = distribution(run.logits.subarray(at * V, (at + 1) * V), data.sampled);
-    floats(run.sampled).forEach((p, c) => check(`${run.name} class ${c} after temperature, top-k, top-p, min-p`, drawn[c], p));
+    if (run.sampled) floats(run.sampled).forEach((p, c) => check(`class ${c} after temperature, top-k, top-p, min-p`, drawn[c], p));
   }
   checked();
 }
 
 buildGrid();
-if (data.runs.some((run) => run.logits)) buildNext();
+if (run.logits) buildNext();
 document.getElementById("attention").append(buildControls(), strip,
   make("div", { class: "halves" },
     make("section", {}, make("h2", {}, "Heads"), grid),

@@ -61,36 +61,6 @@ std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabul
   return ids;
 }
 
-/// The checkpoints of a run's folder by their steps, or the one file, with a name for each: "after
-/// 300 steps (best)".
-std::vector<std::pair<std::string, std::string>> find_checkpoints(const std::string& given) {
-  if (is_pretrained(given))
-    return {{given, "pretrained"}};
-  std::error_code none;
-  const bool folder = fs::is_directory(given, none);
-  std::map<std::uint64_t, std::pair<std::string, std::string>> by_step;
-  const auto add = [&](const std::string& path) {
-    const std::string name = fs::path(path).filename().string();
-    const std::uint64_t step = step_of(path);
-    const std::string after = "after " + format_count(step, "step");
-    by_step.try_emplace(step, path, after).first->second.second += !folder             ? ""
-                                                                   : name == best_name ? " (best)"
-                                                                   : name == checkpoint_name
-                                                                       ? " (last)"
-                                                                       : "";
-  };
-  if (!folder)
-    add(given);
-  for (const std::string& name : names_in(given))
-    if (is_checkpoint_name(name))
-      add((fs::path(given) / name).string());
-  check<FileError>(!by_step.empty(), "{}: the folder holds no checkpoint", given);
-  std::vector<std::pair<std::string, std::string>> all;
-  for (auto& [step, saved] : by_step)
-    all.push_back(std::move(saved));
-  return all;
-}
-
 /// What the model reads, and what follows the last; -100 where nobody knows.
 struct Piece {
   std::vector<std::int64_t> ids;
@@ -140,16 +110,14 @@ void explain(const ExplainOptions& options) {
                                .heads = options.heads,
                                .position = options.position,
                                .max_bytes = static_cast<std::size_t>(1e6 * options.max_mb)};
-  const auto checkpoints = find_checkpoints(options.checkpoint);
-  std::vector<std::string> read = {options.data};
-  for (const auto& [path, name] : checkpoints)
-    std::ranges::copy(files_of(path), std::back_inserter(read));
+  std::vector<std::string> read = files_of(options.checkpoint);
+  read.push_back(options.data);
   check_output(options.out, options.overwrite, read);
-  const TrainedModel first = load_trained_model(checkpoints.front().first, options.raw);
-  const Piece piece = read_piece(options, first);
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
+  const Piece piece = read_piece(options, trained);
   const auto ids = std::span(piece.ids);
-  const Vocabulary& vocabulary = first.notes.vocabulary;
-  for (xgrad::Size id = 0; id < first.model.config.vocab_size; ++id)
+  const Vocabulary& vocabulary = trained.notes.vocabulary;
+  for (xgrad::Size id = 0; id < trained.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
   page.tokens.pop_back();                       // that is predicted, and not read
@@ -157,31 +125,23 @@ void explain(const ExplainOptions& options) {
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
-                  format_count(first.model.config.n_layer, "layer"),
-                  format_count(first.model.config.n_head, "head"), piece.name, vocabulary.unit());
+                  format_count(trained.model.config.n_layer, "layer"),
+                  format_count(trained.model.config.n_head, "head"), piece.name, vocabulary.unit());
   if (vocabulary.pairs())
     page.about += fmt::format(" The text: {}",
                               xgrad::printable_name(vocabulary.decode(ids.first(ids.size() - 1))));
-  std::vector<pages::AttentionRun> runs;
-  for (const auto& [path, name] : checkpoints) {
-    const TrainedModel trained = runs.empty() ? first : load_trained_model(path);
-    if (trained.notes.vocabulary != vocabulary ||
-        xgrad::nn::num_parameters(trained.model) != xgrad::nn::num_parameters(first.model))
-      fail<FileError>("{}: a checkpoint of another model than {}", path, first.path);
-    runs.push_back(pages::trace_attention([&] { return loss_on(trained, ids); }, page));
-    runs.back().name = name;
-  }
+  auto run = pages::trace_attention([&] { return loss_on(trained, ids); }, page);
+  run.name = trained.about;
   try {
-    pages::write_attention_html(options.out, runs, page);
+    pages::write_attention_html(options.out, run, page);
   } catch (const pages::PageTooLarge&) {
     fail<ValueError>(
         "the page would have more than {:.3g} MB, and would be of little use: --length, --layers "
-        "and --heads make it smaller, or one checkpoint instead of a folder; --max-mb allows it",
+        "and --heads make it smaller; --max-mb allows it",
         options.max_mb);
   }
-  say(fmt::format("{}: {}, {}{}\n", options.out, vocabulary.count(page.tokens.size()),
-                  format_count(runs.size(), "checkpoint"),
-                  runs.size() > 1 ? ", the last is shown first" : ""));
+  say(fmt::format("{}: {}, of {}\n", options.out, vocabulary.count(page.tokens.size()),
+                  trained.about));
 }
 
 /// What the model writes by itself, always the likeliest.
