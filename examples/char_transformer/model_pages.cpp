@@ -1,5 +1,5 @@
-// Pages about a trained model: its attention, of a checkpoint or of all that a run's folder holds
-// (explain, pages/attention.hpp), and the graph of one loss (graph, pages/graph.hpp).
+// Pages about a trained model: its attention (explain, pages/attention.hpp) and the graph of one
+// loss (graph, pages/graph.hpp).
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -215,7 +213,7 @@ Command add_explain(CLI::App& program) {
       "explain", "write a page that shows a model's attention and its gradients");
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
-  add_checkpoint(app, options->checkpoint, "all its checkpoints");
+  add_checkpoint(app, options->checkpoint);
   add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
   add_path(app, "--data", options->data,
            "read its beginning instead [what the model was validated on]");
