@@ -77,7 +77,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
     for (const auto& [x, held] : {std::pair(&k, keys_.get()), std::pair(&v, values_.get())})
       put(zeros(with_positions(x->shape(), written_ - end), x->dtype()), end, *held);
   written_ = end;
-  Held held{Tensor(keys_, nullptr), Tensor(values_, nullptr), length_};
+  Held held{Tensor(keys_, nullptr), Tensor(values_, nullptr), static_cast<Size>(length_)};
   length_ += positions;
   return held;
 }

@@ -9,7 +9,8 @@ namespace xgrad::nn {
 /// (T, S), true at [t][s] where s > t: what a causal query must not see.
 Mask future(Size queries, Size keys);
 
-// Query t is at position t + offset: S - T if the queries are the last of the keys' positions.
+// Query t is at position t + offset: S - T if the queries are the last of the keys' positions; it
+// may be negative.
 
 /// (T, S), true where the key is the query's own or one of the window - 1 before it: a mask for
 /// scaled_dot_product_attention, causal by itself.  Jiang et al., 2023.  ValueError unless

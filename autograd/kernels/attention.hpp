@@ -28,16 +28,17 @@ template <class T>
 struct Attention {
   std::size_t items, t, s, d, dv;
   T scale;
-  bool causal;                   ///< row i sees keys 0 ... i + causal_offset
-  Matrices<const T> q, k, v;     ///< (T, D), (S, D), (S, Dv)
-  Matrices<const T> bias;        ///< (T, S), added to the scores
-  Matrices<const bool> allowed;  ///< (T, S), false where a row must not look
-  Matrices<const bool> keep;     ///< (T, S), false where dropout sets a weight to zero
-  T keep_scale = 1;              ///< what the kept ones are multiplied by
-  std::size_t causal_offset = 0;
+  bool causal;                       ///< row i sees keys 0 ... i + causal_offset
+  Matrices<const T> q, k, v;         ///< (T, D), (S, D), (S, Dv)
+  Matrices<const T> bias;            ///< (T, S), added to the scores
+  Matrices<const bool> allowed;      ///< (T, S), false where a row must not look
+  Matrices<const bool> keep;         ///< (T, S), false where dropout sets a weight to zero
+  T keep_scale = 1;                  ///< what the kept ones are multiplied by
+  std::ptrdiff_t causal_offset = 0;  ///< from -T to S
 
   std::size_t keys_of(std::size_t i) const {  ///< how many keys row i sees
-    return causal && causal_offset < s ? std::min(s, causal_offset + i + 1) : s;
+    const auto all = static_cast<std::ptrdiff_t>(s), row = static_cast<std::ptrdiff_t>(i);
+    return causal ? static_cast<std::size_t>(std::clamp(causal_offset + row + 1, {}, all)) : s;
   }
 };
 

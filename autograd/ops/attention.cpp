@@ -30,7 +30,7 @@ struct AttentionSetup {
   std::optional<Mask> allowed;  // (..., T or 1, S)
   std::optional<Mask> keep;     // (..., T, S), after dropout
   double keep_scale = 1;
-  std::size_t causal_offset = 0;
+  std::ptrdiff_t causal_offset = 0;  // from -T to S
 };
 
 // ---- composed ----
@@ -40,10 +40,9 @@ struct AttentionSetup {
 Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k, Tensor v,
                           const Tensor& bias) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
-  const std::size_t t = q.size(-2), s = k.size(-2);
+  const Size t = q.size(-2), s = k.size(-2);
   // keys that no query sees count as absent
-  const std::size_t seen = setup.causal && setup.causal_offset < s ? setup.causal_offset + t : s;
-  if (seen < s) {
+  if (const Size seen = setup.causal_offset + t; setup.causal && seen < s) {
     const Mask absent =
         reshape(arange(static_cast<double>(s)), {s, 1}) >= static_cast<double>(seen);
     k = masked_fill(k, absent, 0);
@@ -54,10 +53,8 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
     scores = scores + bias;
   if (setup.allowed)
     scores = masked_fill(scores, ~*setup.allowed, hidden);
-  if (setup.causal) {  // key j <= query i + causal_offset
-    const auto diagonal = static_cast<std::int64_t>(std::min<std::size_t>(setup.causal_offset, s));
-    scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, diagonal), hidden);
-  }
+  if (setup.causal)  // key j <= query i + causal_offset
+    scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, setup.causal_offset), hidden);
   const Tensor weights = softmax(scores, -1);
   return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
 }
@@ -237,7 +234,7 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Packed& x, cons
 }
 
 Tensor composed_attention(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
-  const auto parts = split(qkv, sizes.c(), -1);
+  const auto parts = split(qkv, std::vector<std::size_t>(3, sizes.c()), -1);
   const auto heads = [&](std::size_t i) {  // (B, H, T, D)
     return transpose(reshape(parts[i], {sizes.b, sizes.t, sizes.h, sizes.d}), 1, 2);
   };
@@ -275,8 +272,8 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
     fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", attention_op,
                      to_string(*mask), to_string(scores));
   const double scale = options.scale.value_or(1 / std::sqrt(std::max<Size>(1, q.size(-1))));
-  AttentionSetup setup{
-      options.is_causal, scale, {}, {}, 1, static_cast<std::size_t>(options.causal_offset)};
+  AttentionSetup setup{options.is_causal, scale, {}, {}};
+  setup.causal_offset = std::clamp<Size>(options.causal_offset, -q.size(-2), k.size(-2));
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }

@@ -87,7 +87,8 @@ struct AttentionOptions {
   double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
   std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
   /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
-  /// last of the keys' positions (PyTorch's causal_lower_right).  ValueError without is_causal.
+  /// last of the keys' positions (PyTorch's causal_lower_right); below 0, the first queries see no
+  /// key and give zeros.  ValueError without is_causal.
   Size causal_offset = 0;
   /// q has n times as many heads, the third dimension from the end, as k and v: each of theirs
   /// serves n neighbours of q's.  Nothing is copied.  Ainslie et al., 2023.

@@ -85,7 +85,7 @@ TEST_CASE("A cache returns all keys and values, those of later calls behind", "[
   for (const Size positions : {2, 0, 1, 2}) {
     const auto part = [&](const Tensor& x) { return x.narrow(2, held, positions); };
     const auto [keys, values, offset] = cache.append(part(k), part(v));
-    CHECK(offset == held);
+    CHECK(offset == static_cast<Size>(held));
     held += positions;
     CHECK(cache.length() == held);
     REQUIRE(keys.shape() == Shape{2, 3, 7, 4});

@@ -177,6 +177,8 @@ TEST_CASE("sliding windows and ALiBi", "[nn][attention]") {
   const auto expected = Mask{{1, 1, 0, 0, 0}, {0, 1, 1, 0, 0}, {0, 0, 1, 1, 0}};
   CHECK(to_string(window) == to_string(expected));
   CHECK(to_string(nn::sliding_window(3, 3, 9)) == to_string(~nn::future(3, 3)));
+  CHECK(to_string(nn::sliding_window(4, 2, 2, 2 - 4)) ==
+        to_string(Mask{{0, 0}, {0, 0}, {1, 0}, {1, 1}}));
   CHECK_THROWS_WITH(nn::sliding_window(3, 3, 0), ContainsSubstring("window is 0"));
   const Size far = Size{1} << 60, furthest = std::numeric_limits<Size>::max();
   CHECK(all(nn::sliding_window(2, 2, furthest, far - 1)));
@@ -184,10 +186,12 @@ TEST_CASE("sliding windows and ALiBi", "[nn][attention]") {
     CHECK_THROWS_AS(nn::sliding_window(2, 2, 5, offset), ValueError);
   CHECK(to_string(nn::sliding_window(2, 3, 1, -1)) ==
         to_string(Mask{{false, false, false}, {true, false, false}}));
+  CHECK_FALSE(any(nn::sliding_window(2, 2, furthest, 1 - (Size{1} << 60))));
   CHECK(nn::alibi_bias(3, 2, 2, far).shape() == Shape{3, 2, 2});
   const Tensor bias = nn::alibi_bias(2, 2, 3, 1, DType::float64);
   CHECK(numbers(bias[0]) == Numbers{-0.0625, 0, -0.0625, -0.125, -0.0625, 0});
   CHECK(numbers(bias[1])[3] == -2.0 / 256);
+  CHECK(numbers(nn::alibi_bias(1, 3, 1, 1 - 3)) == Numbers{-2.0 / 256, -1.0 / 256, 0});
   CHECK(nn::alibi_bias(0, 2, 3).shape() == Shape{0, 2, 3});
 }
 

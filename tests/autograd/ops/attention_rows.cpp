@@ -33,7 +33,7 @@ struct Reference {
   Tensor bias = {};  // additive
   std::function<double(std::size_t, std::size_t, std::size_t)> keep =
       {};  // after dropout: a factor
-  std::size_t causal_offset = 0;
+  std::int64_t causal_offset = 0;
 
   Tensor operator()(const Tensor& q, const Tensor& k, const Tensor& v) const {
     const std::size_t t = q.size(-2), s = k.size(-2), d = q.size(-1), dv = v.size(-1);
@@ -53,8 +53,8 @@ struct Reference {
           score *= scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(d));
           if (bias.defined())
             score += element(bias, b, batch, i, j);
-          weights[j] =
-              causal && j > i + causal_offset ? -std::numeric_limits<double>::infinity() : score;
+          const bool future = causal && std::int64_t(j) - std::int64_t(i) > causal_offset;
+          weights[j] = future ? -std::numeric_limits<double>::infinity() : score;
           largest = std::max(largest, weights[j]);
         }
         for (double& w : weights)
@@ -166,6 +166,7 @@ Sample dropped(const std::string& name, const Dims& q, const Dims& k, const Dims
           },
           [=](const Inputs& in) {
             Reference reference{batch, options.is_causal};
+            reference.causal_offset = options.causal_offset;
             reference.keep =
                 dropout_factors(5, options.dropout_p, numel(batch), in[0].size(-2), in[1].size(-2));
             return reference(in[0], in[1], in[2]);
@@ -232,6 +233,22 @@ std::vector<Sample> attention_samples() {
             {.is_causal = true, .causal_offset = 1}),
       plain("causal, all keys seen", {3, 2}, {4, 2}, {4, 2}, {},
             {.is_causal = true, .causal_offset = 9}),
+      plain("causal, queries before the first key", {2, 5, 2}, {2, 2, 2}, {2, 2, 3}, {2},
+            {.is_causal = true, .causal_offset = 2 - 5}),
+      plain("causal, one query sees a key", {4, 2}, {4, 2}, {4, 2}, {},
+            {.is_causal = true, .causal_offset = -3}),
+      plain("causal, no key seen", {3, 2}, {4, 2}, {4, 2}, {},
+            {.is_causal = true, .causal_offset = std::numeric_limits<std::int64_t>::min()}),
+      plain("causal, all seen", {3, 2}, {4, 2}, {4, 2}, {},
+            {.is_causal = true, .causal_offset = std::numeric_limits<std::int64_t>::max()}),
+      plain("causal, before the first key, no keys", {3, 2}, {0, 2}, {0, 2}, {},
+            {.is_causal = true, .causal_offset = -1}),
+      plain("large, before the first key", {3, 110, 16}, {3, 70, 16}, {3, 70, 24}, {3},
+            {.is_causal = true, .causal_offset = 70 - 110}),
+      grouped("groups, before the first key", {2, 4, 3, 2}, {2, 2, 2, 2}, {2, 2, 2, 3},
+              {.is_causal = true, .causal_offset = 2 - 3}),
+      dropped("dropout, before the first key", {2, 4, 2}, {2, 2, 2}, {2, 2, 2}, {2},
+              {.is_causal = true, .dropout_p = 0.3, .causal_offset = 2 - 4}),
       plain("large, the last queries", {3, 70, 16}, {3, 90, 16}, {3, 90, 16}, {3},
             {.is_causal = true, .causal_offset = 20}),
       grouped("heads in groups", {2, 4, 3, 2}, {2, 2, 4, 2}, {2, 2, 4, 3}),
@@ -369,9 +386,9 @@ std::vector<Row> attention_rows() {
           {"causal_self_attention",
            {packed("one head", {2, 3, 6}, 1), packed("two heads", {2, 3, 12}, 2),
             packed("channel a head", {1, 4, 9}, 3), packed("one position", {2, 1, 6}, 1),
-            packed("no batch", {0, 3, 6}, 1), packed("no positions", {2, 0, 6}, 1),
-            packed("dropout", {2, 4, 12}, 2, 0.3), packed("large", {3, 70, 48}, 4),
-            packed("large, dropout", {2, 70, 48}, 2, 0.2)},
+            packed("no channels", {2, 3, 0}, 2), packed("no batch", {0, 3, 6}, 1),
+            packed("no positions", {2, 0, 6}, 1), packed("dropout", {2, 4, 12}, 2, 0.3),
+            packed("large", {3, 70, 48}, 4), packed("large, dropout", {2, 70, 48}, 2, 0.2)},
            {{"rank",
              [] {
                causal_self_attention(ones({2, 6}), 1);

@@ -225,6 +225,8 @@ Row split_row() {
                  split(zeros({5}), {3, 3});
                },
                {"split", "(3, 3)", "(5,)"}),
+           bad("negative", Bad::value, [] { split(zeros({3}), zeros({3}).size(0) - 5); },
+               {"split", "-2"}),
            bad("0-d", Bad::shape, [] { split(zeros({}), 1); }, {"split", "0-d"})}};
 }
 
@@ -240,6 +242,8 @@ Row chunk_row() {
        cut("no elements", 0, {0, 0, 0}, into(3))},
       {out_of_range([](const Tensor& x) { return chunk(x, 2, -3)[0]; }),
        bad("no chunks", Bad::value, [] { chunk(zeros({3}), 0); }, {"chunk", "0"}),
+       bad("negative", Bad::value, [] { chunk(zeros({3}), zeros({3}).size(0) - 5); },
+           {"chunk", "-2"}),
        bad("0-d", Bad::shape, [] { chunk(zeros({}), 1); }, {"chunk", "0-d"})}};
 }
 
