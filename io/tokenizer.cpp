@@ -116,7 +116,7 @@ auto one_of(const Forms& forms, const Json& json, const char* key, const char* s
 }
 
 /// A vocabulary of which all is known but its tokens and merges.
-text::BytePairs vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
+Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
   std::unordered_map<std::string_view, std::uint64_t> ids, added;
   for (const auto& [token, id] : vocab) {
     check<ValueError>(id.as<std::uint64_t>() != nullptr, "the id of '{}' is not a whole number",
@@ -151,7 +151,7 @@ text::BytePairs vocabulary(Parts parts, const JsonObject& vocab, const Merges& m
     };
     parts.merges.emplace_back(id_of(merge.first), id_of(merge.second));
   }
-  return text::BytePairs(std::move(parts));
+  return parts;
 }
 
 text::BytePairs tokenizer(const Json& json) {
@@ -204,8 +204,8 @@ text::BytePairs tokenizer(const Json& json) {
     else
       fail<ValueError>(R"(merge {} is neither "a b" nor ["a", "b"])", merges.size());
   }
-  const text::BytePairs result =
-      vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges);
+  const text::BytePairs result(
+      vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges));
   const auto& tokens = result.parts().tokens;
   if (std::ranges::count(tokens, 1U, &std::string::size) < 256)
     only(*model, "unk_token", {"null"});  // it would stand for bytes without a token
@@ -306,7 +306,7 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
     constexpr const char* end_of_text = "<|endoftext|>";
     if (const auto* const id = json.find<std::uint64_t>(end_of_text); id != nullptr)
       parts.added.push_back({end_of_text, static_cast<std::uint32_t>(*id)});
-    return vocabulary(std::move(parts), *vocab, merges);
+    return text::BytePairs(vocabulary(std::move(parts), *vocab, merges));
   });
 }
 

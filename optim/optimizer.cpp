@@ -1,13 +1,13 @@
 #include <xgrad/optim/optimizer.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/listed.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -230,7 +230,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       problems.push_back("unexpected: " + name);
     if (!problems.empty())
       fail<ValueError>("{}: the state does not fit this optimizer\n  {}", name_,
-                       fmt::join(problems, "\n  "));
+                       listed(problems, "\n  "));
     for (std::size_t group = 0; group < num_groups_; ++group)
       check_group(group, params_);
   } catch (...) {

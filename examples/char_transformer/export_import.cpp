@@ -109,7 +109,7 @@ void export_folder(const ExchangeOptions& options) {
   if (std::error_code none; fs::exists(folder, none))
     for (const std::string& name : names)
       check_output((folder / name).string(), options.overwrite, files_of(options.in));
-  TrainedModel trained = read_trained_model(options.in);
+  TrainedModel trained = load_trained_model(options.in);  // says which
   xgrad::nn::merge_lora(trained.model);
   const Json metadata = metadata_of(trained.notes);
   const auto [kind, vocabulary] = trained.notes.vocabulary.stored();
@@ -134,9 +134,8 @@ void export_folder(const ExchangeOptions& options) {
     file.write(xgrad::io::format_json(vocabulary, xgrad::io::InvalidUtf8::refused, 2));
     file.commit();
   }
-  say(fmt::format("{}: {}{}; of {}\n", options.out, written,
-                  pairs ? "" : "; no tokenizer.json, because its ids are characters",
-                  trained.about));
+  say(fmt::format("{}: {}{}\n", options.out, written,
+                  pairs ? "" : "; no tokenizer.json, because its ids are characters"));
 }
 
 void export_model(const ExchangeOptions& options) {
@@ -144,7 +143,7 @@ void export_model(const ExchangeOptions& options) {
   if (options.out.ends_with('/'))
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.in));
-  TrainedModel trained = read_trained_model(options.in);
+  TrainedModel trained = load_trained_model(options.in);  // says which
   xgrad::nn::merge_lora(trained.model);
   const Notes& notes = trained.notes;
   const xgrad::nn::StateDict state = state_dict(trained.model);
@@ -156,8 +155,7 @@ void export_model(const ExchangeOptions& options) {
                    {"config", xgrad::io::format_json(notes.config)},
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
-  say(fmt::format("{}: {} of {}\n", options.out, format_count(file.tensors.size(), "tensor"),
-                  trained.about));
+  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));
 }
 
 void import_model(const ExchangeOptions& options) {

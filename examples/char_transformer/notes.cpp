@@ -248,14 +248,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    const std::string name = std::filesystem::path(path).filename().string(),
-                      which = path == given             ? ""
-                              : name == checkpoint_name ? " (the last)"
-                              : name == best_name       ? " (the best)"
-                                                        : " (the latest kept)";
-    TrainedModel trained{
-        path, xgrad::nn::GPT(config), std::move(notes),
-        fmt::format("{}{}, after {}", path, which, format_count(checkpoint.step, "step"))};
+    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes),
+                         fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.notes.lora)
       xgrad::nn::add_lora(trained.model,
                           {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});

@@ -220,10 +220,10 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
   while (!there.empty() && !fs::exists(there, none))
     there = there.parent_path();
   there = there.empty() ? "." : there;
-  const bool folder = fs::is_directory(there, none);
-  if (!folder || ::access(there.c_str(), W_OK | X_OK) != 0)
-    fail<FileError>("{}: {} is {}", wanted.string(), there == wanted ? "it" : there.string(),
-                    folder ? "a folder that cannot be written" : "a file, and a run is a folder");
+  const bool is_file = !fs::is_directory(there, none);
+  if (is_file || ::access(there.c_str(), W_OK | X_OK) != 0)
+    fail<FileError>("{}: {} is {}", wanted.string(), there.string(),
+                    is_file ? "a file, and no folder" : "no folder that can be written");
   check();
 }
 

@@ -376,23 +376,18 @@ void dry_run(Start& start, Training& training) {
   say(describe(start, training.model()));
   Recipe& recipe = start.options.recipe;
   const std::size_t made = start.steps(), all = recipe.max_iters;
-  // A part of a batch that takes a while tells how long all of it does.
+  // A part of a batch tells how long all of it takes.
   const std::size_t batch = recipe.batch_size;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
   recipe.batch_size = std::min(batch, recipe.shards);
   double ms = std::numeric_limits<double>::infinity(), spent = 0;
-  for (std::size_t i = 0; i < 5 && spent < 500;) {
-    const double took = training.make_step(made + i).ms;
+  for (std::size_t i = 0; i < 8 && spent < 500; ++i) {
+    const double took = training.make_step(made + i).ms,
+                 parts = static_cast<double>(batch) / static_cast<double>(recipe.batch_size);
+    ms = std::min(ms, took * parts * batches);
     spent += took;
-    const bool whole = recipe.batch_size == batch;
-    ms = std::min(
-        ms, took * batches * static_cast<double>(batch) / static_cast<double>(recipe.batch_size));
-    if (!whole && spent < 100) {
+    if (spent < 100)
       recipe.batch_size = std::min(batch, 4 * recipe.batch_size);
-      ms = std::numeric_limits<double>::infinity();
-    } else {
-      ++i;
-    }
   }
   say(labelled("Time",
                fmt::format("about {}, {:.3g} ms a step, and the evaluations.",

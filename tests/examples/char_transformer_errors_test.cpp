@@ -93,10 +93,9 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   write_bytes(folder / "run/metrics.jsonl", "precious");
   check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
   CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
-  check_refused(folder, tiny_train({"--out", "text"}), 1,
-                {"text: it is a file, and a run is a folder"});
+  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, and no folder"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
-                {"text/run: text is a file, and a run is a folder"});
+                {"text/run: text is a file, and no folder"});
   // What fails half way leaves nothing but what was there: config.json cannot be written ...
   Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
                 limited(RLIMIT_FSIZE, 400));

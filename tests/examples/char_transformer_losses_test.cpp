@@ -234,7 +234,7 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
                 {"eval", "--checkpoint", folder.checkpoint, "--data", "nine", "--split", "val"}, 1,
                 {"nine: ", "too few for --block-size 8"});
   check_refused(folder, {"eval", "--checkpoint", folder.checkpoint, "--split", "half"}, 2,
-                {"--split", "half not in {train,val,all}"});
+                {"--split: 'half' is not one of train, val, all"});
 }
 
 TEST_CASE("char_transformer: a loss that is not a number is no result", "[losses]") {

@@ -140,7 +140,7 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   CHECK(config.at("tokens") == "bpe");
   CHECK(config.at("vocab_size") == 288);
   // All that the model is goes into the checkpoint, and on from there to the bit.
-  run_well(folder, tuned({"--out", "half", "--max-iters", "2"}));
+  run_well(folder, tuned({"--out", "half", "--max-iters", "2", "--lr-decay-iters", "4"}));
   run_well(folder, {"train", "--resume", "half", "--max-iters", "4"});
   CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
         read_bytes(folder / "run/checkpoint.safetensors"));

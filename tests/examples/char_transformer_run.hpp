@@ -177,7 +177,8 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   INFO(result.out << result.err);
   REQUIRE(result.code == 0);
   // Which checkpoint was used, and nothing else.
-  const bool uses_one = arguments[0] == "eval" || arguments[0] == "sample";
+  const bool uses_one =
+      arguments[0] == "eval" || arguments[0] == "sample" || arguments[0] == "export";
   CHECK_THAT(
       warnings_in(result.err),
       Catch::Matchers::Matches(uses_one ? "char_transformer: .*, after [0-9]+ steps?\n" : ""));

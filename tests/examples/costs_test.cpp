@@ -187,7 +187,7 @@ TEST_CASE("reading takes memory and time in proportion to the input", "[costs]")
     DYNAMIC_SECTION(reader.name) {
       const Cost small = cost_of(reader, reader.n), large = cost_of(reader, 8 * reader.n);
       CAPTURE(small.seconds, large.seconds, large.input, large.held, large.message);
-      CHECK(large.held <= 20 * large.input + 400'000);
+      CHECK(large.held <= 20 * large.input + 120'000);
       CHECK(large.seconds <= 20 * std::max(small.seconds, 1e-3));  // a square has 64
       CHECK(large.message <= 30'000);
     }
