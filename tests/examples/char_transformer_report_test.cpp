@@ -65,8 +65,8 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   CHECK_THAT(result.out, ContainsSubstring(" a/run             b/run\n") &&
                              ContainsSubstring("learning_rate") && ContainsSubstring("0.02"));
   CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs beside each other"));
-  check_refused(folder, {"compare"}, 2, {"runs is required"});
-  check_refused(folder, {"report"}, 2, {"runs is required"});
+  check_refused(folder, {"compare"}, 2, {"RUN is needed: "});
+  check_refused(folder, {"report"}, 2, {"RUN is needed: "});
   check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
   check_refused(folder, {"compare", "a/run", "--out", "x.svg"}, 1,
                 {"x.svg: a page's name ends in .html"});
