@@ -138,8 +138,7 @@ void explain(const ExplainOptions& options) {
         "and --heads make it smaller; --max-mb allows it",
         options.max_mb);
   }
-  say(fmt::format("{}: {}, of {}\n", options.out, vocabulary.count(page.tokens.size()),
-                  trained.about));
+  say(fmt::format("{}: {}\n", options.out, vocabulary.count(page.tokens.size())));
 }
 
 /// What the model writes by itself, always the likeliest.

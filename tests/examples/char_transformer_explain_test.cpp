@@ -34,7 +34,7 @@ std::string text_of(const Json& page) {
 TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   const TrainedFolder folder;
   const Result usual = explain(folder, {"--checkpoint", folder.checkpoint});
-  CHECK_THAT(usual.out, StartsWith("explain.html: 8 characters, of run/checkpoint.safetensors"));
+  CHECK_THAT(usual.out, StartsWith("explain.html: 8 characters\n"));
   const Json page = page_data(folder / "explain.html");
   const std::string text = tiny_text();
   const std::size_t validation = text.size() * 9 / 10;
