@@ -105,7 +105,8 @@ Tensor row(const std::vector<double>& values, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("functions and their gradients keep their precision at the ends of ranges", "[ends]") {
+TEST_CASE("functions and their gradients keep their precision at the ends of ranges",
+          "[accuracy]") {
   for (const DType dtype : {DType::float32, DType::float64})
     for (const Function& f : functions) {
       std::vector<double> xs = arguments(dtype);
@@ -128,7 +129,7 @@ TEST_CASE("functions and their gradients keep their precision at the ends of ran
     }
 }
 
-TEST_CASE("gelu has the right size and sign, and tanh's form the right sign", "[ends]") {
+TEST_CASE("gelu has the right size and sign, and tanh's form the right sign", "[accuracy]") {
   const Tensor x = linspace(-12.9, 8, 400), y = gelu(x), smooth = gelu(x, Gelu::tanh);
   for (std::int64_t i = 0; i < x.size(0); ++i) {
     const double at = x[i].item(), want = static_cast<double>(at * wide_cdf(at));
@@ -140,7 +141,7 @@ TEST_CASE("gelu has the right size and sign, and tanh's form the right sign", "[
   CHECK(gelu(scalar(-5.5)).item() == Approx(-1.0444e-7).epsilon(1e-4));
 }
 
-TEST_CASE("norms keep their precision about an offset and at every magnitude", "[ends]") {
+TEST_CASE("norms keep their precision about an offset and at every magnitude", "[accuracy]") {
   struct Row {
     double offset, size, eps;
   };
@@ -195,17 +196,71 @@ TEST_CASE("norms keep their precision about an offset and at every magnitude", "
         }
 }
 
-TEST_CASE("layer_norm of equal numbers is 0, and so is its gradient of equal gradients", "[ends]") {
+TEST_CASE("layer_norm of equal numbers is 0, and so is its gradient of equal gradients",
+          "[accuracy]") {
   for (const auto& [n, v] : {std::pair{3, 100.3}, {384, 10000.3}, {7, -0.1}, {800, 1e6}})
     for (const bool create_graph : {false, true}) {
       const Tensor x = full({n}, v).requires_grad_(), y = layer_norm(x, {n});
       CHECK(all(y == 0.0));
       CHECK(all(grad({y}, {x}, {.grad_outputs = {full({n}, v)}, .create_graph = create_graph})[0] ==
                 0.0));
+      // An offset of the gradient adds nothing, though its mean is rounded.
+      const Tensor z = normal({n}, 1, DType::float32).requires_grad_();
+      const Tensor g = round(8.0 * normal({n}, 2, DType::float32));
+      const auto dz = [&](const Tensor& of_y) {
+        return grad({layer_norm(z, {n})}, {z},
+                    {.grad_outputs = {of_y}, .create_graph = create_graph})[0];
+      };
+      CHECK(all(abs(dz(g + 65536) - dz(g)) < 1e-4));
     }
 }
 
-TEST_CASE("a row that leaves the range changes no bit of its neighbours", "[ends]") {
+// Nothing but rounding may tell rows apart that differ by an offset or, if eps follows, by a
+// factor.
+TEST_CASE("second derivatives of norms depend on neither offset nor magnitude", "[accuracy]") {
+  struct Change {
+    bool centred;
+    double eps, offset, factor;
+  };
+  for (const DType dtype : {DType::float32, DType::float64})
+    for (const bool decomposed : {false, true})
+      for (const std::int64_t n : {2, 16, 100}) {
+        const bool narrow = dtype == DType::float32;
+        const double far = narrow ? 0x1p36 : 0x1p300;     // the results are numbers
+        const double tiny = narrow ? 0x1p-44 : 0x1p-345;  // third powers are 0
+        for (const Change& c : {Change{true, 1e-5, 1024, 1},
+                                {true, 1e-5, 1e6, 1},
+                                {true, 16, 0, tiny},
+                                {false, 16, 0, tiny},
+                                {true, 0, 0, far},
+                                {true, 0, 0, 1 / far},
+                                {false, 0, 0, far},
+                                {false, 0, 0, 1 / far}}) {
+          const auto second = [&](double offset, double factor) {
+            std::optional<Decompose> decompose;
+            if (decomposed)
+              decompose.emplace();
+            const Tensor x =
+                ((floor(8.0 * normal({4, n}, 1, dtype)) + offset) * factor).requires_grad_();
+            const double eps = c.eps * factor * factor;
+            const Tensor y =
+                c.centred ? layer_norm(x, {n}, {}, {}, eps) : rms_norm(x, {n}, {}, eps);
+            const Tensor g = grad(
+                {y}, {x}, {.grad_outputs = {normal({4, n}, 2, dtype)}, .create_graph = true})[0];
+            const Tensor gg = grad({g}, {x}, {.grad_outputs = {normal({4, n}, 3, dtype)}})[0];
+            return gg * factor * factor;
+          };
+          const Tensor plain = second(0, 1), changed = second(c.offset, c.factor);
+          INFO((c.centred ? "layer_norm, " : "rms_norm, ")
+               << to_string(dtype) << (decomposed ? ", decomposed, " : ", composed, ") << n
+               << ", eps " << c.eps << ", offset " << c.offset << ", factor " << c.factor);
+          const double off = numbers(vector_norm(changed - plain, inf))[0];
+          CHECK(off <= (narrow ? 2e-6 : 4e-15) * numbers(vector_norm(plain, inf))[0]);
+        }
+      }
+}
+
+TEST_CASE("a row that leaves the range changes no bit of its neighbours", "[accuracy]") {
   const Tensor plain = normal({1, 100}, 1, DType::float32), huge = plain * 1e25;
   const auto norms = {+[](const Tensor& x) { return layer_norm(x, {100}); },
                       +[](const Tensor& x) { return rms_norm(x, {100}); }};
@@ -217,7 +272,8 @@ TEST_CASE("a row that leaves the range changes no bit of its neighbours", "[ends
   }
 }
 
-TEST_CASE("var and std near the ends of the range have the right value and gradients", "[ends]") {
+TEST_CASE("var and std near the ends of the range have the right value and gradients",
+          "[accuracy]") {
   for (const Values& v : {Values{1e20, -1e20}, {1e-25, -1e-25}, {1e38, 2e38, 3e38}, {3e38, 3e38}}) {
     const Tensor x = tensor(v).requires_grad_();
     const Tensor plain = to(x.detach(), DType::float64).requires_grad_();
@@ -238,7 +294,7 @@ TEST_CASE("var and std near the ends of the range have the right value and gradi
     CHECK(var(tensor({offset + 1, offset + 2, offset + 3})).item() == 1);
 }
 
-TEST_CASE("vector_norm and prod: powers and products that leave the range", "[ends]") {
+TEST_CASE("vector_norm and prod: powers and products that leave the range", "[accuracy]") {
   for (const DType dtype : {DType::float32, DType::float64})
     for (const double ord : {0.5, 1.5, 2.0, 3.0, 20.0})
       for (const double size : {1e30, 1.0, 3e-7, 1e-30}) {
@@ -276,7 +332,7 @@ TEST_CASE("vector_norm and prod: powers and products that leave the range", "[en
   }
 }
 
-TEST_CASE("mean: a sum that leaves the range, and means of equal losses", "[ends]") {
+TEST_CASE("mean: a sum that leaves the range, and means of equal losses", "[accuracy]") {
   for (const std::int64_t n : {2, 3, 800}) {
     const Tensor rows = stack({full({n}, 3e38), full({n}, 1e-3), full({n}, inf), full({n}, -3e38)});
     const std::vector<double> m = numbers(mean(rows, {1}));

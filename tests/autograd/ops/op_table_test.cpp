@@ -70,19 +70,25 @@ std::set<std::size_t> defined_inputs(const Inputs& inputs) {
   return all;
 }
 
-// The gradients of a sample for a fixed cotangent; undefined for inputs that get none.
+// The gradients of a sample that is computed `uses` times of the same inputs, for a fixed
+// cotangent; undefined for inputs that get none.
 std::vector<Tensor> gradients(const Sample& sample, DType dtype,
-                              const std::set<std::size_t>& chosen, bool create_graph) {
+                              const std::set<std::size_t>& chosen, bool create_graph,
+                              std::size_t uses = 1) {
   const Inputs in = leaves(sample.inputs, dtype, chosen);
   Inputs wanted;
   for (const std::size_t i : chosen)
     wanted.push_back(in[i]);
-  const Tensor y = sample.f(in);
-  if (!y.requires_grad())
+  std::vector<Tensor> ys;
+  for (std::size_t i = 0; i < uses; ++i)
+    ys.push_back(sample.f(in));
+  if (!ys[0].requires_grad())
     return std::vector<Tensor>(wanted.size());
-  const Tensor v = to(sample_randn(y.shape(), 77), y.dtype());
-  return grad({y}, wanted,
-              {.grad_outputs = {v}, .create_graph = create_graph, .allow_unused = true});
+  const Tensor v = to(sample_randn(ys[0].shape(), 77), ys[0].dtype());
+  return grad(ys, wanted,
+              {.grad_outputs = std::vector<Tensor>(uses, v),
+               .create_graph = create_graph,
+               .allow_unused = true});
 }
 
 // The same elements as a window into a larger buffer, at an odd place.
@@ -164,12 +170,13 @@ void check_windows(const Sample& sample, const std::set<std::size_t>& chosen) {
 }
 
 // The ordinary backward, the one under create_graph, and the one where only one input wants a
-// gradient must agree.
+// gradient must agree, and the gradients of two uses add up.
 void check_readings(const Sample& sample, const std::set<std::size_t>& chosen) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const double tolerance = dtype == DType::float32 ? 1e-5 : 1e-12;
     const auto ordinary = gradients(sample, dtype, chosen, false);
     const auto graph = gradients(sample, dtype, chosen, true);
+    const auto twice = gradients(sample, dtype, chosen, false, 2);
     std::size_t k = 0;
     for (const std::size_t i : chosen) {
       INFO("gradient of input " << i << " in " << to_string(dtype));
@@ -179,6 +186,7 @@ void check_readings(const Sample& sample, const std::set<std::size_t>& chosen) {
       if (ordinary[k].defined()) {
         CHECK(difference(ordinary[k], graph[k], tolerance) == "");
         CHECK(difference(alone[0], ordinary[k], tolerance) == "");
+        CHECK(difference(twice[k], 2 * ordinary[k], tolerance) == "");
       }
       ++k;
     }
