@@ -74,7 +74,8 @@ Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& w
     return y.dim() == 0 ? y : reshape(y, target.shape());
   }
   of_nll.reduction = Reduction::none;
-  const double smooth = options.label_smoothing / static_cast<double>(x.size(-1));
+  const double smooth =
+      options.label_smoothing / static_cast<double>(std::max<Size>(1, x.size(-1)));
   const Tensor all = masked_fill(weight.defined() ? log_p * weight : log_p, ignore, 0);
   const Tensor losses =
       nll_loss(log_p, ids, of_nll) * (1 - options.label_smoothing) - sum(all, -1) * smooth;

@@ -34,6 +34,8 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
       },
       [wanted, reduction, dim, shape = log_p.shape()](Context& ctx) {
         const Tensor& g = ctx.gradient();
+        if (numel(shape) == 0)  // without classes all targets are ignored
+          return ctx.add(0, zeros(shape, g.dtype()));
         const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
         const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
         const auto d = static_cast<std::int64_t>(dim);  // that of the classes

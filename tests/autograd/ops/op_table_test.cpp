@@ -227,6 +227,68 @@ void check_derivatives(const Sample& sample, const std::set<std::size_t>& chosen
   CHECK((second.ok ? "" : second.message) == "");
 }
 
+// The sample's inputs with a size as 0: at one place, at that place from the end of every input, or
+// wherever the size stands.
+std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
+  std::map<std::string, Inputs> all;  // by shapes
+  const auto add = [&](const auto& becomes_zero) {
+    std::string shapes;
+    Inputs made;
+    for (std::size_t j = 0; j < inputs.size(); ++j) {
+      made.push_back(inputs[j]);
+      if (!inputs[j].defined())
+        continue;
+      Shape shape = inputs[j].shape();
+      for (std::size_t e = 0; e < shape.size(); ++e)
+        if (becomes_zero(j, shape.size() - e, shape.begin()[e]))
+          shape[e] = 0;
+      if (shape != inputs[j].shape())
+        made.back() = zeros(shape, DType::float64);
+      shapes += to_string(shape);
+    }
+    all.emplace(shapes, made);
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (Size d = 0; inputs[i].defined() && d < inputs[i].dim(); ++d) {
+      const std::size_t place = inputs[i].dim() - d, size = inputs[i].size(d);
+      add([&](std::size_t j, std::size_t p, std::size_t) { return i == j && p == place; });
+      add([&](std::size_t, std::size_t p, std::size_t) { return p == place; });
+      add([&](std::size_t, std::size_t, std::size_t n) { return n == size; });
+    }
+  std::vector<Inputs> list;
+  for (auto& [shapes, made] : all)
+    list.push_back(std::move(made));
+  return list;
+}
+
+// An op may refuse a size of 0; if it does not, all modes agree, whatever was in the memory.
+void check_zero_sizes(const Sample& original, const std::set<std::size_t>& chosen) {
+  for (const Inputs& inputs : with_zero_sizes(original.inputs)) {
+    Sample sample = original;
+    sample.inputs = inputs;
+    std::string shapes;
+    for (const Tensor& x : inputs)
+      shapes += x.defined() ? to_string(x.shape()) : " none";
+    INFO("sizes " << shapes);
+    Tensor y;
+    try {
+      y = sample.f(constants(inputs, DType::float64));
+    } catch (const Error&) {
+      continue;
+    } catch (const std::out_of_range&) {  // a part of unbind() that is not there
+      continue;
+    }
+    CHECK(difference(sample.f(constants(inputs, DType::float32)), y, sample.tolerance32) == "");
+    if (!sample.differentiable)
+      continue;
+    check_readings(sample, chosen);
+    check_decomposed(sample, chosen);
+    check_threads(sample, chosen);
+    if (std::cmp_less_equal(y.numel(), most_checked) && all(isfinite(y)))
+      check_derivatives(sample, chosen);
+  }
+}
+
 void check_bad(const Bad& bad) {
   const auto message = [&] {
     switch (bad.kind) {
@@ -268,6 +330,7 @@ void run(Rows* rows) {
             check_threads(sample, chosen);
             check_windows(sample, chosen);
           }
+          check_zero_sizes(sample, chosen);
         }
       for (const Bad& bad : row.bad)
         DYNAMIC_SECTION("bad: " << bad.name) { check_bad(bad); }
