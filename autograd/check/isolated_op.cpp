@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {
@@ -20,11 +21,14 @@ struct Done {};
 struct Catcher final : Observer {
   const Node* node;
   std::vector<Tensor> by_input;
+  int depth = NestedRun::depth() + 1;  // not of runs within the op's formula
 
   Catcher(const Node* of, std::size_t inputs) : node(of), by_input(inputs) {}
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
                   const Forward&) override {}
   void on_backward(const Node& ran, std::size_t input, const Tensor& gradient) override {
+    if (NestedRun::depth() != depth)
+      return;
     if (&ran != node)
       throw Done();
     by_input.at(input) = gradient;

@@ -89,8 +89,8 @@ Tensor ode(const Tensor& x, const Tensor& w) {
     std::vector<Tensor> path{x.tensor()};
     while (path.size() < steps)
       path.push_back(euler(path.back(), w.tensor()));
-    const auto input = [&](const Tensor& t) {
-      return ctx.create_graph() && t.requires_grad() ? t : t.detach().requires_grad_();
+    const auto input = [&](const Tensor& t) {  // of one step alone: y depends on w, and not on v
+      return ctx.create_graph() && t.requires_grad() ? clone(t) : t.detach().requires_grad_();
     };
     Tensor a = ctx.gradient(), of_w = zeros_like(w.tensor());
     for (; !path.empty(); path.pop_back()) {
