@@ -167,7 +167,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   const std::string checkpoint = read_bytes(folder / "named/checkpoint.safetensors");
   const Result finished = run_well(folder, {"train", "--resume", "named"});
   CHECK_THAT(finished.err, ContainsSubstring("the run is finished, after 10 steps"));
-  CHECK(fs::last_write_time(folder / "named") == before);
+  CHECK((fs::last_write_time(folder / "named") == before));  // libc++'s times cannot be printed
   run_well(folder, {"train", "--resume", "named", "--max-iters", "30", "--eval-interval", "10"});
   CHECK(metrics_of(folder / "named").size() == 30);
   CHECK(fs::exists(folder / "named/checkpoint-00000030.safetensors"));  // --keep is remembered
