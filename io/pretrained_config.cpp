@@ -159,7 +159,7 @@ void check_no_window(const Section& file, const nn::GPTConfig& c, bool qwen2) {
   const char* const key = "sliding_window";
   const bool none = (qwen2 && !file.flag("use_sliding_window", false)) ||
                     (file.has(key) && file.find(key) == nullptr);
-  const bool slides = !none && file.size(key, 4096) < c.block_size;
+  const bool slides = !none && std::cmp_less(file.size(key, 4096), c.block_size);
   const Json* const types = qwen2 ? file.find("layer_types") : nullptr;
   if (types != nullptr) {
     for (const Json& type : types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types})
