@@ -27,14 +27,15 @@ class AddedTokens {
     auto& as_long = by_length_[token.text.size()];
     as_long.emplace(token.text, std::move(token));
   }
-  /// Calls plain() with each part of a text without them, and found() with each of them.
+  /// Calls plain() with each part of a text without them, and found() with each of them.  A special
+  /// one that is to be text covers others, too.
   template <class Plain, class Found>
   void split(std::string_view text, SpecialTokens special, const Plain& plain,
              const Found& found) const {
     for (std::size_t i = 0; (i = text.find_first_of(first_bytes_, i)) != std::string_view::npos;) {
-      const AddedToken* const token = at_beginning(text.substr(i), special);
-      if (token == nullptr) {
-        ++i;
+      const AddedToken* const token = at_beginning(text.substr(i));
+      if (token == nullptr || (token->special && special == SpecialTokens::as_text)) {
+        i += token == nullptr ? 1 : token->text.size();
         continue;
       }
       plain(text.substr(0, i));
@@ -46,10 +47,9 @@ class AddedTokens {
   }
 
  private:
-  const AddedToken* at_beginning(std::string_view text, SpecialTokens special) const {
+  const AddedToken* at_beginning(std::string_view text) const {
     for (const auto& [length, tokens] : by_length_)
-      if (const auto at = tokens.find(text.substr(0, length));
-          at != tokens.end() && (special == SpecialTokens::recognised || !at->second.special))
+      if (const auto at = tokens.find(text.substr(0, length)); at != tokens.end())
         return &at->second;
     return nullptr;
   }
@@ -80,25 +80,29 @@ struct BytePairs::Tables {
   std::array<std::uint32_t, 256> byte_ids{};
   std::unordered_map<std::uint64_t, Merge> merges;
   IdsByBytes whole;                  // the pieces that become one token
-  std::vector<bool> is_added;        // by id
+  std::size_t text_size;             // BytePairs::text_size()
   std::array<AddedTokens, 2> added;  // before and after normalization
 };
 
-BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tokens.size()) {
+BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.tokens.size()) {
   const auto& tokens = parts.tokens;
+  // Added tokens, and those of them whose bytes stand for nothing but their text.
+  std::vector<bool> is_added(tokens.size()), alone(tokens.size());
   const auto shown = [&](std::uint32_t id) {
     return fmt::format("'{}' (id {})", printable_name(tokens[id]), id);
   };
   std::unordered_set<std::string_view> texts;
   for (const AddedToken& token : parts.added) {
     const std::string name = printable_name(token.text);
-    check<ValueError>(token.id < tokens.size() && token.text == tokens[token.id],
+    const bool written = token.id < tokens.size() && token.text == written_token(tokens[token.id]);
+    check<ValueError>(written || (token.id < tokens.size() && token.text == tokens[token.id]),
                       "BytePairs: the added token '{}' is not that of its id, {}", name, token.id);
     check<ValueError>(!is_added[token.id] && texts.insert(token.text).second,
                       "BytePairs: the added token '{}' is there twice", name);
     check<ValueError>(!token.text.empty() && utf8::is_valid(token.text.begin(), token.text.end()),
                       "BytePairs: the added token '{}' is empty, or not UTF-8", name);
     is_added[token.id] = true;
+    alone[token.id] = !written;
     AddedToken wanted = token;
     if (token.normalized && parts.nfc)
       wanted.text = nfc(token.text);
@@ -106,12 +110,12 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
   }
   IdsByBytes by_bytes;
   for (std::uint32_t id = 0; id < tokens.size(); ++id) {
-    if (is_added[id])
+    if (alone[id])
       continue;
     if (const auto [at, is_new] = by_bytes.emplace(tokens[id], id); !is_new)
       fail<ValueError>("BytePairs: {} has the bytes of id {}", shown(id), at->second);
     // Files, where these are names in one list, could not tell them apart.
-    if (texts.contains(written_token(tokens[id])))
+    if (!is_added[id] && texts.contains(written_token(tokens[id])))
       fail<ValueError>(
           "BytePairs: the added token '{}' is how id {} is written: give it another text",
           printable_name(written_token(tokens[id])), id);
@@ -120,15 +124,11 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
   for (const auto& [bytes, id] : by_bytes)
     if (bytes.size() == 1)
       byte_ids[static_cast<unsigned char>(bytes[0])] = id;
-  for (const AddedToken& token : parts.added)
-    check<ValueError>(
-        token.text.size() != 1 || byte_ids[static_cast<unsigned char>(token.text[0])] != none,
-        "BytePairs: the added token '{}' is the only one of its byte, which as text had none",
-        printable_name(token.text));
+  std::vector<bool> in_merge(tokens.size());
   for (std::uint32_t rank = 0; rank < parts.merges.size(); ++rank) {
     const auto [left, right] = parts.merges[rank];
     for (const std::uint32_t id : {left, right})
-      check<ValueError>(id < tokens.size() && !is_added[id],
+      check<ValueError>(id < tokens.size() && !alone[id],
                         "BytePairs: merge {} is of id {}, which is an added token's, or none's",
                         rank, id);
     const auto joined = by_bytes.find(tokens[left] + tokens[right]);
@@ -138,13 +138,17 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
     check<ValueError>(
         merges.emplace(std::uint64_t{left} << 32 | right, Merge{rank, joined->second}).second,
         "BytePairs: merge {} is there twice", rank);
+    in_merge[left] = in_merge[right] = in_merge[joined->second] = true;
   }
+  while (text_size > 0 && is_added[text_size - 1] && !in_merge[text_size - 1] &&
+         (alone[text_size - 1] || tokens[text_size - 1].size() > 1))
+    --text_size;
   // A token's bytes become that token by merging, as a rule, and then need not be merged.
   std::vector<std::uint32_t> merged;
   for (const auto& [bytes, id] : by_bytes) {
     if (!parts.ignore_merges)
       merge(bytes, merged);
-    if (parts.ignore_merges || merged == std::vector{id})
+    if ((parts.ignore_merges && id < text_size) || merged == std::vector{id})
       whole.emplace(bytes, id);
   }
 }
@@ -152,6 +156,8 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), is_added(parts.tok
 BytePairs::BytePairs(Parts parts) : tables_(std::make_shared<const Tables>(std::move(parts))) {}
 
 const BytePairs::Parts& BytePairs::parts() const { return tables_->parts; }
+
+std::size_t BytePairs::text_size() const { return tables_->text_size; }
 
 Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
   constexpr std::size_t many = 4096;

@@ -16,7 +16,8 @@
 
 namespace xgrad::text {
 
-/// A token that is looked for in a text before it is cut into pieces.
+/// A token that is looked for in a text before it is cut into pieces.  If its text is how the bytes
+/// of its id are written (written_token()), text without it becomes that id by merging, as well.
 struct AddedToken {
   std::string text;
   std::uint32_t id = 0;
@@ -67,13 +68,16 @@ class BytePairs {
   /// each merge, and the special ones; fewer than `vocab_size` if no two tokens of a piece are
   /// left to merge.  The pair is merged that occurs most often; of those that occur as often, that
   /// of the lowest first id, then of the lowest second id.  These are HuggingFace's BpeTrainer's,
-  /// where special tokens come last.  Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if
-  /// `vocab_size` has no room for the bytes and the special tokens.
+  /// where special tokens come last, unless its Unicode knows letters that utf8proc's does not.
+  /// Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if `vocab_size` has no room for the
+  /// bytes and the special tokens.
   static BytePairs learn(std::string_view utf8, Size vocab_size,
                          const std::vector<std::string>& special = {},
                          Pattern pattern = Pattern::gpt2);
 
   Size size() const { return static_cast<Size>(parts().tokens.size()); }
+  /// size() without added tokens at the end that text does not become by merging.
+  std::size_t text_size() const;
   const Parts& parts() const;
 
   /// The tokens of a text.  What is not UTF-8 becomes U+FFFD first, as replace_invalid_utf8()

@@ -73,12 +73,15 @@ auto of_file(const std::string& what, const F& f) {
   }
 }
 
-/// The bytes of a token that is written in text::byte_characters().
-std::string bytes_of(std::string_view token) {
+/// The bytes of a token that is written in text::byte_characters(); of an added one with another
+/// character its own.
+std::string bytes_of(std::string_view token, bool added) {
   std::string bytes;
   for (const char32_t c : text::decode_utf8(token, "a token")) {
     static const auto& all = text::byte_characters();
     const auto at = c < 0x80 && c > ' ' ? all.begin() + c : std::ranges::find(all, c);
+    if (at == all.end() && added)
+      return std::string(token);
     check<ValueError>(at != all.end(), "the token '{}' has a character that stands for no byte",
                       printable_name(token));
     bytes += static_cast<char>(at - all.begin());
@@ -117,15 +120,17 @@ auto one_of(const Forms& forms, const Json& json, const char* key, const char* s
 
 /// A vocabulary of which all is known but its tokens and merges.
 Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
-  std::unordered_map<std::string_view, std::uint64_t> ids, added;
+  std::unordered_map<std::string_view, std::uint64_t> ids;
+  std::unordered_map<std::string_view, bool> added;  // whether the vocabulary has it, too
   for (const auto& [token, id] : vocab) {
     check<ValueError>(id.as<std::uint64_t>() != nullptr, "the id of '{}' is not a whole number",
                       printable_name(token));
     ids.emplace(token, *id.as<std::uint64_t>());
   }
   for (const AddedToken& token : parts.added) {
-    added.emplace(token.text, token.id);
-    const std::uint64_t id = ids.emplace(token.text, token.id).first->second;
+    const auto [at, is_new] = ids.emplace(token.text, token.id);
+    added.emplace(token.text, !is_new);
+    const std::uint64_t id = at->second;
     check<ValueError>(id == token.id, "the added token '{}' has id {}, and {} in the vocabulary",
                       printable_name(token.text), token.id, id);
   }
@@ -137,7 +142,9 @@ Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
     if (const auto* const other = std::exchange(names[id], &token))
       fail<ValueError>("'{}' and '{}' both have id {}", printable_name(*other),
                        printable_name(token), id);
-    parts.tokens[id] = added.contains(token) ? std::string(token) : bytes_of(token);
+    const auto other = added.find(token);
+    const bool alone = other != added.end() && !other->second;
+    parts.tokens[id] = alone ? std::string(token) : bytes_of(token, other != added.end());
   }
   parts.merges.reserve(merges.size());
   for (const auto& merge : merges) {
@@ -312,10 +319,10 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
 
 Json tokenizer_json(const text::BytePairs& vocabulary) {
   const Parts& parts = vocabulary.parts();
-  std::vector<bool> is_added(parts.tokens.size());
   JsonArray added, merges;
+  std::vector<const std::string*> names(parts.tokens.size());
   for (const AddedToken& token : parts.added) {
-    is_added[token.id] = true;
+    names[token.id] = &token.text;
     added.emplace_back(JsonObject{{"id", std::uint64_t{token.id}},
                                   {"content", token.text},
                                   {"single_word", false},
@@ -325,12 +332,9 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
                                   {"special", token.special}});
   }
   // An added token that others follow must be in the vocabulary, too: readers count on from there.
-  std::size_t end = parts.tokens.size();
-  while (end > 0 && is_added[end - 1])
-    --end;
   JsonObject vocab;
-  for (std::size_t id = 0; id < end; ++id)
-    vocab.emplace_back(is_added[id] ? parts.tokens[id] : text::written_token(parts.tokens[id]),
+  for (std::size_t id = 0; id < vocabulary.text_size(); ++id)
+    vocab.emplace_back(names[id] ? *names[id] : text::written_token(parts.tokens[id]),
                        std::uint64_t{id});
   for (const auto& [left, right] : parts.merges)
     merges.emplace_back(text::written_token(parts.tokens[left]) + ' ' +

@@ -136,6 +136,9 @@ void export_folder(const ExchangeOptions& options) {
   }
   say(fmt::format("{}: {}{}\n", options.out, written,
                   pairs ? "" : "; no tokenizer.json, because its ids are characters"));
+  const auto tensors = xgrad::io::pretrained_tensors(trained.model.config);
+  if (std::ranges::any_of(tensors, &xgrad::io::PretrainedTensor::zero))
+    say("Biases that the model lacks, and transformers' has, are zeros.\n");
 }
 
 void export_model(const ExchangeOptions& options) {

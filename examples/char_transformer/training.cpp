@@ -211,6 +211,7 @@ struct EvalOptions {
   std::string data;   ///< empty: what the checkpoint was trained on
   std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
   bool raw = false;
+  std::optional<std::size_t> block_size;
   std::size_t threads = 0;
 };
 
@@ -232,14 +233,19 @@ void evaluate(const EvalOptions& options) {
   const std::string& name = val     ? source.validation_name
                             : train ? source.training_name
                                     : source.name;
-  // What it was trained on; of a pretrained model blocks of one length, as long as it can and as
-  // memory is usual: a block's logits have a number for every token.
-  const std::size_t most = trained.model.config.block_size,
-                    targets = std::max<std::size_t>(ids.size(), 2) - 1,
-                    longest = std::min<std::size_t>(most, 1024);
-  const std::size_t block_size =
+  // As in training; but a named text as long as a pretrained model can, so that one loss is that of
+  // the model, of its adapters' run and of the exported folder, and as memory is usual: a block's
+  // logits have a number for every token.
+  const std::size_t most = trained.model.config.block_size;
+  std::size_t block_size =
       value_in<std::size_t>(notes.config, "--block-size", {1, static_cast<double>(most)})
-          .value_or(targets / ((targets + longest - 1) / longest));
+          .value_or(most);
+  if (options.block_size)
+    block_size = *options.block_size;
+  else if (notes.model && named)
+    block_size = std::min({most, std::size_t{1024}, std::max<std::size_t>(ids.size(), 2) - 1});
+  if (block_size > most)
+    fail<ValueError>("--block-size {} is given, but the model has {}", block_size, most);
   check_block(ids, name, block_size, notes.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   // As training has cut its batches, so the loss is the same to the bit.
@@ -262,7 +268,8 @@ void evaluate(const EvalOptions& options) {
                     first_anomaly([&] { measure(); }));
   print_loss(train || val ? split + "_loss" : "loss", loss,
              notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
-             fmt::format("{} of {}", format_blocks(blocks, blocks), name),
+             fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
+                         notes.vocabulary.count(block_size)),
              val ? source.entropy(blocks * block_size) : std::nullopt);
 }
 
@@ -277,6 +284,10 @@ Command add_eval(CLI::App& program) {
   add_name(app, "--split", options->split, {"train", "val", "all"},
            "the part of it [all of --data, or without it val]");
   add_raw(app, options->raw);
+  add_number(app, "--block-size", options->block_size, {1, many},
+             "the loss is the mean over whole blocks of this length, side by side [as in training; "
+             "of --data, with a pretrained model or what was made of one, as long as it can, up to "
+             "1024]");
   add_threads(app, options->threads);
   return command_of(app, options, evaluate);
 }

@@ -92,7 +92,7 @@ void warn_of_left_out(const std::string& what, const std::string& utf8,
 
 std::string Vocabulary::bytes(std::int64_t id) const {
   if (std::cmp_greater_equal(id, size()))
-    return "\uFFFD";
+    return "";
   return pairs() ? pairs()->bytes(id) : characters()->decode({id});
 }
 
@@ -104,6 +104,8 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
 }
 
 std::string Vocabulary::piece(std::int64_t id) const {
+  if (std::cmp_greater_equal(id, size()))
+    return "\uFFFD";
   const std::string all = bytes(id);
   if (text::replace_invalid_utf8(all) == all)
     return all;

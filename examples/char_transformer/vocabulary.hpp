@@ -52,13 +52,13 @@ class Vocabulary {
   xgrad::text::Ids encode_text(const std::string& utf8) const;
   /// How many bytes of UTF-8 have no token and are left out, as HuggingFace's tokenizers do it.
   std::size_t left_out(const std::string& utf8) const;
-  /// The bytes of an id, which need not be whole characters; of one beyond size(), for which some
-  /// models have room, U+FFFD.
+  /// The bytes of an id, which need not be whole characters; none of one beyond size(), for which
+  /// some models have room.
   std::string bytes(std::int64_t id) const;
   /// The text that ids stand for, with U+FFFD where it is not UTF-8.
   std::string decode(std::span<const std::int64_t> ids) const;
   /// What people see of an id: its text; if not all of it is whole characters, bytes as "<E2 82>",
-  /// with spaces that do not count as text (U+00A0).
+  /// with spaces that do not count as text (U+00A0); U+FFFD of an id beyond size().
   std::string piece(std::int64_t id) const;
   /// The same of each token of a text, where the parts of a character are numbered: "ï₁", "ï₂".
   std::vector<std::string> labels(std::span<const std::int64_t> ids) const;

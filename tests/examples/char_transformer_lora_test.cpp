@@ -85,6 +85,13 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
       CHECK(run(folder, {"export", "--checkpoint", whole, "--out", merged + "/"}).code == 0);
     }
     CHECK(sampled(folder, whole) == sampled(folder, merged));
+    // So is its loss over a text, in blocks as long as the model can, not as it was trained.
+    const auto loss = [&](const std::string& of) {
+      const std::string out = run(folder, {"eval", "--checkpoint", of, "--data", "text"}).out;
+      check_contains(out, {base == "run" ? "text, 8 characters each" : "text, 16 tokens each"});
+      return std::stod(out.substr(out.find(' ')));
+    };
+    CHECK(loss(whole) == Approx(loss(merged)).epsilon(1e-6));
     CHECK(sampled(folder, whole) != sampled(folder, base));
     // So it is for a run without adapters, which begins with its loss.
     const std::string more = folder / "more-" + base;

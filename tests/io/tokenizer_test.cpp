@@ -93,6 +93,23 @@ TEST_CASE("other ways to write the same tokenizer.json", "[tokenizer]") {
             .nfc);
 }
 
+TEST_CASE("an added token that the vocabulary has, too, keeps its place in it", "[tokenizer]") {
+  const auto id = [&](const std::string& bytes) { return small_vocabulary().encode(bytes)[0]; };
+  std::string text = small_tokenizer();
+  for (const auto& [content, of] :
+       {std::pair("\u00C5", id("\u017E")), {"ab", id("ab")}, {"!", id("!")}})
+    text = with_change(text, R"("added_tokens":[)",
+                       R"("added_tokens":[{"content":")" + std::string(content) + R"(","id":)" +
+                           std::to_string(of) + R"(,"special":true,"normalized":false},)");
+  const BytePairs v = io::tokenizer_of(io::parse_json(text, 0, 9), "a text");
+  for (const std::string plain : {"\u017E\u0142\u00C5", "ab abab", "!a!", "<|endoftext|>"})
+    CHECK(v.encode(plain) == small_vocabulary().encode(plain));
+  CHECK(v.encode("\u00C5\u017E", text::SpecialTokens::recognised) ==
+        text::Ids{id("\u017E"), id("\u017E"), small_vocabulary().encode("\u017E")[1]});
+  CHECK(io::tokenizer_of(io::tokenizer_json(v), "again") == v);
+  CHECK(v.parts().tokens == small_vocabulary().parts().tokens);
+}
+
 TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   TemporaryFolder folder;
   const std::string vocab = folder / "vocab.json", merges = folder / "merges.txt";
@@ -213,7 +230,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("a b")", R"("ab")", R"(merge 0 is neither "a b" nor ["a", "b"])"},
       {R"("a b")", R"(["a","b","c"])", "merge 0 is neither"},
       {R"("a b")", R"("a b","a b")", "merge 1 is there twice"},
-      {R"("a b")", R"("<|endoftext|> b")", "merge 0 is of id 259"},
+      {R"("a b")", R"("<|endoftext|> b")", "merge 0 joins '<|endoftext|>' (id 259) and"},
       {R"("!":0)", R"("no":0)", ""},
       {R"("a b")", R"("a b)", "is not JSON (byte"},
   };
