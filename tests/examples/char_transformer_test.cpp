@@ -351,7 +351,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
   // Each help ends with lines that the program takes.
   for (const char* const name : {"train", "eval", "sample", "explain", "graph", "export", "import",
                                  "report", "compare", "corpus"}) {
-    const std::string text = run_well(folder, {name, "--help"}).out;
+    const std::string text = run(folder, {name, "--help"}).out;
     const std::size_t at = text.find("\nFor example:\n");
     REQUIRE(at != std::string::npos);
     const std::vector<std::string> lines = lines_of(text.substr(at + 14));
