@@ -240,8 +240,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 /// (..., m, k), (..., k, n) -> (..., m, n) with broadcast batches; 1-D operands are a row on the
 /// left, a column on the right.
 Tensor matmul(const Tensor& a, const Tensor& b);
-Tensor mm(const Tensor& a, const Tensor& b);   ///< (m, k), (k, n) -> (m, n)
-Tensor bmm(const Tensor& a, const Tensor& b);  ///< (B, m, k), (B, k, n) -> (B, m, n)
+Tensor mm(const Tensor& a, const Tensor& b);     ///< (m, k), (k, n) -> (m, n)
+Tensor bmm(const Tensor& a, const Tensor& b);    ///< (B, m, k), (B, k, n) -> (B, m, n)
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
 

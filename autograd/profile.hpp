@@ -16,10 +16,10 @@ namespace xgrad {
 class Profile {
  public:
   struct Event {
-    std::string name;     ///< "linear", "linear backward", "AdamW"
-    std::size_t thread;   ///< numbered from 0 as they come
-    double begin, end;    ///< microseconds since the Profile was made
-    double self;          ///< microseconds less those of ops within
+    std::string name;    ///< "linear", "linear backward", "AdamW"
+    std::size_t thread;  ///< numbered from 0 as they come
+    double begin, end;   ///< microseconds since the Profile was made
+    double self;         ///< microseconds less those of ops within
   };
 
   Profile();

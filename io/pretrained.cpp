@@ -306,9 +306,10 @@ Weights open_weights(const std::string& folder) {
 }
 
 void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string& folder) {
-  check<FileError>(std::cmp_less_equal(config.n_layer, weights.tensors.size() / fewest_layer_tensors),
-                   "{}: config.json asks for {} layers, and the weights have {}", folder,
-                   config.n_layer, counted(weights.tensors.size(), "tensor", "tensors"));
+  check<FileError>(
+      std::cmp_less_equal(config.n_layer, weights.tensors.size() / fewest_layer_tensors),
+      "{}: config.json asks for {} layers, and the weights have {}", folder, config.n_layer,
+      counted(weights.tensors.size(), "tensor", "tensors"));
   const std::vector<PretrainedTensor> expected = pretrained_tensors(config);
   const std::string embedding = short_name(expected.front().name), head = "lm_head.weight";
   // A tied weight may come under either name, or under both.
