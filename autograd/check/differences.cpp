@@ -315,13 +315,17 @@ Judgement Differences::judge(Weights weights, double analytic) {
     if (std::abs(s.central - numeric) <= 0.1 * apart)
       largest = std::max(largest, s.h);
   const bool rounded = lost(apart * largest, weights);
-  if (rounded && numeric == 0) {  // it is flat, and too small a change would not be seen
+  if (rounded && range == 0) {  // it is flat, and too small a change would not be seen
     result.reason = GradcheckReason::rounding;
     return result;
   }
   if (const auto found = kinks_nearby(weights, h, analytic, numeric))
     return *found;
-  return {Verdict::wrong, rounded ? GradcheckReason::rounding : GradcheckReason::unknown, numeric};
+  // (Far smaller changes are those of far smaller numbers.)
+  return {Verdict::wrong,
+          rounded && !lost(1e5 * apart * largest, weights) ? GradcheckReason::rounding
+                                                           : GradcheckReason::unknown,
+          numeric};
 }
 
 // The slopes to both sides differ, by as much for smaller steps, or by more, as where the function

@@ -70,6 +70,7 @@ SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& o
     found.kink =
         found.kink || (event.output.requires_grad() && at_kink(IsolatedOp(event), generator));
   }
+  found.ops = number;
   return found;
 }
 
