@@ -234,7 +234,7 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Packed& x, cons
 }
 
 Tensor composed_attention(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
-  const auto parts = split(qkv, std::vector<std::size_t>(3, sizes.c()), -1);
+  const auto parts = split(qkv, {sizes.c(), sizes.c(), sizes.c()}, -1);
   const auto heads = [&](std::size_t i) {  // (B, H, T, D)
     return transpose(reshape(parts[i], {sizes.b, sizes.t, sizes.h, sizes.d}), 1, 2);
   };
