@@ -29,7 +29,8 @@ void load_with(const xgrad::nn::GPTConfig& config, const std::string& file,
   write_file(folder + "/" + file, bytes);
   refused<xgrad::FileError>([&] {
     xgrad::io::read_pretrained_metadata(folder);
-    demand(xgrad::nn::num_parameters(xgrad::io::load_pretrained(folder)) <= most_weights,
+    demand(std::cmp_less_equal(xgrad::nn::num_parameters(xgrad::io::load_pretrained(folder)),
+                               most_weights),
            "more values than the files have");
   });
 }

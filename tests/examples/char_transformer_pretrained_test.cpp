@@ -145,9 +145,9 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
     for (const Arguments& arguments : {Arguments{"sample", "--checkpoint"},
                                        {"export", "--checkpoint"},
                                        {"train", "--init-from"}}) {
-      Arguments all = arguments;
-      all.push_back(given);
-      check_refused(folder, all, 1, {given, says});
+      Arguments with_path = arguments;
+      with_path.push_back(given);
+      check_refused(folder, with_path, 1, {given, says});
     }
 }
 

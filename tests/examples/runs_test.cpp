@@ -41,10 +41,10 @@ std::string rows(int steps, double first, double last) {
 
 std::string page_of(const runs::Run& run) { return xgrad::pages::to_html(runs::page({run})); }
 
-using Values = std::vector<std::string>;
-Values values_in(const std::vector<runs::Row>& table, const std::string& name) {
+using Cells = std::vector<std::string>;
+Cells values_in(const std::vector<runs::Row>& table, const std::string& name) {
   const auto row = std::ranges::find(table, name, &runs::Row::name);
-  return row == table.end() ? Values{} : row->values;
+  return row == table.end() ? Cells{} : row->values;
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ TEST_CASE("runs: a folder with anything in it", "[runs]") {
   for (const std::string config :
        {"{", "[]", "\xff", "{\"max_iters\": \"many\", \"batch_size\": {}}"}) {
     const runs::Run one = runs::read_run(folder.run("two", rows(3, 2, 1), config));
-    CHECK(values_in(runs::table({one}), "steps") == Values{"3"});
+    CHECK(values_in(runs::table({one}), "steps") == Cells{"3"});
     CHECK(values_in(runs::table({one}), "tokens/s").empty());
     CHECK_THAT(page_of(one), ContainsSubstring("ms/step, median</th><td class=\"number\">10</td>"));
   }
@@ -143,17 +143,17 @@ TEST_CASE("runs: samples are shown from the first to the last, not all", "[runs]
 TEST_CASE("runs: names that differ", "[runs]") {
   const RunsFolder folder;
   const std::string text = rows(2, 2, 1);
-  const auto names = [&](const Values& paths) {
-    Values all;
+  const auto names = [&](const Cells& paths) {
+    Cells all;
     for (const runs::Run& run : runs::read_runs(paths))
       all.push_back(run.name);
     return all;
   };
   const std::string a = folder.run("x/run", text), b = folder.run("y/run", text),
                     d = folder.run("other", text);
-  CHECK(names({a, d}) == Values{"run", "other"});
-  CHECK(names({a, b + "/metrics.jsonl", d}) == Values{"x/run", "y/run", "other"});
-  CHECK(names({a, a, b}) == Values{"x/run", "x/run (2)", "y/run"});
+  CHECK(names({a, d}) == Cells{"run", "other"});
+  CHECK(names({a, b + "/metrics.jsonl", d}) == Cells{"x/run", "y/run", "other"});
+  CHECK(names({a, a, b}) == Cells{"x/run", "x/run (2)", "y/run"});
 }
 
 TEST_CASE("runs: what the numbers come to", "[runs]") {
@@ -232,10 +232,10 @@ TEST_CASE("runs: compared in a table", "[runs]") {
                                   R"({"n_layer": 6, "lr": 0.1, "max_iters": 90})"),
                        folder.run("c", rows(20, 4, 2))});
   const auto table = runs::table(three);
-  CHECK(values_in(table, "steps") == Values{"61", "61 of 90", "20"});
-  CHECK(values_in(table, "best validation loss") == Values{"2.5", "2.25 *", "-"});
-  CHECK(values_in(table, "n_layer") == Values{"4", "6", "-"});
-  CHECK(values_in(table, "ms/step, median") == Values{"10", "10", "10"});
+  CHECK(values_in(table, "steps") == Cells{"61", "61 of 90", "20"});
+  CHECK(values_in(table, "best validation loss") == Cells{"2.5", "2.25 *", "-"});
+  CHECK(values_in(table, "n_layer") == Cells{"4", "6", "-"});
+  CHECK(values_in(table, "ms/step, median") == Cells{"10", "10", "10"});
   CHECK(values_in(table, "tokens/s").empty());  // nobody knows
   CHECK(values_in(table, "losses not finite").empty());
   const auto alike = runs::table({three[0], three[1]});

@@ -23,8 +23,6 @@ Sample replaced(std::string name, const Dims& sizes, const Dims& src,
           }};
 }
 
-std::optional<At> nowhere(const At&) { return {}; }
-
 Bad other_dtype(const std::string& op,
                 const std::function<Tensor(const Tensor&, const Tensor&)>& f) {
   return bad("dtypes", Bad::dtype,
