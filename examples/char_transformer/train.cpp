@@ -303,8 +303,8 @@ class Trainer {
     if (!writes_)
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
-               fmt::format("{} of {}{}", format_blocks(blocks_, all_blocks_),
-                           start_.source.validation_name,
+               fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
+                           start_.source.validation_name, vocabulary_.count(recipe_.block_size),
                            blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
                start_.source.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};

@@ -127,7 +127,8 @@ std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) c
   std::string all;
   std::vector<std::size_t> token_of;  // each byte's
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    all += bytes(ids[i]);
+    if (ids[i] >= 0)  // else nobody knows it
+      all += bytes(ids[i]);
     token_of.resize(all.size(), i);
   }
   for (std::size_t at = 0, length = 1; at < all.size(); at += length) {

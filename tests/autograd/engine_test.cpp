@@ -286,7 +286,7 @@ TEST_CASE("hooks see the complete gradient and may replace it", "[engine]") {
   CHECK(seen.size() == 1);
 }
 
-TEST_CASE("several hooks run in order; a wrong replacement is named", "[engine]") {
+TEST_CASE("several hooks run in order, and a wrong replacement is named", "[engine]") {
   Tensor x = leaf({1, 2});
   x.register_hook([](const Tensor& g) { return g + 1.0; });
   const std::size_t second = x.register_hook([](const Tensor& g) { return g * 3.0; });

@@ -44,7 +44,7 @@ TEST_CASE("char_transformer graph: what it cannot show") {
     check_refused(folder, more, code, fragments);
   };
   check_refused(folder, {"graph"}, 2, {"graph: --checkpoint FILE is needed"});
-  refused({"--format", "svg"}, 2, {"--format: svg not in {html,dot,text}"});
+  refused({"--format", "svg"}, 2, {"--format: 'svg' is not one of html, dot, text"});
   refused({"--max-nodes", "0"}, 2, {"--max-nodes", "from 1"});
   refused({"--prompt", ""}, 1, {"--prompt has 0 characters; this model takes 2 to 9"});
   refused({"--prompt", "t"}, 1, {"--prompt has 1 character; this model takes 2 to 9"});

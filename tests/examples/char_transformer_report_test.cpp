@@ -68,8 +68,8 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   check_refused(folder, {"compare"}, 2, {"RUN is needed: "});
   check_refused(folder, {"report"}, 2, {"RUN is needed: "});
   check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
-  check_refused(folder, {"compare", "a/run", "--out", "x.svg"}, 1,
-                {"x.svg: a page's name ends in .html"});
+  check_refused(folder, {"compare", "a/run", "--out", "x.txt"}, 1,
+                {"x.txt: a page's name ends in .html"});
   check_refused(folder, {"report", "text"}, 1, {"text: line 1 is not a JSON object"});
   check_refused(folder, {"report", "a"}, 1, {"a/metrics.jsonl: cannot be opened"});
 }

@@ -48,7 +48,7 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   const Result usual = run_well(folder, tiny_train({"--out", "a"}));
   CHECK_THAT(usual.out, Catch::Matchers::Matches(
                             "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits per byte\\)\n"
-                            "Over all 29 blocks of the validation split of text.\n"
+                            "Over all 29 blocks of the validation split of text, 8 characters each.\n"
                             "\n[^]*"));
   CHECK(usual.out.find("step ") == std::string::npos);
   const std::regex build(

@@ -50,7 +50,7 @@ compare(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is left
 compare(1 "/dev/zero: is not a regular file" /dev/zero --out other.svg)
 compare(1 "other.png: [^\n]*.html" a --out other.png)
 compare(2 "unknown flag '--ot'; did you mean --out" a --ot other.svg)
-compare(2 "runs is required")
+compare(2 "RUN is needed")
 file(GLOB others "${WORK}/other.*")
 if(others)
   message(FATAL_ERROR "compare left ${others}")
