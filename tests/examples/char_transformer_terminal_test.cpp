@@ -71,7 +71,8 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
                                "(, lowest)?\n"
                                "validation over all 29 blocks\n"
                                "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits[^)]*\\)\n"
-                               "Over all 29 blocks of the validation split of text, 8 characters each.\n"
+                               "Over all 29 blocks of the validation split of text, 8 charac\n"
+                               "ters each.\n"
                                "The run is in run\\. [^\n]*\n[^]*"));
   for (const std::string& row : terminal.rows())
     if (row.starts_with("step "))
