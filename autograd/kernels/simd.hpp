@@ -158,16 +158,21 @@ struct Exponential {
   }
 };
 
+/// x within these bounds; NaN stays.  (xsimd's versions differ in max and min of NaN.)
 template <Lanes B>
-B exp(const B& x) {  // NaN stays: max and min of NaN and a number are their second operand
+B clamped(const B& x, const B& least, const B& most) {
+  return xsimd::select(x < least, least, xsimd::select(x > most, most, x));
+}
+template <Lanes B>
+B exp(const B& x) {
   const B most = is_float<B> ? B(89) : B(710), least = is_float<B> ? B(-104) : B(-746);
-  const Exponential<B> e(xsimd::max(least, xsimd::min(most, x)));
+  const Exponential<B> e(clamped(x, least, most));
   return scale(B(1) + e.m, e.k);
 }
 template <Lanes B>
 B expm1(const B& x) {  // in halves, for 2^1024 is no double
   const B most = is_float<B> ? B(89) : B(710), least = is_float<B> ? B(-20) : B(-40);
-  const Exponential<B> e(xsimd::max(least, xsimd::min(most, x)));
+  const Exponential<B> e(clamped(x, least, most));
   const B half = scale(c(x, 0.5), e.k), y = xsimd::fma(half, e.m, half - c(x, 0.5));
   return xsimd::copysign(xsimd::select(e.k == B(0), e.m, y + y), x);
 }

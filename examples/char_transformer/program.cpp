@@ -52,7 +52,17 @@ int main(int argc, char** argv, Ranks& ranks) {
   if (ranks.rank() > 0)
     be_silent();
   CLI::App program("Trains a character-level transformer, and lets it write.", "char_transformer");
-  program.get_formatter()->column_width(38);
+  // CLI11 2.5 and newer would wrap lines.
+  const auto lay_out = [](auto& formatter) {
+    formatter.column_width(38);
+    if constexpr (requires { formatter.right_column_width(1000); })
+      formatter.right_column_width(1000);
+    if constexpr (requires { formatter.enable_footer_formatting(false); })
+      formatter.enable_footer_formatting(false);
+    if constexpr (requires { formatter.long_option_alignment_ratio(0.16F); })
+      formatter.long_option_alignment_ratio(0.16F);
+  };
+  lay_out(*program.get_formatter());
   program.set_version_flag("--version", fmt::format("char_transformer {}", build_version),
                            "Print the version and exit");
   program.footer(for_example(std::span(examples).first(4)) +

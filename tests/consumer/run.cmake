@@ -59,7 +59,7 @@ if(BASH AND GXX AND EXISTS "${WORK}/prefix/lib/libxgrad_kernels.a")
     list(APPEND lines "${CMAKE_MATCH_1}")
   endforeach()
   list(GET lines 0 compile)
-  string(REGEX REPLACE "^g[+][+]" "${COMPILER} $ENV{CXXFLAGS}" compile "${compile}")  # one C++ library in a program
+  string(REGEX REPLACE "^g[+][+]" "${COMPILER} $ENV{CXXFLAGS} $ENV{LDFLAGS}" compile "${compile}")  # one C++ library in a program
   list(GET lines 1 project)
   list(GET lines 2 build)
   string(REGEX REPLACE "(~|[$]HOME)/.local" "${WORK}/prefix" script "set -e\n${compile}\n./mine\n${build}\nbuild/mine\n")

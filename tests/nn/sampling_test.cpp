@@ -281,7 +281,7 @@ TEST_CASE("Generation shows its logits, and ends where it is told to", "[generat
 }
 
 TEST_CASE("A sequence ends at eos_token_id, with a cache and without", "[generate][cache]") {
-  for (const std::size_t block_size : {4, 64}) {
+  for (const Size block_size : {4, 64}) {
     manual_seed(11);
     const nn::GPT model(
         {.block_size = block_size, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
