@@ -175,7 +175,8 @@ TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
            {single(S + "," + A, "[-1]"), "no ids, 64 at most, for {\"SpecialToken"},
            {single(S + "," + A, "[260]"), "id 260 is outside a vocabulary of 260 tokens"},
            {sequence(single(S + "," + A) + "," + single(A + "," + S)), "there are two templates"}})
-    check_contains(message_of<FileError>([&] { of(processor); }), {"FILE: post_processor: ", says});
+    check_contains(message_of<FileError>([&, &text = processor] { of(text); }),
+                   {"FILE: post_processor: ", says});
 }
 
 TEST_CASE("a tokenizer.json that asks for what is not here is refused by its name", "[tokenizer]") {
