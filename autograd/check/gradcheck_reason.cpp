@@ -157,7 +157,7 @@ class Numbers {
 Maybe absent(const Numbers& numbers, const GradcheckPair& pair, const JudgedPair& judged) {
   if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
     return {};
-  if (!judged.reached && judged.wrong_op.find("adds none") != std::string::npos)
+  if (!judged.reached && judged.wrong_op.find("adds no gradient") != std::string::npos)
     return finding(Reason::absent, "no gradient of {} arrives at {}: {}", pair.output_name,
                    pair.input_name, judged.wrong_op);
   if (!judged.reached)

@@ -302,11 +302,9 @@ class OpChecker {
           numeric[at] = found.numeric;
       }
       if (reason.empty() && check_.disagree > before)
-        reason =
-            gradients[k].defined()
-                ? reason_of(analytic, numeric, shape, most < n)
-                : fmt::format("; the backward adds none for this input: no gradient for input {}",
-                              op_.input(k));
+        reason = gradients[k].defined()
+                     ? reason_of(analytic, numeric, shape, most < n)
+                     : fmt::format("; the backward adds no gradient for input {}", op_.input(k));
     }
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
