@@ -113,7 +113,7 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
   return result;
 }
 
-// Those that a configuration says, be they null.
+// The ids that a configuration names, null ones too.
 static JsonObject special_ids(const Json& config) {
   JsonObject ids;
   for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"})

@@ -6,8 +6,8 @@
 //   io::save_pretrained("mine", model, false, io::read_pretrained_metadata("smollm2-135m"));
 //
 // The families are gpt2, llama (SmolLM is one of them; mistral without a window in effect is read
-// as one) and qwen2, as config.json's model_type names them.  What a configuration asks for beyond
-// nn::GPTConfig is refused by name.
+// as one) and qwen2, as config.json's model_type names them.  Settings of a configuration that
+// nn::GPTConfig lacks are refused by name.
 
 #include <string>
 #include <vector>
@@ -38,7 +38,7 @@ inline constexpr const char* pretrained_files[] = {
     "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
     "chat_template.jinja"};
 /// An object of these files' texts, by name; and under "config.json" an object of its bos_token_id,
-/// eos_token_id and pad_token_id.  What is not there is left out.  FileError, also for a text that
+/// eos_token_id and pad_token_id.  Absent files and ids are left out.  FileError, also for a text that
 /// is not UTF-8, and as of end_of_text_ids().
 JsonObject read_pretrained_metadata(const std::string& folder);
 /// The ids that end a text by such an object: the eos_token_id, one or a list, of

@@ -315,7 +315,7 @@ std::string Alignment::hint(std::size_t m, std::size_t r) const {
   return {};
 }
 
-// Of the results that are looked at, one of `n`.
+// Describes how output `at` of `n` differs from the reference's; empty if it does not.
 std::string difference(const Intermediate& mine, const Intermediate& reference, std::size_t at,
                        std::size_t n) {
   const std::string begins =

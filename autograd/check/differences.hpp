@@ -62,8 +62,9 @@ enum class Verdict { right, wrong, unchecked };
 
 struct Judgement {
   Verdict verdict = Verdict::right;
-  /// Of wrong: not_finite, unknown, or rounding (numbers of size 1 lose as much).  Of unchecked:
-  /// kink, truncation (steep within every step), rounding (no digit left) or not_finite.
+  /// A wrong verdict has not_finite, unknown, or rounding (numbers of size 1 lose as much); an
+  /// unchecked one kink, truncation (steep within every step), rounding (no digit left) or
+  /// not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
   double left = 0, right = 0;  ///< the slopes at a kink

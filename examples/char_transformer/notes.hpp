@@ -56,7 +56,7 @@ struct Notes {
 };
 
 xgrad::io::Json to_json(const Notes& notes);
-/// What `export` writes beside a model: the metadata, or of a model of one's own the id of its
+/// The metadata that `export` writes beside a model: its base's, or without a base the id of the
 /// vocabulary's <|endoftext|>.
 xgrad::io::JsonObject metadata_of(const Notes& notes);
 /// The ids that end a text by that.

@@ -1,4 +1,4 @@
-// What is left after runs, for people (runs/): report, compare.
+// The commands that show finished runs to people: report, compare.
 
 #include <fmt/format.h>
 

@@ -34,7 +34,7 @@ struct Start {
 /// not begin with the same checkpoint, text and flags are refused.
 std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks);
 
-/// What is said before a run starts: what runs, on what, how large it is, and at which rates.
+/// The header of a run: the model and its size, the text, the threads and the learning rates.
 std::string describe(const Start& start, const xgrad::nn::GPT& model);
 /// For environment.json: what the run is trained with, which changes none of its numbers.
 std::string format_environment(std::size_t ranks);

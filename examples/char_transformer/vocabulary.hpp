@@ -43,7 +43,7 @@ class Vocabulary {
   /// The ids of UTF-8.  Special tokens of byte pairs are recognised.  ValueError for characters
   /// that are not known.
   xgrad::text::Ids encode(const std::string& utf8) const;
-  /// What the tokenizer adds around a text, such as <|begin_of_text|>.
+  /// The special tokens that the tokenizer adds around a text, such as <|begin_of_text|>.
   const xgrad::io::TextTemplate& text_template() const { return template_; }
   void leave_out_template() { template_ = {}; }
   /// A text's ids with that.
