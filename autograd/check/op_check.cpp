@@ -304,7 +304,7 @@ class OpChecker {
       if (reason.empty() && check_.disagree > before)
         reason = gradients[k].defined()
                      ? reason_of(analytic, numeric, shape, most < n)
-                     : fmt::format("; the backward adds no gradient for input {}", op_.input(k));
+                     : fmt::format("; it adds no gradient for input {}", op_.input(k));
     }
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
