@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
 
@@ -22,8 +23,6 @@ void Generator::manual_seed(std::uint64_t seed) {
   temper();  // of used numbers, too: what compares Generators compares those
   position_ = words;
   kept_normal_.reset();
-  if (counter_)
-    counter_ = {seed, 0};
 }
 
 // The recurrence is written as loops without a dependence between neighbours, which the compiler
@@ -55,13 +54,52 @@ void Generator::temper() {
 
 static thread_local constinit detail::ShardDraws* this_shard = nullptr;  // of this thread
 
-detail::ShardDraws::ShardDraws(const Generator& of_batch, std::size_t begin_row,
-                               std::size_t end_row)
-    : generator(of_batch),
+detail::ShardDraws::ShardDraws(BatchMasks& of_batch, std::size_t begin_row, std::size_t end_row)
+    : generator(of_batch.before()),
+      masks(of_batch),
       begin(begin_row),
       rows(end_row - begin_row),
       before_(std::exchange(this_shard, this)) {}
 detail::ShardDraws::~ShardDraws() { this_shard = before_; }
+detail::ShardDraws* detail::ShardDraws::current() { return this_shard; }
+
+detail::ShardDraws::Part detail::ShardDraws::next_mask(const Generator& from,
+                                                       std::size_t rows_of_tensor,
+                                                       std::size_t elements, double p) {
+  if (&from != &generator || rows_of_tensor != rows)
+    throw DrawRefused();
+  Generator unmoved = generator;
+  unmoved.masks_ = masks.before().masks_;
+  if (unmoved != masks.before())
+    throw DrawRefused();
+  const std::size_t row = elements / rows;
+  return {masks.get(generator.masks_++, row, p), begin * row};
+}
+
+detail::BatchMasks::BatchMasks(Generator& generator, std::size_t rows)
+    : generator_(generator),
+      before_(generator),
+      rows_(rows),
+      within_shard_(this_shard != nullptr) {}
+
+const detail::BatchMasks::Bits& detail::BatchMasks::get(std::uint64_t number,
+                                                        std::size_t row_elements, double p) {
+  const std::lock_guard lock(mutex_);
+  if (within_shard_)
+    throw DrawRefused();
+  if (number == masks_.size()) {
+    // Here the batch draws, and not the shard.
+    struct Batch {
+      ShardDraws* const shard = std::exchange(this_shard, nullptr);
+      ~Batch() { this_shard = shard; }
+    } const batch;
+    masks_.push_back({row_elements, p, draw_kept(rows_ * row_elements, p, generator_)});
+  }
+  const Mask& mask = masks_.at(number);
+  if (mask.row_elements != row_elements || mask.p != p)
+    throw DrawRefused();
+  return mask.kept;
+}
 
 void detail::check_draws() {
   if (this_shard != nullptr) [[unlikely]]
@@ -120,38 +158,18 @@ double Generator::normal() {
   return radius * std::cos(theta);
 }
 
-// ---- masks by counter ----
-
-void Generator::use_counter_dropout(std::uint64_t seed, std::uint64_t masks) {
-  counter_ = {seed, masks};
-}
-
-std::optional<Generator::MaskPart> Generator::next_mask(std::size_t rows, std::size_t elements) {
-  if (!counter_)
-    return std::nullopt;
-  std::uint64_t first = 0;
-  if (this_shard != nullptr) {
-    if (this != &this_shard->generator || rows != this_shard->rows)
-      throw detail::DrawRefused();
-    first = std::uint64_t{this_shard->begin} * (elements / rows);
-  }
-  return MaskPart{counter_->seed, counter_->masks++, first};
-}
-
 // ---- state ----
 
-static constexpr std::string_view state_magic = "mt19937-1", counter_magic = " philox-1 ";
+static constexpr std::string_view state_magic = "mt19937-1";
 
 // "mt19937-1 <numbers drawn of this block> <bits of the kept normal, or -> <the 624 words>", in hex
-// of fixed width; with masks by counter also " philox-1 <seed> <masks made>".
+// of fixed width.
 std::string Generator::state() const {
   std::string text = fmt::format("{} {:03x} ", state_magic, position_);
   text += kept_normal_ ? fmt::format("{:016x}", std::bit_cast<std::uint64_t>(*kept_normal_)) : "-";
   text += ' ';
   for (const std::uint32_t word : state_)
     fmt::format_to(std::back_inserter(text), "{:08x}", word);
-  if (counter_)
-    text += fmt::format("{}{:016x} {:016x}", counter_magic, counter_->seed, counter_->masks);
   return text;
 }
 
@@ -178,13 +196,6 @@ void Generator::set_state(const std::string& state) {
   skip(1);
   for (std::uint32_t& word : read.state_)
     field(8, word);
-  if (!rest.empty()) {
-    auto& [seed, masks] = read.counter_.emplace();
-    skip(counter_magic.size());
-    field(16, seed);
-    skip(1);
-    field(16, masks);
-  }
   const bool alive = (read.state_[0] & 0x80000000U) != 0 ||
                      std::any_of(read.state_.begin() + 1, read.state_.end(),
                                  [](std::uint32_t word) { return word != 0; });

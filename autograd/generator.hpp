@@ -1,6 +1,5 @@
 #pragma once
-// PyTorch's CPU generator (of builds without MKL), number for number; and, for who asks for them,
-// masks of dropout by counter.
+// PyTorch's CPU generator (of builds without MKL), number for number.
 //
 // A Generator is not locked, so that filling memory is fast: two threads must not draw from the
 // same one at a time, default_generator() included.
@@ -8,11 +7,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace xgrad {
+
+namespace detail {
+struct ShardDraws;
+}
 
 /// A mt19937 and the second value of a pair of normals that is kept for the next call
 /// (torch.Generator).
@@ -35,27 +41,6 @@ class Generator {
   /// not 0).  They count as drawn.  Good until the next call of anything else.
   std::span<const std::uint32_t> random_block(std::size_t most);
 
-  /// From here on dropout, attention's too, makes its masks by Philox 4x32-10 (kernels/philox.hpp),
-  /// of the seed, the mask's number and the element's, and not of what was drawn before: a part of
-  /// a batch can have its part of a mask.  `masks` have been made already.  manual_seed() begins
-  /// with mask 0 of its seed.  All else is drawn as before.
-  void use_counter_dropout(std::uint64_t seed, std::uint64_t masks = 0);
-  struct CounterDropout {
-    std::uint64_t seed, masks;
-    bool operator==(const CounterDropout&) const = default;
-  };
-  /// No value unless use_counter_dropout() was called.
-  const std::optional<CounterDropout>& counter_dropout() const { return counter_; }
-
-  /// Elements of a mask by counter: those from `first` on.
-  struct MaskPart {
-    std::uint64_t seed, mask, first;
-  };
-  /// The next mask, for so many elements of a Tensor whose first dimension is `rows`: all of it,
-  /// or within a shard (detail::ShardDraws) the part of its rows.  No value if there is none by
-  /// counter.
-  std::optional<MaskPart> next_mask(std::size_t rows, std::size_t elements);
-
   /// Everything that determines what comes next, as one line of text; a FileError if set_state is
   /// given anything that state() does not return, and then nothing has changed.
   std::string state() const;
@@ -71,7 +56,8 @@ class Generator {
   std::array<std::uint32_t, words> output_;  // the numbers made of it
   std::size_t position_ = words;             // how many of them have been drawn
   std::optional<double> kept_normal_;
-  std::optional<CounterDropout> counter_;
+  std::uint64_t masks_ = 0;  // of a shard's copy: the masks that it has taken (BatchMasks)
+  friend struct detail::ShardDraws;
 };
 
 /// The generator that is used where none is named; seeded with 67280421310721, as PyTorch's, until
@@ -91,23 +77,71 @@ inline double to_uniform(std::uint64_t bits) {
   return static_cast<double>(static_cast<std::int64_t>(bits & mask53)) * 0x1p-53;
 }
 
+/// Thrown where the shards of a batch would not draw the numbers of the whole batch.
+struct DrawRefused {};
+
+/// The masks of dropout of a batch that is computed in shards.  All shards ask for their masks in
+/// the same order; the first one that comes to a mask draws it whole, as the whole batch would, and
+/// each takes its rows.  Masks are kept until the batch ends, because checkpoint() asks for them
+/// again.  Calls by several threads at a time are safe.
+class BatchMasks {
+ public:
+  using Bits = std::vector<std::uint32_t>;  ///< as draw_kept() gives them
+
+  /// Draws from `generator`, which belongs to the batch's `rows`.
+  BatchMasks(Generator& generator, std::size_t rows);
+  BatchMasks(const BatchMasks&) = delete;
+  BatchMasks& operator=(const BatchMasks&) = delete;
+
+  /// Mask `number`, in which each row has `row_elements` and one is dropped with probability p.
+  /// DrawRefused if another shard has asked for another one, and within a shard of a larger batch.
+  const Bits& get(std::uint64_t number, std::size_t row_elements, double p);
+  /// The generator as it was, and setting it back: for a batch that runs whole, or fails.
+  const Generator& before() const { return before_; }
+  void undo() { generator_ = before_; }
+
+ private:
+  struct Mask {
+    std::size_t row_elements;
+    double p;
+    Bits kept;
+  };
+  Generator& generator_;
+  const Generator before_;
+  const std::size_t rows_;
+  const bool within_shard_;
+  std::mutex mutex_;
+  std::deque<Mask> masks_;  // references to its elements stay valid
+};
+
 /// While one lives, this thread computes rows [begin, end) of a batch.  default_generator() is
-/// `generator` here: its masks by counter are those of these rows, for Tensors with as many rows.
-/// Whatever else draws, from any Generator, throws DrawRefused and has drawn nothing: its numbers
-/// come in the order of the whole batch.
+/// `generator` here, a copy whose state is the number of masks that the shard has taken.
+/// Everything else that draws, from any Generator, throws DrawRefused and has drawn nothing: its
+/// numbers come in the order of the whole batch.
 struct ShardDraws {
   Generator generator;
+  BatchMasks& masks;
   std::size_t begin, rows;
 
-  ShardDraws(const Generator& of_batch, std::size_t begin_row, std::size_t end_row);
+  ShardDraws(BatchMasks& of_batch, std::size_t begin_row, std::size_t end_row);
   ShardDraws(const ShardDraws&) = delete;
   ShardDraws& operator=(const ShardDraws&) = delete;
   ~ShardDraws();
 
+  static ShardDraws* current();  ///< this thread's, or null
+  std::uint64_t masks_taken() const { return generator.masks_; }
+  /// The next mask for a Tensor of so many elements, whose first dimension is `rows_of_tensor`, and
+  /// the place in it where the shard's rows begin.  DrawRefused for another Generator than the
+  /// shard's, if its state was set, and for a Tensor with other rows than the shard's.
+  struct Part {
+    const BatchMasks::Bits& kept;
+    std::size_t first;
+  };
+  Part next_mask(const Generator& from, std::size_t rows_of_tensor, std::size_t elements, double p);
+
  private:
   ShardDraws* before_;
 };
-struct DrawRefused {};
 /// Throws DrawRefused within a shard: for what must see all of a batch.
 void check_draws();
 /// Does so of a sum over this many rows if they are the shard's: its shards are not averaged.

@@ -6,8 +6,6 @@
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erfinv.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/philox.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad {
@@ -162,23 +160,6 @@ void check_probability(const char* caller, double p) {
   check<ValueError>(p >= 0 && p <= 1, "{}: p {} is not between 0 and 1", caller, p);
 }
 
-// out[i] = f(bits) with 32 bits for each element: word i of the mask, four of a counter.
-template <class T, class F>
-void fill_from_counter(std::span<T> out, const Generator::MaskPart& part, F f) {
-  constexpr std::uint64_t words = 1024;  // made at once
-  const std::uint64_t first = part.first, last = first + out.size();
-  const auto chunks = [&](std::size_t begin, std::size_t end) {
-    std::array<std::uint32_t, words> bits;
-    for (std::uint64_t at = (first / words + begin) * words; begin < end; ++begin, at += words) {
-      kernels::philox4x32_10(part.seed, part.mask, at / 4, bits);
-      const std::uint64_t from = std::max(at, first), to = std::min(at + words, last);
-      for (std::uint64_t i = from; i < to; ++i)
-        out[i - first] = f(bits[i - at]);
-    }
-  };
-  kernels::parallel_for((last + words - 1) / words - first / words, 16, chunks);
-}
-
 template <class T>
 void dropout_scales(std::span<T> out, double p, Generator& generator, std::size_t rows) {
   check_probability("fill_dropout", p);
@@ -187,11 +168,18 @@ void dropout_scales(std::span<T> out, double p, Generator& generator, std::size_
     return;
   }
   const T kept = static_cast<T>(1 / static_cast<T>(1 - p));
-  if (const auto part = generator.next_mask(rows, out.size())) {
-    const auto last = static_cast<std::uint32_t>(std::ceil((1 - p) * 0x1p32) - 1);
-    fill_from_counter(out, *part, [=](std::uint32_t bits) { return bits <= last ? kept : T(0); });
-  } else {
+  detail::ShardDraws* const shard = detail::ShardDraws::current();
+  if (shard == nullptr) {
     bernoulli(out, 1 - p, kept, generator);
+    return;
+  }
+  const auto [bits, first] = shard->next_mask(generator, rows, out.size(), p);
+  for (std::size_t i = 0; i < out.size();) {  // to the end of a word at a time
+    const std::size_t at = first + i, n = std::min(out.size() - i, 32 - at % 32);
+    const std::uint32_t word = bits[at / 32] >> at % 32;
+    for (std::size_t k = 0; k < n; ++k)
+      out[i + k] = (word >> k & 1) != 0 ? kept : T(0);
+    i += n;
   }
 }
 
@@ -226,6 +214,24 @@ XGRAD_FILLS(double)
 
 void fill_dropout(std::span<bool> out, double p, Generator& generator, std::size_t rows) {
   dropout_scales(out, p, generator, rows);
+}
+
+std::vector<std::uint32_t> detail::draw_kept(std::size_t n, double p, Generator& generator) {
+  constexpr std::size_t chunk = 4096;
+  std::vector<std::uint32_t> words((n + 31) / 32);
+  std::array<bool, chunk> kept;
+  for (std::size_t begin = 0; begin < n; begin += chunk) {
+    const std::size_t here = std::min(chunk, n - begin);
+    std::ranges::fill(std::span(kept).subspan(here), false);
+    bernoulli(std::span(kept.data(), here), 1 - p, true, generator);
+    for (std::size_t w = 0; w < (here + 31) / 32; ++w) {
+      std::uint32_t word = 0;
+      for (std::uint32_t i = 0; i < 32; ++i)
+        word |= std::uint32_t{kept[32 * w + i]} << i;
+      words[begin / 32 + w] = word;
+    }
+  }
+  return words;
 }
 
 std::size_t multinomial(std::span<const float> weights, Generator& generator) {

@@ -33,8 +33,8 @@ void fill_trunc_normal(std::span<double> out, double mean, double std, double a,
 void fill_bernoulli(std::span<float> out, double p, Generator& generator);
 void fill_bernoulli(std::span<double> out, double p, Generator& generator);
 /// What dropout multiplies by: 1 / (1 - p) with probability 1 - p, else 0; or whether it keeps
-/// something.  p = 1 draws nothing, as in PyTorch.  `rows`, the first dimension of what is masked,
-/// is of use for masks by counter alone: Generator::next_mask().  ValueError unless 0 <= p <= 1.
+/// something.  p = 1 draws nothing, as in PyTorch.  `rows` is the first dimension of the masked
+/// Tensor: a shard takes its rows of the batch's mask.  ValueError unless 0 <= p <= 1.
 void fill_dropout(std::span<float> out, double p, Generator& generator, std::size_t rows = 0);
 void fill_dropout(std::span<double> out, double p, Generator& generator, std::size_t rows = 0);
 void fill_dropout(std::span<bool> out, double p, Generator& generator, std::size_t rows = 0);
@@ -44,5 +44,10 @@ void fill_exponential(std::span<double> out, double rate, Generator& generator);
 /// One index with these weights, as torch.multinomial(weights, 1): the largest of weight /
 /// exponential.  ValueError if a weight is negative or not finite, or none is positive.
 std::size_t multinomial(std::span<const float> weights, Generator& generator);
+
+namespace detail {
+/// Whether dropout keeps each of n elements: bit i % 32 of word i / 32, drawn as by fill_dropout().
+std::vector<std::uint32_t> draw_kept(std::size_t n, double p, Generator& generator);
+}  // namespace detail
 
 }  // namespace xgrad

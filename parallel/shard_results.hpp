@@ -18,15 +18,15 @@ struct ShardResult {
   double loss = 0;  ///< times its share of the rows
   DType dtype = DType::float32;
   LeafGradients gradients;
+  std::uint64_t masks = 0;  ///< of dropout, that it has taken
 };
 
 /// One shard: its number, its rows [begin, end), and their share of all rows.
 using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin, std::size_t end,
                                            double weight)>;
 
-/// Runs some of the shards of a batch, on threads.  No value if the batch must run whole (see
-/// backward()), or the shards have made different numbers of masks by counter.  Else
-/// default_generator() has made the masks.
+/// Runs some of the shards of a batch, on threads.  No value if the batch must run whole: see
+/// backward().  default_generator() has then drawn nothing, and else the masks of the whole batch.
 std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t shards,
                                                    ShardRange range, const RunShard& run);
 

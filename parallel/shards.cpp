@@ -66,16 +66,14 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
     return std::nullopt;
   const std::size_t n = range.second - range.first;
   std::vector<ShardResult> results(n);
-  std::vector<std::uint64_t> masks(n);
-  Generator& generator = default_generator();
+  xgrad::detail::BatchMasks masks(default_generator(), rows);
   const auto run_shard = [&](std::size_t i) {
     const ModeGuard same(mode);
     const std::size_t s = range.first + i;
     const std::size_t begin = s * rows / shards, end = (s + 1) * rows / shards;
-    const xgrad::detail::ShardDraws draws(generator, begin, end);
+    const xgrad::detail::ShardDraws draws(masks, begin, end);
     results[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
-    if (const auto& counter = draws.generator.counter_dropout())
-      masks[i] = counter->masks;
+    results[i].masks = draws.masks_taken();
   };
   try {
     // With threads to spare, one shard after another, and each of its ops on all threads.
@@ -85,12 +83,16 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
       for (std::size_t i = 0; i < n; ++i)
         run_shard(i);
   } catch (const xgrad::detail::DrawRefused&) {
+    masks.undo();
     return std::nullopt;
+  } catch (...) {
+    masks.undo();
+    throw;
   }
-  if (const auto counter = generator.counter_dropout()) {
-    if (std::ranges::adjacent_find(masks, std::not_equal_to()) != masks.end())
-      return std::nullopt;
-    generator.use_counter_dropout(counter->seed, masks.front());
+  if (std::ranges::adjacent_find(results, std::not_equal_to(), &ShardResult::masks) !=
+      results.end()) {
+    masks.undo();
+    return std::nullopt;
   }
   return results;
 }

@@ -31,9 +31,10 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 /// - a loss with an ignored target or with weights of classes, or with Reduction::sum;
 /// - a sum to one number over a dimension of as many rows as the shard has, a selection by a Mask,
 ///   or a BatchNorm;
-/// - a random number, because draws come in the order of the whole batch.  Dropout with
-///   default_generator().use_counter_dropout() is cut: a Tensor with as many rows as the shard is
-///   taken for these rows of the batch, and gets their part of the mask.
+/// - a random number, because draws come in the order of the whole batch, unless it is dropout's:
+///   a mask is drawn for the whole batch, with PyTorch's numbers, by the first shard that comes to
+///   it.  A Tensor with as many rows as the shard is taken for these rows of the batch; dropout of
+///   one with other rows, or from a Generator of the caller's, is not cut.
 /// An Observer (Trace, DetectAnomaly) sees the whole batch.  Nothing else is noticed: a loss that
 /// divides by a count of its own, or compares rows with each other, takes most_shards = 1.  To add
 /// up several batches, scale each loss by its share of the targets that count.

@@ -23,7 +23,7 @@ Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& w
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt);
 /// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
-/// Draws as PyTorch does, unless by counter: Generator::use_counter_dropout().
+/// Draws as PyTorch does.
 Tensor dropout(const Tensor& x, double p, bool training = true);
 Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
 

@@ -23,7 +23,6 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   });
   if (options.lora_rank > 0)
     config.emplace_back("lora_rank", options.lora_rank);
-  config.emplace_back("dropout_generator", options.dropout_generator);
   config.emplace_back("seed", options.seed);
   return config;
 }
@@ -161,8 +160,6 @@ Command add_train(CLI::App& program, Ranks& ranks) {
                  "what samples continue [a newline, or what the tokenizer begins a text with]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Model");
-  add_name(app, "--dropout-generator", train.dropout_generator, {"pytorch", "counter"},
-           "counter: not PyTorch's numbers, but threads and ranks share a batch [pytorch]");
   add_name(app, "--tokens", train.tokens, {"characters", "bpe"},
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,

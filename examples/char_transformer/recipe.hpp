@@ -134,9 +134,8 @@ struct TrainOptions {
   std::size_t lora_rank = 0;   ///< of adapters beside its weights; 0: the weights are trained
   std::string preset = "nano";
   Recipe recipe;
-  std::string dropout_generator = "pytorch";  ///< or "counter"
-  std::string tokens = "characters";          ///< or "bpe"
-  std::optional<std::size_t> vocab_size;      ///< of "bpe", as asked for
+  std::string tokens = "characters";      ///< or "bpe"
+  std::optional<std::size_t> vocab_size;  ///< of "bpe", as asked for
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;

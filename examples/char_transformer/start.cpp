@@ -135,9 +135,6 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     start.resumed = start.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
-    const std::string masks = text_in(config, "dropout_generator");  // older runs do not say
-    compare("--dropout-generator", given.dropout_generator, options.dropout_generator,
-            masks.empty() ? "pytorch" : masks);
     compare("--lora-rank", given.lora_rank, options.lora_rank,
             start.notes.lora ? start.notes.lora->rank : 0);
     compare("--preset", given.preset, options.preset, text_in(config, "preset"));

@@ -407,8 +407,6 @@ int train(const TrainOptions& given, Ranks& ranks) {
       encode_prompt("--sample-prompt", options.sample_prompt, start->source.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
-  if (options.dropout_generator == "counter")
-    xgrad::default_generator().use_counter_dropout(options.seed);
   Training training(*start, ranks);
   if (!options.dry_run)
     return Trainer(*start, training, prompt).go();

@@ -94,7 +94,7 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
   const ShardRange range = shards_of_rank(shards, size(), rank());
   const std::size_t count = sums != nullptr ? parameters_.size() : 0;
   // Of the shards: their losses; of the parameters: how many ranks have a gradient; how many ranks
-  // must keep the batch whole, how many masks they have made by counter, the squares of that, and
+  // must keep the batch whole, how many masks their shards have taken, the squares of that, and
   // how many have failed.
   std::vector<double> report(shards + count + 4);
   double &whole = report[shards + count], &masks = (&whole)[1], &squares = (&whole)[2],
@@ -106,8 +106,7 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
   try {
     auto parts = detail::run_shards(rows, shards, range, shard);
     whole = parts ? 0 : 1;
-    if (const auto& counter = default_generator().counter_dropout())
-      masks = static_cast<double>(counter->masks - before.counter_dropout()->masks);
+    masks = parts ? static_cast<double>(parts->front().masks) : 0;
     squares = masks * masks;
     for (std::size_t i = 0; parts && i < parts->size(); ++i) {
       ShardResult& part = (*parts)[i];

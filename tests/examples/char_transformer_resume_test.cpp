@@ -57,19 +57,16 @@ std::size_t times(const char* variable, std::size_t usual) {
 
 TEST_CASE("char_transformer: interrupted and resumed, a run is the same to the byte", "[resume]") {
   const TinyFolder folder;
-  const Arguments counter = {"--dropout-generator", "counter"};
   run_well(folder, long_train({"--out", "whole", "--threads", "1"}));
-  run_well(folder, overridden(long_train({"--out", "counted", "--threads", "1"}), counter));
   std::mt19937 random(7);
-  for (const auto& [threads, by] : std::vector<std::pair<std::string, Arguments>>{
-           {"1", {}}, {"2", {}}, {"both", {}}, {"both", counter}}) {
-    const std::string whole = by.empty() ? "whole" : "counted", out = threads + whole;
+  for (const std::string threads : {"1", "2", "both"}) {
+    const std::string out = "with" + threads;
     std::size_t stopped = 0;
     for (std::size_t i = 0;; ++i) {
       const std::string n = threads == "both" ? std::to_string(1 + i % 2) : threads;
       Arguments arguments = {"train", "--resume", out, "--threads", n};
       if (!fs::exists(folder / (out + "/checkpoint.safetensors")))
-        arguments = overridden(long_train({"--out", out, "--resume", "--threads", n}), by);
+        arguments = long_train({"--out", out, "--resume", "--threads", n});
       Process process(folder, arguments);
       wait_for_any_moment(process, i, random);
       const int signal = i % 3 == 0 ? SIGINT : i % 3 == 1 ? SIGTERM : SIGHUP;
@@ -83,7 +80,7 @@ TEST_CASE("char_transformer: interrupted and resumed, a run is the same to the b
       stopped += result.code > 0;
     }
     CHECK(stopped > 0);
-    check_same_run(folder / whole, folder / out);
+    check_same_run(folder / "whole", folder / out);
   }
 }
 
@@ -283,11 +280,10 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
   };
   refused(
       {"--n-layer", "4", "--dropout", "0.5", "--bias", "--seed", "3", "--preset", "baby",
-       "--dropout-generator", "counter", "--batch-size", "4", "--out", "elsewhere"},
+       "--batch-size", "4", "--out", "elsewhere"},
       {"run/checkpoint.safetensors: the flags disagree", "--n-layer 4 is given, but the run has 1",
        "--dropout 0.5 is given, but the run has 0", "--bias true is given, but the run has false",
        "--seed 3 is given, but the run has 1337", "--preset baby is given, but the run has nano",
-       "--dropout-generator counter is given, but the run has pytorch",
        "--out elsewhere is given, but the run has run"});
   CHECK(run(folder, resume({"--n-layer", "4"})).err.find("batch") == std::string::npos);
   refused({"--max-iters", "5"}, {"--max-iters 5 is given, but the run has made 10 steps"});

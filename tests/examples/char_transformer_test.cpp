@@ -161,23 +161,18 @@ TEST_CASE("char_transformer: the learning rate falls to a tenth, unless told oth
 TEST_CASE("char_transformer: the same seed gives the same numbers on any number of threads") {
   const TinyFolder folder;
   std::set<std::vector<double>> losses;
-  for (const std::string masks : {"pytorch", "counter"}) {
-    const auto train = [&](const std::string& out, const Arguments& more) {
-      run_well(folder, overridden(tiny_train({"--dropout", "0.2", "--dropout-generator", masks,
-                                              "--out", masks + out}),
-                                  more));
-      losses.insert(column(metrics_of(folder / (masks + out)), "loss"));
-    };
-    train("a", {"--threads", "1"});
-    train("b", {"--threads", "3"});
-    train("c", {"--seed", "7"});
-    for (const char* const key : {"loss", "grad_norm"})
-      CHECK(column(metrics_of(folder / (masks + "a")), key) ==
-            column(metrics_of(folder / (masks + "b")), key));
-    CHECK(read_bytes(folder / (masks + "a/checkpoint.safetensors")) ==
-          read_bytes(folder / (masks + "b/checkpoint.safetensors")));
-  }
-  CHECK(losses.size() == 4);
+  const auto train = [&](const std::string& out, const Arguments& more) {
+    run_well(folder, overridden(tiny_train({"--dropout", "0.2", "--out", out}), more));
+    losses.insert(column(metrics_of(folder / out), "loss"));
+  };
+  train("a", {"--threads", "1"});
+  train("b", {"--threads", "3"});
+  train("c", {"--seed", "7"});
+  for (const char* const key : {"loss", "grad_norm"})
+    CHECK(column(metrics_of(folder / "a"), key) == column(metrics_of(folder / "b"), key));
+  CHECK(read_bytes(folder / "a/checkpoint.safetensors") ==
+        read_bytes(folder / "b/checkpoint.safetensors"));
+  CHECK(losses.size() == 2);
 }
 
 TEST_CASE("char_transformer: where and in which language it runs changes nothing that it writes") {

@@ -13,6 +13,7 @@
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/recurrent.hpp>
@@ -86,17 +87,6 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
 }
 
 TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
-  const nn::GPT model = tiny_gpt(0.3);
-  const auto [x, y] = tiny_batch(6);
-  manual_seed(8);
-  model.loss(x, y).backward();
-  const auto expected = gradients(model);
-  const std::string state = default_generator().state();
-  manual_seed(8);
-  parallel::backward(loss_of(model), x, y);
-  CHECK(gradients(model) == expected);
-  CHECK(default_generator().state() == state);
-
   // From a generator of the caller's, too, and where only a kept normal would have been taken.
   const Tensor w = ones({3}).requires_grad_();
   const Tensor rows = randn({8, 3});
@@ -111,12 +101,12 @@ TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[
   CHECK(mine.state() == other.state());
 }
 
-TEST_CASE("dropout between layers of an LSTM is of the whole batch", "[parallel][counter]") {
+TEST_CASE("dropout between layers of an LSTM is of the whole batch", "[parallel]") {
   const xgrad::detail::SameDraws after;
   nn::LSTM lstm(3, 5, {.num_layers = 2, .batch_first = true, .dropout = 0.5});
   const Tensor x = randn({16, 4, 3});  // as many steps as a shard has rows
   const auto loss = [&](std::size_t most) {
-    default_generator().use_counter_dropout(7);
+    manual_seed(7);
     return parallel::backward(
         16,
         [&](std::size_t begin, std::size_t end) {
@@ -128,14 +118,19 @@ TEST_CASE("dropout between layers of an LSTM is of the whole batch", "[parallel]
   CHECK(loss(4) == loss(1));
 }
 
-TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel][counter]") {
+TEST_CASE("a batch is cut in spite of dropout, with the whole batch's masks", "[parallel]") {
   const xgrad::detail::SameDraws after;
   nn::GPT model = tiny_gpt(0.3);
   const auto batch = tiny_batch(7);  // (Clang 14 captures no structured binding)
   const Indices &x = batch.x, &y = batch.y;
+  manual_seed(8);
+  randn({3});  // the second normal of a pair is kept
+  const Generator before = default_generator();
+  model.loss(x, y);
+  const std::string drawn = default_generator().state();
   const auto in_shards = [&](std::size_t shards, std::size_t threads) {
     const Threads these(threads);
-    default_generator().use_counter_dropout(8, 5);
+    default_generator() = before;
     std::atomic<std::size_t> calls = 0;
     const double loss = parallel::backward(
         7,
@@ -146,16 +141,19 @@ TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel
         },
         shards);
     CHECK(calls == shards);
-    CHECK(default_generator().counter_dropout()->masks == 5 + 1 + 2 * 3);
+    CHECK(default_generator().state() == drawn);
     return std::pair(loss, gradients(model));
   };
   CHECK(in_shards(4, 1) == in_shards(4, 2));
   CHECK(in_shards(4, 1) == in_shards(4, 9));
   nn::to(model, DType::float64);
-  const auto [whole, expected] = in_shards(1, 1);
+  default_generator() = before;
+  const Tensor whole = model.loss(x, y);
+  whole.backward();
+  const auto expected = gradients(model);
   for (const std::size_t shards : {2, 3, 4, 7}) {
     const auto [loss, here] = in_shards(shards, 2);
-    CHECK(loss == Approx(whole).epsilon(1e-14));
+    CHECK(loss == Approx(whole.item()).epsilon(1e-14));
     CHECK(largest_difference(here, expected) < 1e-15);
   }
   if (XGRAD_SANITIZER)  // a child may start no threads
@@ -163,7 +161,7 @@ TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel
   // A child that is forked draws the same.
   const pid_t child = ::fork();
   if (child == 0) {
-    default_generator().use_counter_dropout(8, 5);
+    default_generator() = before;
     ::_exit(parallel::backward(loss_of(model), x, y) == in_shards(4, 2).first ? 0 : 1);
   }
   int status = 0;
@@ -171,18 +169,34 @@ TEST_CASE("with masks by counter a batch is cut in spite of dropout", "[parallel
   CHECK(status == 0);
 }
 
-TEST_CASE("masks by counter that are not those of a shard's rows", "[parallel][counter]") {
+TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alike", "[parallel]") {
   const xgrad::detail::SameDraws after;
   const Tensor w = ones({3}).requires_grad_();
   const Tensor x = linspace(0, 7, 24).reshape({8, 3});
+  const auto first_shard = [](const Tensor& rows) { return rows.data<float>()[0] == 0; };
   Generator own;
+  const Generator seeded(99);
   const std::vector<std::function<Tensor(const Tensor&)>> losses = {
       [&](const Tensor& rows) { return (dropout(w, 0.5) * rows).mean(); },
       [&](const Tensor& rows) { return (dropout(rows, 0.5, true, own) * w).mean(); },
-      // another number of masks in each shard
+      // another number of masks in each shard, masks of other sizes, other probabilities
       [&](const Tensor& rows) {
         const Tensor product = dropout(rows, 0.5) * w;
-        return (rows.narrow(0, 0, 1).sum().item() > 8 ? dropout(product, 0.5) : product).mean();
+        return (first_shard(rows) ? dropout(product, 0.5) : product).mean();
+      },
+      [&](const Tensor& rows) {
+        const Size n = first_shard(rows) ? 3 : 2;
+        return (w * rows).mean() + 0 * dropout(zeros({rows.size(0), n}), 0.5).sum();
+      },
+      [&](const Tensor& rows) { return dropout(rows * w, first_shard(rows) ? 0.5 : 0.4).mean(); },
+      // a generator that is seeded, set or replaced within
+      [&](const Tensor& rows) {
+        manual_seed(5);
+        return (dropout(rows, 0.5) * w).mean();
+      },
+      [&](const Tensor& rows) {
+        default_generator() = seeded;
+        return (dropout(rows, 0.5) * w).mean();
       },
       // what is computed again with the generator set back, as checkpointing does
       [&](const Tensor& rows) {
@@ -194,8 +208,8 @@ TEST_CASE("masks by counter that are not those of a shard's rows", "[parallel][c
   for (std::size_t i = 0; i < losses.size(); ++i) {
     CAPTURE(i);
     const auto run = [&](const auto& backward) {
-      own.use_counter_dropout(4);
-      default_generator().use_counter_dropout(6);
+      own.manual_seed(4);
+      manual_seed(6);
       const double loss = backward();
       const Tensor g = w.grad().clone();
       Tensor(w).zero_grad();
@@ -213,6 +227,33 @@ TEST_CASE("masks by counter that are not those of a shard's rows", "[parallel][c
     CHECK(one == std::get<2>(whole));
     CHECK(other == std::get<3>(whole));
   }
+}
+
+TEST_CASE("a batch within a shard, and a shard that throws after a mask", "[parallel]") {
+  const xgrad::detail::SameDraws after;
+  const Tensor w = ones({3}).requires_grad_();
+  const Tensor x = linspace(0, 7, 24).reshape({8, 3});
+  const auto dropped = [&](const Tensor& rows) { return (dropout(rows, 0.5) * w).mean(); };
+  const auto nested = [&](const Tensor& rows) {
+    return (rows * w).mean() + parallel::mean_loss(dropped, rows);
+  };
+  manual_seed(6);
+  const double expected = nested(x).item();
+  const std::string drawn = default_generator().state();
+  manual_seed(6);
+  CHECK(parallel::mean_loss(nested, x) == Approx(expected));
+  CHECK(default_generator().state() == drawn);
+
+  manual_seed(6);
+  const std::string before = default_generator().state();
+  const auto throws = [&](const Tensor& rows) {
+    const Tensor loss = dropped(rows);
+    check<ValueError>(rows.data<float>()[0] == 0, "not the first shard");
+    return loss;
+  };
+  CHECK_THROWS_AS(parallel::backward(throws, x), ValueError);
+  CHECK(default_generator().state() == before);
+  CHECK_FALSE(w.grad().defined());
 }
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {
