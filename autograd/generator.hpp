@@ -144,7 +144,7 @@ struct ShardDraws {
 };
 /// Throws DrawRefused within a shard: for what must see all of a batch.
 void check_draws();
-/// Does so of a sum over this many rows if they are the shard's: its shards are not averaged.
+/// Does so for a sum of `rows` to one number if they are the shard's, or a multiple (flattened).
 void check_sum(std::size_t rows);
 
 }  // namespace detail

@@ -139,9 +139,12 @@ DiscreteTensor<T> extreme_of(const char* op, const DiscreteTensor<T>& x, bool la
 
 template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
-  return folded("sum", x, dims, keepdim, std::int64_t{0}, [](std::int64_t a, T b) {
+  Indices y = folded("sum", x, dims, keepdim, std::int64_t{0}, [](std::int64_t a, T b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   });
+  if (x.dim() > 0 && y.numel() == 1)
+    detail::check_sum(x.shape().begin()[0]);
+  return y;
 }
 template <class T>
 DiscreteTensor<T> max(const DiscreteTensor<T>& x) {
@@ -171,6 +174,7 @@ Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
 
 template <class T>
 Indices nonzero(const DiscreteTensor<T>& x) {
+  detail::check_draws();  // each shard may have another number of rows
   const Shape& shape = x.shape();
   const auto strides = row_major_strides(shape);
   const auto n = static_cast<std::size_t>(x.numel());
