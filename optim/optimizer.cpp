@@ -88,6 +88,10 @@ void Optimizer::step() {
                        name_, slot.param, to_string(p.dtype()), to_string(p.shape()),
                        to_string(gradient.dtype()), to_string(gradient.shape()));
     std::vector<std::string> names = state_names(slot.group, p);
+    for (const std::string& name : names)
+      check<ValueError>(std::ranges::count(names, name) == 1,
+                        "{}: state_names() has '{}' twice, and restoring could not tell them apart",
+                        name_, name);
     std::erase(names, "step");
     while (slot.state.size() < names.size())
       slot.state.push_back(zeros_like(p));
@@ -99,6 +103,8 @@ void Optimizer::step() {
                       counted(slot.state.size(), "state", "states"),
                       counted(names.size(), "name", "names"));
     for (std::size_t i = 0; i < names.size(); ++i) {
+      check<ValueError>(slot.state[i].defined(), "{}: update() leaves state.{}.{} undefined", name_,
+                        slot.param, names[i]);
       check<ValueError>(names[i].find('.') == std::string::npos,
                         "{}: the state name '{}' has a dot, which separates names in checkpoints",
                         name_, names[i]);

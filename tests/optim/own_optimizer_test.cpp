@@ -65,7 +65,7 @@ struct OddOptions {
   double lr = 1;
   std::string state = "scale";
   std::size_t states = 1;
-  bool says_its_shape = true;
+  bool says_its_shape = true, undefined = false;
 
   static constexpr const char* name = "Odd";
   std::vector<optim::Option> options() { return {{"lr", &lr}}; }
@@ -76,7 +76,7 @@ struct OddOptions {
     return says_its_shape ? of_name.dim() == 0 : of_name.shape() == p.shape();
   }
   ElementUpdate update(const optim::Parameter& p) const {
-    p.state.assign(p.value.dim() > 0 ? states : 0, p.gradient.abs().max());
+    p.state.assign(p.value.dim() > 0 ? states : 0, undefined ? Tensor() : p.gradient.abs().max());
     return element_update([](auto x, auto g) { return x - g; }, p.value, p.gradient);
   }
 };
@@ -108,6 +108,8 @@ TEST_CASE("an optimizer's state has the names and shapes that it says", "[optim]
                     ContainsSubstring("Odd: update() makes state.0.scale () of a parameter (3,)"));
   CHECK_THROWS_WITH(step({.states = 2}), ContainsSubstring("Odd: update() leaves 2 states"));
   CHECK_THROWS_WITH(step({.state = "a.b"}), ContainsSubstring("Odd: the state name 'a.b'"));
+  CHECK_THROWS_WITH(step({.state = "step"}), ContainsSubstring("state_names() has 'step' twice"));
+  CHECK_THROWS_WITH(step({.undefined = true}), ContainsSubstring("leaves state.0.scale undefined"));
   CHECK(numbers(p) == before);
 }
 
