@@ -391,6 +391,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   {
     const ModeGuard mode({true, nullptr});
     const auto outputs = first.with_graph();
+    before.changes();  // run() will say them
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       Tensor v = random_signed(outputs[i].shape(), generator);
       v.requires_grad_();
