@@ -80,10 +80,10 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
 }
 
 /// At most four threads a processor, for more would only take turns; says so.
-std::size_t useful_threads(const char* asked_by, std::size_t n) {
+std::size_t useful_threads(const std::string& asked, std::size_t n) {
   const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
   if (n > most)
-    warn(fmt::format("{} {}: {} are used, four for each of the {} that there are", asked_by, n,
+    warn(fmt::format("{}: {} are used, four for each of the {} that there are", asked,
                      format_count(most, "thread"), format_count(processors, "processor")));
   return std::min(n, most);
 }
@@ -187,7 +187,8 @@ const Command* parse(CLI::App& program, const std::vector<Command>& commands, in
   const CLI::Option* const threads = command->app->get_option_no_throw("--threads");
   if (const char* const text = std::getenv("OMP_NUM_THREADS");
       text != nullptr && threads != nullptr && threads->count() == 0)
-    useful_threads("OMP_NUM_THREADS", std::strtoul(text, nullptr, 10));  // the library has them
+    if (const long n = std::strtol(text, nullptr, 10); n > 0)  // the library has them
+      useful_threads("OMP_NUM_THREADS " + xgrad::printable_name(text), static_cast<std::size_t>(n));
   return &*command;
 }
 
@@ -214,7 +215,7 @@ double read_number(const std::string& flag, const std::string& given, Range rang
   errno = 0;
   const double value = std::strtod(given.c_str(), &end);
   if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value) &&
-      errno == 0)  // or 1e-400 would be 0
+      (errno == 0 || value != 0))  // 1e-400 would be 0
     return value;
   refuse_value(flag, given,
                fmt::format("{} from {} to {}", whole ? "a whole number" : "a number", range.low,
@@ -270,7 +271,8 @@ void add_seed(CLI::App& app, std::uint64_t& target) {
 void add_threads(CLI::App& app, std::size_t& target) {
   const auto use = [&target](const std::string& given) {
     const double n = read_number("--threads", given, {1, 1024}, true);
-    xgrad::set_num_threads(target = useful_threads("--threads", static_cast<std::size_t>(n)));
+    xgrad::set_num_threads(target =
+                               useful_threads("--threads " + given, static_cast<std::size_t>(n)));
   };
   app.add_option_function<std::string>(
          "--threads", use,

@@ -67,7 +67,7 @@ void complete(const CLI::App& app, TrainOptions& train) {
   });
   Recipe& recipe = train.recipe;
   if (train.given.count("--min-lr") == 0)  // 0.0003 of 0.003, and not the double next to it
-    recipe.min_lr = std::stod(fmt::format("{:.15g}", recipe.learning_rate / 10));
+    recipe.min_lr = std::strtod(fmt::format("{:.15g}", recipe.learning_rate / 10).c_str(), nullptr);
   if (train.given.count("--lr-decay-iters") == 0)
     recipe.lr_decay_iters = recipe.max_iters;
   if (train.given.count("--warmup-iters") == 0)

@@ -90,7 +90,9 @@ TEST_CASE("char_transformer: the schedule follows --max-iters") {
       {{"--max-iters", "60", "--warmup-iters", "7"}, {7, 60, 1e-4}},
       {{"--max-iters", "60", "--lr-decay-iters", "2000"}, {3, 2000, 1e-4}},
       {{"--lr-decay-iters", "50"}, {50, 50, 1e-4}},
-      {{"--learning-rate", "0.003"}, {100, 2000, 3e-4}}};
+      {{"--learning-rate", "0.003"}, {100, 2000, 3e-4}},
+      {{"--learning-rate", "3e-308"}, {100, 2000, 3e-309}},
+      {{"--learning-rate", "3e-308", "--min-lr", "2e-309"}, {100, 2000, 2e-309}}};
   for (const auto& [more, expected] : cases) {
     CAPTURE(more);
     CHECK(recipe(more) == expected);
@@ -111,9 +113,12 @@ TEST_CASE("char_transformer: more threads than are of use, and a batch that take
   CHECK(threads.code == 0);
   check_contains(threads.err, {"char_transformer: --threads 1024" + used});
   check_contains(threads.out, {fmt::format(" on {} threads, seed", most)});
-  Process process(folder, tiny_train({"--dry-run"}),
-                  [] { ::setenv("OMP_NUM_THREADS", "1024", 1); });
-  check_contains(process.wait().err, {"char_transformer: OMP_NUM_THREADS 1024" + used});
+  for (const char* const n : {"1024", "99999999999999999999", "-1"}) {  // the last is none
+    Process process(folder, tiny_train({"--dry-run"}), [n] { ::setenv("OMP_NUM_THREADS", n, 1); });
+    const std::string said = process.wait().err;
+    CHECK((said.find("OMP_NUM_THREADS " + (n + used)) != said.npos) == (n[0] != '-'));
+    CHECK((said.find("OMP_NUM_THREADS") != said.npos) == (n[0] != '-'));
+  }
   // A few blocks tell how long 65,536 take.
   Process large(folder, tiny_train({"--dry-run", "--batch-size", "65536", "--n-embd", "128",
                                     "--threads", "1"}));
