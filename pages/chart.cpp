@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <set>
 #include <xgrad/autograd/fail.hpp>
 
 #include "assets.hpp"
@@ -21,8 +19,7 @@ constexpr std::array<std::string_view, 7> palette{"#0072b2", "#d55e00", "#009e73
                                                   "#e69f00", "#56b4e9", "#000000"};
 // What tells apart more series than there are colours.
 constexpr std::array<std::string_view, 3> dashes{"", "8 5", "2 5"};
-constexpr double far = 1e5;                  // in pixels: beyond all edges
-constexpr std::size_t most_values = 30'000;  // of a chart on a page
+constexpr double far = 1e5;  // in pixels: beyond all edges
 
 bool finite_at(const Series& s, std::size_t k) {
   return std::isfinite(s.xs[k]) && std::isfinite(s.ys[k]);
@@ -125,23 +122,21 @@ struct Chart {
   /// The attributes that say which series it is.
   std::string look(std::size_t i) const {
     const std::size_t color = series[i].color.value_or(i), c = color % palette.size();
-    return fmt::format(
-        "stroke='{}' stroke-dasharray='{}' class='series-{}'{}", palette[c],
-        dashes[color / palette.size() % dashes.size()], c,
-        series[i].opacity < 1 ? fmt::format(" stroke-opacity='{:g}'", series[i].opacity) : "");
+    return fmt::format("stroke='{}' stroke-dasharray='{}' class='series-{}'", palette[c],
+                       dashes[color / palette.size() % dashes.size()], c);
   }
 
   /// Strokes, and dots: these are strokes almost without length between round ends.
   void draw(std::size_t i, const std::string& strokes, const std::string& dots,
-            const std::string& more = "", double least = 0) {
-    const double thickness = std::max(series[i].thickness, least);
+            const std::string& more = "") {
+    const double thickness = series[i].thickness;
     svg.add("<path {} stroke-width='{:g}' d='{}'{}/>\n", look(i), thickness, strokes, more);
     if (!dots.empty())
       svg.add("<path {} stroke-width='{:g}' d='{}'/>\n", look(i), 3 * thickness, dots);
   }
 
   void line(std::size_t i) {
-    const Series s = thinned(series[i], options.width, x.low, x.high);
+    const Series& s = series[i];
     std::string strokes, dots, crosses;
     double last_cross = -far;
     bool in_line = false;  // whether the point before is where this one's stroke begins
@@ -190,9 +185,7 @@ struct Chart {
       const double left = places[i].first, middle = places[i].second - line - row;
       const std::string dot =
           series[i].dots ? fmt::format("M{:g} {:g}h.1", left + swatch / 2, middle) : "";
-      // A faint line is hardly seen where it is as short.
-      draw(i, fmt::format("M{:g} {:g}h{:g}", left, middle, swatch), dot, "",
-           series[i].opacity < 1 ? 4 : 0);
+      draw(i, fmt::format("M{:g} {:g}h{:g}", left, middle, swatch), dot);
       svg.text(left + swatch + 8, middle, names[i], "start", "fill='#222' class='ink'");
     }
   }
@@ -230,33 +223,15 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
 
 std::string chart_figure(const std::vector<Series>& series, const LineChartOptions& options) {
   const std::string svg = line_chart(series, options);
-  const Axes axes(series, options, 1, 1);
-  // The points that the picture shows, and where that is not too much, all values there.
-  std::vector<Series> shown;
-  std::set<double> places;
-  for (const Series& s : series) {
-    shown.push_back(thinned(s, options.width, axes.x.low, axes.x.high));
-    std::ranges::copy_if(shown.back().xs, std::inserter(places, places.end()),
-                         [](double x) { return std::isfinite(x); });
-  }
-  for (std::size_t i = 0; i < series.size() && places.size() * series.size() <= most_values; ++i) {
-    shown[i].xs.clear();
-    shown[i].ys.clear();
-    for (std::size_t k = 0; k < series[i].xs.size(); ++k)
-      if (std::isfinite(series[i].xs[k]) && places.contains(series[i].xs[k])) {
-        shown[i].xs.push_back(series[i].xs[k]);
-        shown[i].ys.push_back(series[i].ys[k]);
-      }
-  }
   const auto quoted = [](const std::string& text) {
     return io::format_json(io::Json(text), io::InvalidUtf8::replaced);
   };
   std::string data;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    const Series& s = shown[i];
-    data += fmt::format(R"({}{{"name":{},"color":{},"opacity":{},"dots":{},"xs":{},"ys":{}}})",
-                        i == 0 ? "" : ",", quoted(s.name), s.color.value_or(i), s.opacity, s.dots,
-                        numbers(s.xs), numbers(s.ys));
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const Series& s = series[i];
+    data +=
+        fmt::format(R"({}{{"name":{},"color":{},"dots":{},"xs":{},"ys":{}}})", i == 0 ? "" : ",",
+                    quoted(s.name), s.color.value_or(i), s.dots, numbers(s.xs), numbers(s.ys));
   }
   data = fmt::format(R"({{"x":{},"series":[{}]}})", quoted(options.x_label), data);
   return fmt::format(

@@ -21,19 +21,7 @@ struct Series {
   double thickness = 2;                   ///< in pixels
   bool dots = false;                      ///< a dot at each point
   std::optional<std::size_t> color = {};  ///< in the palette; the series' own place unless given
-  double opacity = 1;
 };
-
-/// An exponential moving average of the ys, as TensorBoard's: m = weight m + (1 - weight) y from
-/// m = 0, divided by 1 - weightⁿ after n points, so that the first are not drawn to 0.  A y that is
-/// not finite stays as it is and does not count.  ValueError unless weight is in [0, 1).
-Series smoothed(const Series& series, double weight);
-
-/// At most four points of those that follow one another within one of `columns` equal parts of
-/// [low, high]: the first, the last, the highest and the lowest.  A line through them looks as one
-/// through all where a column is a pixel wide, and no extreme is lost.  Of ys that are not finite
-/// in one column the first and the last are kept, of points whose x is not finite one in a row.
-Series thinned(const Series& series, std::size_t columns, double low, double high);
 
 /// A round number along an axis.
 struct Tick {
@@ -51,10 +39,9 @@ struct LineChartOptions {
   std::size_t left = 0;  ///< pixels, at least, left of it: so charts line up
 };
 
-/// A line per series, axes and a legend, in which series without a name are left out.  Of many
-/// points thinned() keeps those that show.  A y that is not finite interrupts its line; a cross at
-/// the top shows where, and the legend how many.  ValueError if there is no finite point, or xs and
-/// ys of a series are not equally many.
+/// A line per series, axes and a legend, in which series without a name are left out.  A y that is
+/// not finite interrupts its line; a cross at the top shows where, and the legend how many.
+/// ValueError if there is no finite point, or xs and ys of a series are not equally many.
 std::string line_chart(const std::vector<Series>& series, const LineChartOptions& options = {});
 /// The same as HTML, which says the values where the pointer is; without scripts it is a picture.
 /// A page may have several, `<div class="charts">` around them; it goes through with_charts().

@@ -83,7 +83,7 @@ class Chart {
       const y = s.ys[k];
       if (y !== null) this.mark.append(make("circle", { class: "point", r: 4, cx: this.x(s.xs[k]), cy: this.y(y), style: `fill: var(--series-${s.color % PALETTE})` }));
       const elsewhere = s.xs[k] !== x ? ` (${this.label} ${s.xs[k]})` : "";
-      said.push(make("span", {}, make("i", { style: `background: var(--series-${s.color % PALETTE}); opacity: ${s.opacity}` }),
+      said.push(make("span", {}, make("i", { style: `background: var(--series-${s.color % PALETTE})` }),
         `${s.name} `, make("span", { class: "number" }, y === null ? "not finite" : number(y)), elsewhere));
     });
     this.plot.append(this.mark);

@@ -1,60 +1,10 @@
-// What is drawn of many points, and round numbers along an axis.
+// Round numbers along an axis.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
-#include <xgrad/autograd/fail.hpp>
 #include <xgrad/pages/chart.hpp>
 
 namespace xgrad::pages {
-
-Series smoothed(const Series& series, double weight) {
-  check<ValueError>(weight >= 0 && weight < 1, "smoothed: weight is {}; it must be in [0, 1)",
-                    weight);
-  Series result = series;
-  double mean = 0, rest = 1;  // rest is weight to the power of the points so far
-  for (double& y : result.ys) {
-    if (!std::isfinite(y))
-      continue;
-    mean = weight * mean + (1 - weight) * y;
-    rest *= weight;
-    y = mean / (1 - rest);
-  }
-  return result;
-}
-
-Series thinned(const Series& series, std::size_t columns, double low, double high) {
-  const std::vector<double>&xs = series.xs, &ys = series.ys;
-  Series result = series;
-  result.xs.clear();
-  result.ys.clear();
-  // Which points may stand for one another: those of one column that are finite, or are not.
-  const auto place = [&](std::size_t i) {
-    const double at = (xs[i] - low) / (high - low) * static_cast<double>(columns);
-    return std::isfinite(xs[i]) ? std::pair(std::floor(at), std::isfinite(ys[i]))
-                                : std::pair(-1.0, false);
-  };
-  for (std::size_t begin = 0, end = 0; begin < xs.size(); begin = end) {
-    const auto here = place(begin);
-    std::size_t least = begin, most = begin;
-    for (end = begin; end < xs.size() && place(end) == here; ++end) {
-      if (ys[end] < ys[least])
-        least = end;
-      if (ys[end] > ys[most])
-        most = end;
-    }
-    std::array kept{begin, std::min(least, most), std::max(least, most), end - 1};
-    if (!here.second)
-      kept = {begin, begin, begin, std::isfinite(xs[begin]) ? end - 1 : begin};
-    for (std::size_t k = 0; k < kept.size(); ++k)
-      if (k == 0 || kept[k] != kept[k - 1]) {
-        result.xs.push_back(xs[kept[k]]);
-        result.ys.push_back(ys[kept[k]]);
-      }
-  }
-  return result;
-}
 
 constexpr std::size_t most_ticks = 1000;
 

@@ -54,7 +54,7 @@ void report(const RunsOptions& options) {
 
 /// The losses as one picture.
 void draw(const std::vector<Run>& all, const std::string& out) {
-  const runs::Curves curves = runs::loss_curves(all, 0);
+  const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
   std::string picture;
   try {

@@ -17,9 +17,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_finite(double y) { return std::isfinite(y); }
 
-/// A series of each run that has it; of a single run beside its smoothed form as it is.
-Curves curves_of(const std::vector<Run>& runs, double weight, Series Metrics::*which,
-                 const char* label) {
+/// A series of each run that has it.
+Curves curves_of(const std::vector<Run>& runs, Series Metrics::*which, const char* label) {
   Curves curves{.lines = {}, .options = {.x_label = "step", .y_label = label}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = runs[i].metrics.*which;
@@ -29,13 +28,7 @@ Curves curves_of(const std::vector<Run>& runs, double weight, Series Metrics::*w
     series.name = runs[i].name;
     // Curves that agree cover each other: the first is thick, so that it shows under the others.
     series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
-    curves.lines.push_back(weight > 0 ? xgrad::pages::smoothed(series, weight) : series);
-    if (weight > 0 && runs.size() == 1) {
-      series.thickness = 1;
-      series.opacity = 0.35;
-      series.name = "each step";
-      curves.lines.insert(curves.lines.begin(), std::move(series));  // below it
-    }
+    curves.lines.push_back(std::move(series));
   }
   return curves;
 }
@@ -83,8 +76,8 @@ bool Curves::empty() const {
       lines, [](const Series& line) { return std::ranges::none_of(line.ys, is_finite); });
 }
 
-Curves loss_curves(const std::vector<Run>& runs, double weight) {
-  Curves curves = curves_of(runs, weight, &Metrics::loss, "loss");
+Curves loss_curves(const std::vector<Run>& runs) {
+  Curves curves = curves_of(runs, &Metrics::loss, "loss");
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto add = [&](Series series, const char* what, double thickness) {
       if (series.xs.empty())
@@ -114,24 +107,13 @@ Curves loss_curves(const std::vector<Run>& runs, double weight) {
 }
 
 std::string charts_html(const std::vector<Run>& runs) {
-  std::size_t longest = 0;
-  for (const Run& run : runs)
-    longest = std::max(longest, run.metrics.loss.ys.size());
-  const double weight = longest <= 100 ? 0 : 1 - 50.0 / static_cast<double>(longest);
-  Curves rates = curves_of(runs, 0, &Metrics::lr, "rate");
+  Curves rates = curves_of(runs, &Metrics::lr, "rate");
   rates.options.y_low = 0;  // a rate that hardly changes is a level line
-  std::string html = "<h2>Curves</h2>\n<div class=\"charts\">\n" +
-                     chart_html("Loss", loss_curves(runs, weight)) +
-                     chart_html("Learning rate", std::move(rates)) +
-                     chart_html("Gradient norm, before clipping",
-                                curves_of(runs, weight, &Metrics::grad_norm, "norm")) +
-                     "</div>\n";
-  if (weight > 0)
-    html += fmt::format(
-        "<p class=\"soft\">Losses and norms of steps are smoothed: an exponential moving average "
-        "with weight {:.6g}, over about {:.0f} steps.</p>\n",
-        weight, 1 / (1 - weight));
-  return html;
+  return "<h2>Curves</h2>\n<div class=\"charts\">\n" + chart_html("Loss", loss_curves(runs)) +
+         chart_html("Learning rate", std::move(rates)) +
+         chart_html("Gradient norm, before clipping",
+                    curves_of(runs, &Metrics::grad_norm, "norm")) +
+         "</div>\n";
 }
 
 }  // namespace runs

@@ -67,19 +67,16 @@ struct Curves {
   bool empty() const;
 };
 
-/// Training losses, smoothed (xgrad::pages::smoothed) if `weight` is above 0, with those of a
-/// single run faintly beside them as they are; validation losses, with dots.  A run's lines have
-/// one colour.  A run that diverged does not flatten the others: the chart ends at 1.5 times the
-/// highest loss that a run began with, of those within ten times the lowest of these.
-Curves loss_curves(const std::vector<Run>& runs, double weight);
-/// Charts for a page (pages/chart.hpp): losses, learning rate, gradient norm, smoothed over about a
-/// fiftieth of the longest run.  A sentence for what cannot be drawn, nothing where there is
-/// nothing to draw.
+/// Training losses, and validation losses, with dots.  A run's lines have one colour.  A run that
+/// diverged does not flatten the others: the chart ends at 1.5 times the highest loss that a run
+/// began with, of those within ten times the lowest of these.
+Curves loss_curves(const std::vector<Run>& runs);
+/// Charts for a page (pages/chart.hpp): losses, learning rate, gradient norm.  A sentence for what
+/// cannot be drawn, nothing where there is nothing to draw.
 std::string charts_html(const std::vector<Run>& runs);
 
 /// Runs beside each other: table and curves; of a single one its samples, configuration and
-/// environment, too.  Its size depends on neither the number of steps (pages::thinned) nor that of
-/// samples, of which at most 40 are shown.
+/// environment, too.  At most 40 samples are shown.
 xgrad::pages::Page page(const std::vector<Run>& runs);
 /// The table, and remarks below it.
 std::string table_text(const std::vector<Run>& runs);

@@ -22,14 +22,3 @@ TEST_CASE("A chart on a page holds its numbers, and any name", "[pages]") {
   CHECK_THAT(page, ContainsSubstring("figure.chart") && ContainsSubstring(".chart figcaption"));
   CHECK_THROWS_AS(pages::chart_figure({}), ValueError);
 }
-
-TEST_CASE("A chart's size does not depend on the number of points", "[pages]") {
-  pages::Series many{"many", {}, {}};
-  for (int i = 0; i < 200'000; ++i) {
-    many.xs.push_back(i);
-    many.ys.push_back(i == 77'777 ? 12.345678 : i % 5);
-  }
-  const std::string html = pages::chart_figure({many}, {.width = 300});
-  CHECK(html.size() < 60'000);
-  CHECK_THAT(html, ContainsSubstring("12.345678") && ContainsSubstring(",77777,"));
-}
