@@ -4,7 +4,7 @@
 //
 //   const auto report = gradcheck([](const auto& in) { return my_op(in[0], in[1]); }, {a, b});
 //   if (!report)
-//     std::cout << report.message << '\n' << report.table() << report.heat_map();
+//     std::cout << report.message << '\n' << report.table();
 //
 // The gradient that the formulas give ("analytic") is compared with what differences of the
 // function say it is ("numeric").  The report is a value: which elements disagree, by how much, and
@@ -130,13 +130,9 @@ struct GradcheckReport {
   /// A line per output and input: elements, how many disagree, the worst, the reason.
   std::string table() const;
   /// |analytic - numeric|, (elements of the output, elements of the input): for
-  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))).  ValueError in fast
-  /// mode.
+  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))), or for
+  /// pages::heat_map_text().  ValueError in fast mode.
   Tensor error_map(std::size_t output, std::size_t input) const;
-  /// The same as text, in at most `width` columns and half as many rows, of the worst pair or of
-  /// one by choice; the last lines explain the signs.  ValueError in fast mode.
-  std::string heat_map(std::size_t width = 64) const;
-  std::string heat_map(std::size_t output, std::size_t input, std::size_t width = 64) const;
 };
 
 /// Compares d output / d input for every element of every output and of every input that requires
