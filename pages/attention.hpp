@@ -33,7 +33,6 @@ struct AttentionOptions {
   std::vector<std::string> classes = {};  ///< names of what the logits are of
   std::vector<std::size_t> targets = {};  ///< the class that each position should predict
   std::size_t item = 0;                   ///< of the batch
-  bool heads_first = false;               ///< weights (X, T, S) are of X heads, not of X items
   std::vector<std::size_t> layers = {};   ///< which attentions, in the order they ran; empty: all
   std::vector<std::size_t> heads = {};    ///< which heads of each; empty: all
   /// The query that is looked at first.  Of its weights, or of all without one, the page opens at
@@ -83,9 +82,9 @@ struct AttentionRun {
 /// loss_without is exact: in each product that reads the weights, a head's are 0, and all ops after
 /// it run again, for each head; only what was read out of Tensors on the way (item(), array())
 /// stays.  Weights (B, H, T, S) may reach the product as (B H, T, S), and the other way round; in
-/// another order they cannot be followed.  ValueError if there is no attention,
-/// the loss is not finite, or an item, layer, head, position does not exist or a list is of another
-/// length; GraphError if the loss has no graph.
+/// another order they cannot be followed; (X, T, S) are those of X items with one head.  ValueError
+/// if there is no attention, the loss is not finite, or an item, layer, head, position does not
+/// exist or a list is of another length; GraphError if the loss has no graph.
 AttentionRun trace_attention(const std::function<Tensor()>& loss,
                              const AttentionOptions& options = {});
 

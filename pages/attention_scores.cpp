@@ -22,7 +22,7 @@ AttentionHeads::AttentionHeads(std::string name, const Shape& weights, bool grou
                                const AttentionOptions& options)
     : name_(std::move(name)), shape_(weights), item_(options.item) {
   const std::size_t rank = shape_.size();
-  heads_ = rank > 3 || (rank == 3 && options.heads_first) ? shape_[rank - 3] : 1;
+  heads_ = rank > 3 ? shape_[rank - 3] : 1;
   heads_ *= grouped ? shape_[rank - 4] : 1;
   items_ = numel(shape_) / (heads_ * shape_[rank - 2] * shape_[rank - 1]);
   check<ValueError>(item_ < items_, "{}: item {} does not exist: the batch of {} has items 0 to {}",

@@ -104,13 +104,13 @@ TEST_CASE("attention page: what a fused op hides is what the composed one has", 
 }
 
 TEST_CASE("attention page: gradients are what differences say", "[pages]") {
-  const Tensor q = normal({2, 3, 4}, 1).requires_grad_(), k = normal({2, 5, 4}, 2),
-               v = normal({2, 5, 2}, 3), w = normal({2, 3, 2}, 4),
+  const Tensor q = normal({1, 2, 3, 4}, 1).requires_grad_(), k = normal({1, 2, 5, 4}, 2),
+               v = normal({1, 2, 5, 2}, 3), w = normal({1, 2, 3, 2}, 4),
                bias = normal({3, 5}, 5).requires_grad_();
   const auto loss = [&](const Tensor& added) {
     return sum(tanh(scaled_dot_product_attention(q, k, v, added)) * w);
   };
-  const auto run = trace_attention([&] { return loss(bias); }, {.heads_first = true});
+  const auto run = trace_attention([&] { return loss(bias); });
   REQUIRE(run.layers.size() == 1);
   const auto& layer = run.layers[0];
   CHECK(layer.name == "attention");
