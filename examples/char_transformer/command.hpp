@@ -37,10 +37,8 @@ Command add_sample(CLI::App& program);
 Command add_explain(CLI::App& program);
 Command add_graph(CLI::App& program);
 Command add_export(CLI::App& program);
-Command add_import(CLI::App& program);
 Command add_report(CLI::App& program);
 Command add_compare(CLI::App& program);
-Command add_corpus(CLI::App& program);
 
 /// A command line, or a file of --config, that cannot be followed.
 struct UsageError : xgrad::Error {

@@ -149,9 +149,11 @@ Command add_train(CLI::App& program, Ranks& ranks) {
       ->expected(0, 1);
   add_bool(app, "--allow-changes", train.allow_changes,
            "--resume with another learning rate, schedule or --eval-interval");
-  add_path(app, "--init-from", train.init_from,
-           "begin a new run with the weights of a checkpoint, or of a pretrained model's folder",
-           "FILE|DIR");
+  add_path(
+      app, "--init-from", train.init_from,
+      "begin a new run with the weights of a checkpoint, of a pretrained model's folder, or of "
+      "a safetensors file with nanoGPT's names, as export writes it",
+      "FILE|DIR");
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
              "train adapters of this rank (LoRA) beside its weights; checkpoints hold them alone");
   for (const Count& count : counts)

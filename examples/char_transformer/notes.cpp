@@ -236,14 +236,17 @@ void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes) {
 }
 
 TrainedModel read_trained_model(const std::string& given, bool as_base) {
-  if (is_pretrained(given))
-    return read_pretrained(given);
+  if (const std::string folder = pretrained_folder(given); !folder.empty())
+    return read_pretrained(folder);
+  if (holds_weights_alone(given))
+    return read_weights(given);
   const std::string path = find_checkpoint(given);
   xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   Notes notes = read_notes(checkpoint);
   if (as_base && notes.lora)
     fail<FileError>(
-        "{}: has adapters already; export merges them, to a folder or to a file for import", path);
+        "{}: has adapters already; export merges them, to a file or a folder for --init-from",
+        path);
   add_base(checkpoint, notes);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
   try {

@@ -137,18 +137,26 @@ struct TrainedModel {
 
 /// Whether a folder's config.json has a "model_type", as those of pretrained models.
 bool has_model_type(const std::string& folder);
-/// Whether a path is the folder of a pretrained model: its config.json has a "model_type", or it
-/// holds such a model's weights and no run.
-bool is_pretrained(const std::string& path);
+/// The folder of a pretrained model that a path is, or whose model.safetensors it is: its
+/// config.json has a "model_type", or it holds such a model's weights and no run.  Else empty.
+std::string pretrained_folder(const std::string& path);
+/// Whether a path is a safetensors file of weights with nanoGPT's names, as `export` writes it, and
+/// neither a checkpoint nor in the folder of a pretrained model.
+bool holds_weights_alone(const std::string& path);
+/// That model.  Its vocabulary and number of heads are those of the file's metadata, or without
+/// them the characters of the text `data` and `n_head`.  FileError if neither says them, and for
+/// tensors that do not fit.
+TrainedModel read_weights(const std::string& path, const std::string& data = "",
+                          std::size_t n_head = 0);
 /// That model.  FileError as of xgrad::io::load_pretrained() and read_tokenizer(), if there is no
 /// tokenizer, or one with more tokens than the model has.
 TrainedModel read_pretrained(const std::string& folder);
 /// The files that a model is read from, none of which may be written over.
 std::vector<std::string> files_of(const std::string& given);
-/// The model of a checkpoint, of a run's folder, or of that of a pretrained one; with its adapters,
-/// if it has any.  Throws FileError for what is not a checkpoint of this program, holds other
-/// tensors than its configuration says, or values that are not finite; and `as_base`, which is to
-/// get adapters, for one that has some.
+/// The model of a checkpoint, of a run's folder, of that of a pretrained one, or of a file of
+/// weights alone; with its adapters, if it has any.  Throws FileError for what is not a checkpoint
+/// of this program, holds other tensors than its configuration says, or values that are not finite;
+/// and `as_base`, which is to get adapters, for one that has some.
 TrainedModel read_trained_model(const std::string& given, bool as_base = false);
 /// The same with dropout off; says on standard error which it is.  `raw`: with a vocabulary that
 /// adds nothing around a text.

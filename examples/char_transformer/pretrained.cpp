@@ -1,11 +1,17 @@
-// The folder of a pretrained model, where a checkpoint may be given.
+// Models of other programs, where a checkpoint may be given: the folder of a pretrained model, and
+// a file of weights alone.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string_view>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/io/tokenizer.hpp>
+#include <xgrad/nn/init.hpp>
 
 #include "notes.hpp"
 #include "output.hpp"
@@ -15,6 +21,7 @@ namespace char_transformer {
 namespace {
 
 namespace fs = std::filesystem;
+using xgrad::io::SafetensorsFile;
 
 bool is_there(const fs::path& path) {
   std::error_code none;
@@ -36,20 +43,140 @@ Vocabulary read_vocabulary(const fs::path& folder) {
       folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : "");
 }
 
+/// What the shapes say; and nanoGPT's causal masks, which every block has as a buffer where PyTorch
+/// has no fused attention.
+Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
+  constexpr std::string_view layer_prefix = "transformer.h.";
+  std::set<std::string> layers;
+  for (const auto& [name, stored] : file.tensors()) {
+    const xgrad::Shape& s = stored.shape;
+    if (!name.starts_with(layer_prefix))
+      continue;
+    layers.insert(name.substr(0, name.find('.', layer_prefix.size())));
+    if (name.ends_with(".attn.bias") && s.size() == 4 && s[0] == 1 && s[1] == 1 && s[2] == s[3])
+      masks.insert(name);
+  }
+  const auto found = file.tensors().find("transformer.wpe.weight");
+  if (found == file.tensors().end() || found->second.shape.size() != 2)
+    fail<FileError>("{}: a state dict of another model: it has no transformer.wpe.weight of rank 2",
+                    file.path());
+  const xgrad::Shape& positions = found->second.shape;
+  return {.block_size = static_cast<std::size_t>(positions[0]),
+          .n_layer = layers.size(),
+          .n_embd = static_cast<std::size_t>(positions[1]),
+          .bias = file.contains("transformer.ln_f.bias")};
+}
+
+std::string metadata_in(const SafetensorsFile& file, const char* key) {
+  const auto found = file.metadata().find(key);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+/// The vocabulary in the file's metadata, or the characters of a text.
+Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
+  const std::string tokenizer = metadata_in(file, "tokenizer"),
+                    list = metadata_in(file, "characters");
+  if (!tokenizer.empty())
+    try {
+      return Vocabulary(
+          xgrad::io::JsonObject{{"tokenizer", xgrad::io::parse_json(tokenizer, 0, 16)}},
+          file.path());
+    } catch (const ValueError& error) {
+      fail<FileError>("{}: the metadata's 'tokenizer': {}", file.path(), reason(error));
+    }
+  if (!list.empty())
+    return Vocabulary(xgrad::io::JsonObject{{"characters", list}}, file.path());
+  if (data.empty() || data == standard_input)  // which is read once, as the run's text
+    fail<FileError>(
+        "{}: its metadata has no 'characters'; train --init-from takes those of --data FILE",
+        file.path());
+  return Vocabulary(xgrad::text::read_text(data).characters);
+}
+
+/// What the configuration in the file's metadata says; else --n-head.
+std::size_t heads_of(const SafetensorsFile& file, std::size_t given) {
+  try {
+    const auto config = xgrad::io::parse_json(metadata_in(file, "config"));
+    if (const auto* const heads = config.find<std::uint64_t>("n_head"))
+      return *heads;
+  } catch (const ValueError&) {
+  }
+  if (given == 0)
+    fail<FileError>(
+        "{}: no shape shows the number of heads, and its metadata has no 'config' with 'n_head'; "
+        "train --init-from takes --n-head N",
+        file.path());
+  return given;
+}
+
 }  // namespace
 
 bool has_model_type(const std::string& folder) {
   return read_object((fs::path(folder) / "config.json").string()).find("model_type") != nullptr;
 }
 
-bool is_pretrained(const std::string& path) {
+std::string pretrained_folder(const std::string& path) {
   std::error_code none;
   const fs::path folder = path;
-  if (!fs::is_directory(folder, none))
+  if (!fs::is_directory(folder, none)) {
+    const std::string parent = folder.has_parent_path() ? folder.parent_path().string() : ".";
+    return folder.filename() == "model.safetensors" && has_model_type(parent) ? parent : "";
+  }
+  const bool is = has_model_type(path) ||
+                  (!checkpoint_in(path) && (is_there(folder / "model.safetensors") ||
+                                            is_there(folder / "model.safetensors.index.json")));
+  return is ? path : "";
+}
+
+bool holds_weights_alone(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_regular_file(path, none) || !pretrained_folder(path).empty())
     return false;
-  return has_model_type(path) ||
-         (!checkpoint_in(path) && (is_there(folder / "model.safetensors") ||
-                                   is_there(folder / "model.safetensors.index.json")));
+  try {
+    const SafetensorsFile file(path);
+    return !file.metadata().contains("xgrad_checkpoint") &&
+           std::ranges::any_of(file.tensors(), [](const auto& entry) {
+             return entry.first.ends_with("transformer.wpe.weight");
+           });
+  } catch (const FileError&) {
+    return false;  // which reading a checkpoint says
+  }
+}
+
+TrainedModel read_weights(const std::string& path, const std::string& data, std::size_t n_head) {
+  SafetensorsFile file(path);
+  file.take_off({"_orig_mod.", "module."});  // of torch.compile and DataParallel
+  std::set<std::string> masks;
+  Recipe recipe = sizes_of(file, masks);
+  recipe.n_head = heads_of(file, n_head);
+  if (recipe.n_head == 0 || recipe.n_embd % recipe.n_head != 0)
+    fail<FileError>("{}: its width {} is not a multiple of n_head {}", path, recipe.n_embd,
+                    recipe.n_head);
+  Vocabulary vocabulary = vocabulary_of(file, data);
+  const xgrad::nn::GPTConfig config = model_config(recipe, vocabulary.size());
+  double weights = 0;
+  for (const auto& [name, tensor] : file.tensors())
+    weights += static_cast<double>(xgrad::numel(tensor.shape));
+  check_size(config, vocabulary, weights, path);
+  try {
+    const xgrad::nn::init::SkipInit values_follow;
+    xgrad::nn::GPT model(config);
+    const std::string converted = xgrad::io::load(model, file, masks);
+    check_finite(xgrad::nn::state_dict(model), path);
+    // Of its training nothing is known, so no run can go on with it.
+    xgrad::io::JsonObject sizes{{"vocab_size", std::uint64_t{vocabulary.size()}}};
+    for_each_field([&](const Field& field, auto member) {
+      if (field.keeps == Keeps::size)
+        sizes.emplace_back(key_of(field.flag), recipe.*member);
+    });
+    return {.path = path,
+            .model = std::move(model),
+            .notes = {.config = std::move(sizes), .vocabulary = std::move(vocabulary)},
+            .about = fmt::format("{}, weights alone{}{}", path,
+                                 converted.empty() ? "" : "; converted: ", converted)};
+  } catch (const ValueError& error) {  // the sizes
+    fail<FileError>("{}: {}", path, reason(error));
+  }
 }
 
 TrainedModel read_pretrained(const std::string& folder) {
@@ -82,10 +209,10 @@ TrainedModel read_pretrained(const std::string& folder) {
 std::vector<std::string> files_of(const std::string& given) {
   std::vector<std::string> files;
   const auto add = [&files](const std::string& path) {
-    if (!is_pretrained(path))
+    if (const std::string folder = pretrained_folder(path); folder.empty())
       files.push_back(find_checkpoint(path));
     else
-      for (const auto& entry : fs::directory_iterator(path))
+      for (const auto& entry : fs::directory_iterator(folder))
         files.push_back(entry.path().string());
   };
   add(given);

@@ -27,11 +27,9 @@ constexpr std::string_view examples[] = {
     "explain runs/000 --prompt Once",
     "graph runs/000 --prompt Once --format dot --out once.dot",
     "export runs/000 --out folder/",
-    "import --state model.safetensors --data book.txt --n-head 4",
     "report runs/000 --overwrite",
     "compare runs/000 runs/001 --out both.html",
-    "compare runs/000 runs/001 --out losses.svg",
-    "corpus --preset micro"};
+    "compare runs/000 runs/001 --out losses.svg"};
 
 std::string for_example(std::span<const std::string_view> some, const std::string& command = "") {
   std::string text = "For example:";
@@ -69,8 +67,7 @@ int main(int argc, char** argv, Ranks& ranks) {
                  "\n\n'char_transformer train --help' and so on list the flags.");
   const std::vector<Command> commands = {
       add_train(program, ranks), add_eval(program),   add_sample(program), add_explain(program),
-      add_graph(program),        add_export(program), add_import(program), add_report(program),
-      add_compare(program),      add_corpus(program)};
+      add_graph(program),        add_export(program), add_report(program), add_compare(program)};
   for (const Command& command : commands)
     command.app->footer(for_example(examples, command.app->get_name() + " "));
   std::string why;

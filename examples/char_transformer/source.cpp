@@ -126,7 +126,7 @@ Source open_source(const std::string& path, const std::string& validation,
 
 Source open_text(const std::string& data, const std::string& val_data,
                  const std::string& checkpoint, const Notes& notes, bool splits) {
-  if (is_pretrained(checkpoint))
+  if (!pretrained_folder(checkpoint).empty())
     fail<FileError>(
         "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
         checkpoint);
@@ -146,7 +146,7 @@ Source open_text(const std::string& data, const std::string& val_data,
   try {
     Source source =
         open_source(path, validation, text_in(notes.config, "preset"), notes.vocabulary, 0, splits);
-    if (known || other_text(source, notes).empty())
+    if (known || (!notes.text.empty() && other_text(source, notes).empty()))
       return source;
   } catch (const FileError&) {
     if (known)
@@ -171,13 +171,6 @@ std::string other_text(const Source& source, const Notes& notes) {
   return is_other(source.sum, notes.text)           ? "--data"
          : is_other(source.val_sum, notes.val_text) ? "--val-data"
                                                     : "";
-}
-
-Command add_corpus(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("corpus", "print what is trained on without --data");
-  const auto preset = std::make_shared<std::string>("nano");
-  add_preset(app, *preset, "micro: names; the others: scenes [nano]");
-  return command_of(app, preset, [](const std::string& name) { say(corpus_of(name).text); });
 }
 
 }  // namespace char_transformer

@@ -80,7 +80,11 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     check_finite(start.from->model, checkpoint);
     start.about = fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step"));
   } else {
-    TrainedModel trained = read_trained_model(given.init_from, given.lora_rank > 0);
+    TrainedModel trained =
+        holds_weights_alone(given.init_from)
+            ? read_weights(given.init_from, given.data,
+                           given.given.contains("--n-head") ? given.recipe.n_head : 0)
+            : read_trained_model(given.init_from, given.lora_rank > 0);
     xgrad::nn::merge_lora(trained.model);
     start.from.emplace().path = trained.path;
     start.from->model = state_dict(trained.model);

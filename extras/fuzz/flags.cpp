@@ -34,8 +34,7 @@ void run(std::string_view bytes) {
   const std::vector<char_transformer::Command> commands = {
       char_transformer::add_train(program, alone), char_transformer::add_eval(program),
       char_transformer::add_sample(program),       char_transformer::add_explain(program),
-      char_transformer::add_graph(program),        char_transformer::add_export(program),
-      char_transformer::add_import(program),       char_transformer::add_corpus(program)};
+      char_transformer::add_graph(program),        char_transformer::add_export(program)};
   refused<char_transformer::UsageError>([&] {
     char_transformer::parse(program, commands, static_cast<int>(argv.size()), argv.data());
   });
@@ -61,8 +60,6 @@ std::vector<std::string> seeds() {
       "sample\n--checkpoint=c\n--prompt=\n--tokens=10\n--temperature\n0\n--top-k\n1",
       "explain\n--checkpoint=c\n--layers\n0,2\n--heads=1-\n--position\n0",
       "export\n--checkpoint\nc\n--out\n/dev/null",
-      "import\n--state\ns\n--n-head\n4\n--data\nd",
-      "corpus\n--preset=micro",
       "--help",
       "train\n--help",
       "tarin",

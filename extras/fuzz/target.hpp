@@ -17,10 +17,10 @@ struct Target {
   std::vector<std::string> (*seeds)();
 };
 
-extern const Target checkpoint, configuration, flags, import, metrics, pretrained, random_graph,
-    safetensors, text, tokenizer;
-inline const std::array targets{&checkpoint, &configuration, &flags,       &import, &metrics,
-                                &pretrained, &random_graph,  &safetensors, &text,   &tokenizer};
+extern const Target checkpoint, configuration, flags, metrics, pretrained, random_graph,
+    safetensors, text, tokenizer, weights;
+inline const std::array targets{&checkpoint,   &configuration, &flags, &metrics,   &pretrained,
+                                &random_graph, &safetensors,   &text,  &tokenizer, &weights};
 
 /// Throws unless the condition holds.
 inline void demand(bool condition, const char* what) {

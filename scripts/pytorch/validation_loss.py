@@ -47,8 +47,7 @@ def print_loss(a):
     model, characters = open_model(a.checkpoint)
     data = a.data or trained_on(a.checkpoint)
     if not data:
-        sys.exit("--data TEXT is needed: there is no config.json that names one.  `char_transformer corpus` prints the "
-                 "embedded corpus")
+        sys.exit("--data TEXT is needed: there is no config.json that names one")
     loss = gpt.validation_loss(model, gpt.Text(data, characters).validation)
     print(f"val_loss {loss:.9g} (perplexity {math.exp(loss):.6g})")
 

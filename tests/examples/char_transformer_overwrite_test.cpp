@@ -18,11 +18,9 @@ Arguments and_also(Arguments arguments, const Arguments& more) {
 
 TEST_CASE("char_transformer: a file that is there is not replaced without --overwrite", "[files]") {
   const TrainedFolder folder;
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "state"});
   const std::vector<std::pair<Arguments, std::string>> commands = {
       {{"export", "--checkpoint", folder.checkpoint}, "model.safetensors"},
       {{"export", "--checkpoint", folder.checkpoint, "--out", "mine"}, "mine"},
-      {{"import", "--state", "state"}, "checkpoint.safetensors"},
       {{"explain", "--checkpoint", folder.checkpoint}, "explain.html"},
       {{"graph", "--checkpoint", folder.checkpoint}, "graph.html"},
       {{"graph", "--checkpoint", folder.checkpoint, "--format", "dot", "--out", "a.dot"}, "a.dot"},
@@ -75,8 +73,7 @@ TEST_CASE("char_transformer: what is read is not written over, whatever its name
     fs::remove(folder / out);
   };
   refused({"export", "--checkpoint", "copy"}, "copy", "other");
-  refused({"import", "--state", "state", "--data", "text"}, "state", "other");
-  refused({"import", "--state", "state", "--data", "text"}, "text", "other");
+  refused({"export", "--checkpoint", "state"}, "state", "other");
   refused({"explain", "--checkpoint", "copy", "--data", "text"}, "text", "other.html");
   refused({"explain", "--checkpoint", "copy", "--data", "text"}, "copy", "other.html");
   fs::remove(folder / "run/best.safetensors");
@@ -96,19 +93,16 @@ TEST_CASE("char_transformer: what is read is not written over, whatever its name
 
 TEST_CASE("char_transformer: no command but train writes a file of a run", "[files]") {
   const TrainedFolder folder;
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "state"});
   fs::create_symlink("run/metrics.jsonl", folder / "link");
   const Arguments exported = {"export", "--checkpoint", folder.checkpoint, "--out"};
-  const Arguments imported = {"import", "--state", "state", "--out"};
   const std::vector<std::pair<Arguments, std::string>> commands = {
       {exported, "run/config.json"},
       {exported, "run/metrics.jsonl"},
       {exported, "run/samples.jsonl"},
       {exported, "run/environment.json"},
       {exported, "link"},
-      {imported, "run/checkpoint.safetensors"},
-      {imported, "run/best.safetensors"},
-      {imported, "run/checkpoint-00000010.safetensors"},  // is not there yet
+      {exported, "run/best.safetensors"},
+      {exported, "run/checkpoint-00000010.safetensors"},  // is not there yet
   };
   for (const auto& [command, out] : commands)
     for (const bool overwrite : {false, true}) {
@@ -123,7 +117,7 @@ TEST_CASE("char_transformer: no command but train writes a file of a run", "[fil
       CHECK((!there || read_bytes(folder / out) == before));
     }
   // The same names where no run is are anybody's.
-  run_well(folder, {"import", "--state", "state", "--out", "best.safetensors"});
+  run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "best.safetensors"});
 }
 
 TEST_CASE("char_transformer: what is printed to is not written over", "[files]") {

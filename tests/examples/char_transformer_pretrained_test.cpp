@@ -100,6 +100,7 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
   CHECK(value_after(scored.out, "loss ") ==
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
   check_contains(scored.out, {fmt::format("Over all 1 block of few, {} tokens each.", m - 1)});
+  CHECK(ran(folder, {"eval", "llama/model.safetensors", "--data", "few"}).out == scored.out);
   const std::size_t all = folder.tokens.encode(tiny_text()).size();
   check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "text"}).out,
                  {fmt::format("Over all {} blocks of text, 32 tokens each.", (all - 1) / 32)});

@@ -302,10 +302,9 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
   CHECK(metrics_of(folder / "run").size() == 12);
   // A preset's own values are not given.
   run_well(folder, {"train", "--resume", "run", "--preset", "nano", "--max-iters", "14"});
-  // An imported model has no configuration of a training.
+  // Weights alone are no run.
   run_well(folder, {"export", "--checkpoint", "run/checkpoint.safetensors"});
-  run_well(folder, {"import", "--state", "model.safetensors", "--out", "imported"});
-  check_refused(folder, {"train", "--resume", "imported"}, 1, {"does not say how it is trained"});
+  check_refused(folder, {"train", "--resume", "model.safetensors"}, 1, {"not a checkpoint"});
 }
 
 TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {

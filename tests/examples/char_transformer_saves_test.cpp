@@ -70,11 +70,10 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   check_refused(folder, from(folder.checkpoint, {"--resume", "new"}), 2,
                 {"--init-from begins a new run, and --resume new goes on with one"});
 
-  // An imported model, and a text with some of its characters.
+  // Weights alone, and a text with some of the model's characters.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint});
-  run_well(folder, {"import", "--state", "model.safetensors", "--out", "imported.safetensors"});
   write_bytes(folder / "cats", std::string(50, 't') + std::string(200, 'c'));
-  run_well(folder, from("imported.safetensors", {"--data", "cats", "--out", "cat"}));
+  run_well(folder, from("model.safetensors", {"--data", "cats", "--out", "cat"}));
 
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
     Arguments all = from(folder.checkpoint, {"--out", "no"});
@@ -106,8 +105,8 @@ TEST_CASE("char_transformer: weights that are not finite are named", "[saves]") 
   check_refused(folder, {"eval", "--checkpoint", folder.checkpoint}, 1, named);
   check_refused(folder, {"sample", "--checkpoint", folder.checkpoint}, 1, named);
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "new"}, 1, named);
-  check_refused(folder, {"import", "--state", "model.safetensors", "--out", "new"}, 1, named);
-  check_refused(folder, tiny_train({"--init-from", folder.checkpoint, "--out", "no"}), 1, named);
+  for (const std::string& file : {folder.checkpoint, std::string("model.safetensors")})
+    check_refused(folder, tiny_train({"--init-from", file, "--out", "no"}), 1, named);
   CHECK_FALSE(fs::exists(folder / "new"));
 }
 

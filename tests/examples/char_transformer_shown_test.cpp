@@ -46,10 +46,11 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
           "[shown]") {
   const TinyFolder folder;
   const Result usual = run_well(folder, tiny_train({"--out", "a"}));
-  CHECK_THAT(usual.out, Catch::Matchers::Matches(
-                            "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits per byte\\)\n"
-                            "Over all 29 blocks of the validation split of text, 8 characters each.\n"
-                            "\n[^]*"));
+  CHECK_THAT(usual.out,
+             Catch::Matchers::Matches(
+                 "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits per byte\\)\n"
+                 "Over all 29 blocks of the validation split of text, 8 characters each.\n"
+                 "\n[^]*"));
   CHECK(usual.out.find("step ") == std::string::npos);
   const std::regex build(
       "Build: xgrad [0-9.]+( \\(commit [0-9a-f]+(-dirty)?\\))?, (GCC|Clang) [0-9.]+[^;]*; "
@@ -234,7 +235,6 @@ TEST_CASE("char_transformer: the preset micro learns names that it makes itself"
   // Also where the folder does not say what it was trained on.
   fs::remove(folder / "run/config.json");
   CHECK(run(folder, {"eval", "--checkpoint", checkpoint}).code == 0);
-  CHECK(run_well(folder, {"corpus", "--preset", "micro"}).out == names.text);
   // A text of one's own comes first.
   write_bytes(folder / "text", tiny_text());
   check_contains(

@@ -194,7 +194,7 @@ TEST_CASE("char_transformer: what cannot be written is said, whatever writes it"
   const TrainedFolder folder;
   for (const Arguments& arguments :
        {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},
-        Arguments{"eval", "--checkpoint", folder.checkpoint}, Arguments{"corpus"}}) {
+        Arguments{"eval", "--checkpoint", folder.checkpoint}}) {
     const Result result = Process(folder, arguments, to_full(STDOUT_FILENO)).wait();
     INFO(arguments[0]);
     CHECK(result.code == 1);

@@ -151,7 +151,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
       "give a larger --shards or --batch-size");
   check_ranks_refused(folder, ranks(2, tiny_train({"--data", "none"})), "none: ");
   check_ranks_refused(folder, ranks(2, {"train", "--no-such-flag"}), "--no-such-flag");
-  check_ranks_refused(folder, ranks(2, {"corpus"}), "only train works on several processes");
+  check_ranks_refused(folder, ranks(2, {"eval", "run"}), "only train works on several processes");
   CHECK_FALSE(fs::exists(folder / "runs"));
 
   // Ranks that do not begin with the same.

@@ -1,0 +1,101 @@
+// Models for other programs: safetensors files with nanoGPT's names, and folders for transformers.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <vector>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/nn/lora.hpp>
+
+#include "notes.hpp"
+#include "output.hpp"
+
+namespace char_transformer {
+namespace {
+
+struct ExportOptions {
+  std::string checkpoint, out;
+  bool overwrite = false;
+};
+
+namespace fs = std::filesystem;
+using xgrad::io::Json;
+
+/// As transformers does it.
+void export_folder(const ExportOptions& options) {
+  const fs::path folder = options.out;
+  std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
+  std::ranges::copy(xgrad::io::pretrained_files, std::back_inserter(names));
+  if (std::error_code none; fs::exists(folder, none))
+    for (const std::string& name : names)
+      check_output((folder / name).string(), options.overwrite, files_of(options.checkpoint));
+  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  xgrad::nn::merge_lora(trained.model);
+  const Json metadata = metadata_of(trained.notes);
+  const auto [kind, vocabulary] = trained.notes.vocabulary.stored();
+  const bool pairs = kind == "tokenizer";
+  std::string written = "config.json, model.safetensors";
+  const auto written_or_absent = [&](const char* name, bool is_written) {
+    std::error_code none;
+    if (is_written)
+      written += fmt::format(", {}", name);
+    else if (fs::exists(folder / name, none))
+      fail<FileError>("{}: of another model, and this one has none: name another folder",
+                      (folder / name).string());
+  };
+  written_or_absent("tokenizer.json", pairs);
+  if (!pairs)
+    written_or_absent("vocab.json", false);
+  for (const char* const name : xgrad::io::pretrained_files)
+    written_or_absent(name, metadata.find(name) != nullptr);
+  xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
+  if (pairs) {
+    xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
+    file.write(xgrad::io::format_json(vocabulary, xgrad::io::InvalidUtf8::refused, 2));
+    file.commit();
+  }
+  say(fmt::format("{}: {}{}\n", options.out, written,
+                  pairs ? "" : "; no tokenizer.json, because its ids are characters"));
+  const auto tensors = xgrad::io::pretrained_tensors(trained.model.config);
+  if (std::ranges::any_of(tensors, &xgrad::io::PretrainedTensor::zero))
+    say("Biases that the model lacks, and transformers' has, are zeros.\n");
+}
+
+void export_model(const ExportOptions& options) {
+  need("--checkpoint", options.checkpoint);
+  if (options.out.ends_with('/'))
+    return export_folder(options);
+  check_output(options.out, options.overwrite, files_of(options.checkpoint));
+  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  xgrad::nn::merge_lora(trained.model);
+  const Notes& notes = trained.notes;
+  const xgrad::nn::StateDict state = state_dict(trained.model);
+  const auto [key, vocabulary] = notes.vocabulary.stored();
+  const auto* const text = vocabulary.as<std::string>();
+  const xgrad::io::TensorFile file{
+      .tensors = {state.begin(), state.end()},
+      .metadata = {{"format", "pt"},
+                   {"config", xgrad::io::format_json(notes.config)},
+                   {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
+  xgrad::io::save_safetensors(options.out, file);
+  say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));
+}
+
+}  // namespace
+
+Command add_export(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "export", "write a model's weights to a file that PyTorch users open");
+  const auto options = std::make_shared<ExportOptions>();
+  options->out = "model.safetensors";
+  add_checkpoint(app, options->checkpoint);
+  add_out(app, options->out, options->overwrite,
+          options->out + "; DIR/: a folder as transformers reads it");
+  return command_of(app, options, export_model);
+}
+
+}  // namespace char_transformer
