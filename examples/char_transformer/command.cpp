@@ -137,9 +137,9 @@ void apply_config(CLI::App& app) {
     CLI::Option* const option = app.get_option_no_throw(flag);
     if (!seen.insert(flag).second)
       fail<UsageError>("{}: has '{}' twice, with '-' and with '_'", place(key), key);
-    if ((flag == "--vocab-size" && !pairs) || flag == "--changes")
+    if (flag == "--vocab-size" && !pairs)
       continue;
-    if (option == nullptr || flag == "--config" || flag == "--print-config" || flag == "--help")
+    if (option == nullptr || flag == "--config" || flag == "--help")
       fail<UsageError>("{}: '{}' is no flag of {}{}", place(key), xgrad::printable_name(key),
                        app.get_name(), suggestion(flag, app));
     if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)

@@ -87,10 +87,10 @@ void complete(const CLI::App& app, TrainOptions& train) {
         *train.resume);
   // Values, for a run's config.json says of all flags that it has what it would have without them.
   if (train.overfit_one_batch &&
-      (train.resume || !train.out.empty() || train.save_interval || train.keep || train.profile))
+      (train.resume || !train.out.empty() || train.save_interval || train.profile))
     throw UsageError(
         "--overfit-one-batch is a check that keeps nothing: leave out --resume, --out, "
-        "--save-interval, --keep and --profile");
+        "--save-interval and --profile");
   if (!train.resume && train.init_from.empty())
     check_recipe(train.recipe);
 }
@@ -122,7 +122,6 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
 Command add_train(CLI::App& program, Ranks& ranks) {
   CLI::App& app = *program.add_subcommand("train", "train a model; it goes to a folder");
   const auto options = std::make_shared<TrainOptions>();
-  const auto print_config = std::make_shared<bool>(false);
   TrainOptions& train = *options;
   app.option_defaults()->group("What and where");
   add_path(app, "--data", train.data,
@@ -147,8 +146,6 @@ Command add_train(CLI::App& program, Ranks& ranks) {
          "go on with a run; auto: the latest unfinished one, or with --out the one there, if any")
       ->type_name("[DIR|FILE|auto]")
       ->expected(0, 1);
-  add_bool(app, "--allow-changes", train.allow_changes,
-           "--resume with another learning rate, schedule or --eval-interval");
   add_path(
       app, "--init-from", train.init_from,
       "begin a new run with the weights of a checkpoint, of a pretrained model's folder, or of "
@@ -166,18 +163,11 @@ Command add_train(CLI::App& program, Ranks& ranks) {
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
              fmt::format("tokens that bpe learns from what is trained on [{}]", usual_vocab_size));
-  app.option_defaults()->group("Configuration");
-  add_bool(app, "--print-config", *print_config,
-           "print the values of all flags, as --config reads them, and exit");
-  return {&app, [options, print_config, &app, &ranks] {
+  return {&app, [options, &app, &ranks] {
             TrainOptions& given = *options;
             ranks.together([&] { complete(app, given); });
             given.program = app.get_parent()->get_name();
             given.launcher = ranks.launcher();
-            if (*print_config) {
-              say(format_config(given, 0) + "\n");
-              return 0;
-            }
             if (given.quiet)
               be_quiet();
             return char_transformer::train(given, ranks);

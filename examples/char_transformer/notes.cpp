@@ -21,7 +21,6 @@ namespace char_transformer {
 namespace {
 
 using xgrad::io::Json;
-using xgrad::io::JsonArray;
 using xgrad::io::JsonObject;
 
 std::uint64_t count_in(const Json& json, const char* key) {
@@ -114,8 +113,7 @@ Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
   return notes;
 }
 
-std::string format_config(const TrainOptions& options, std::size_t vocab_size, const Json& before,
-                          std::uint64_t steps, const std::string& changes) {
+std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   JsonObject config = to_json(options, vocab_size);
   for (const auto& [key, path] : {std::pair("data", options.data),
                                   {"val_data", options.val_data},
@@ -128,12 +126,6 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size, c
   }
   config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
-  const auto* const earlier = before.find<JsonArray>("changes");
-  JsonArray all = earlier == nullptr ? JsonArray{} : *earlier;
-  if (!changes.empty())
-    all.emplace_back(fmt::format("after {}: {}", format_count(steps, "step"), changes));
-  if (!all.empty())
-    config.emplace_back("changes", std::move(all));
   // The path of a text may be any bytes.
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }

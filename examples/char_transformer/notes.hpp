@@ -65,11 +65,8 @@ std::vector<std::int64_t> end_of_text(const Notes& notes);
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
 using runs::read_object, runs::text_in;
-/// What is written to config.json.  `before` is what was there when a run went on after so many
-/// steps, and `changes` what --allow-changes changed: "changes" lists all of them.
-std::string format_config(const TrainOptions& options, std::size_t vocab_size,
-                          const xgrad::io::Json& before = nullptr, std::uint64_t steps = 0,
-                          const std::string& changes = "");
+/// What is written to config.json.
+std::string format_config(const TrainOptions& options, std::size_t vocab_size);
 
 /// A text, as ids, split in two.
 struct Source {

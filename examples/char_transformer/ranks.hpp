@@ -25,17 +25,14 @@ class Ranks {
   /// The words before the program's name in a command line that starts as many.
   virtual std::string launcher() const { return ""; }
 
-  /// Takes a model that is to be trained, which must not move, on batches of so many shards.
-  virtual void share(std::vector<std::pair<std::string, xgrad::Tensor>> /*named_parameters*/,
-                     std::size_t shards) {
-    shards_ = shards;
-  }
+  /// Takes a model that is to be trained, which must not move.
+  virtual void share(std::vector<std::pair<std::string, xgrad::Tensor>> /*named_parameters*/) {}
   /// As those of xgrad::parallel, with the same bits on all ranks.
   virtual double backward(std::size_t rows, const xgrad::parallel::ShardLoss& loss) {
-    return xgrad::parallel::backward(rows, loss, shards_);
+    return xgrad::parallel::backward(rows, loss);
   }
   virtual double mean_loss(std::size_t rows, const xgrad::parallel::ShardLoss& loss) const {
-    return xgrad::parallel::mean_loss(rows, loss, shards_);
+    return xgrad::parallel::mean_loss(rows, loss);
   }
 
   /// Calls f.  If it throws on one rank, throws on all.
@@ -48,9 +45,6 @@ class Ranks {
   virtual int any_signal(int mine) const { return mine; }
   /// Says why this rank ends, unless the first, which speaks for all, says it.
   virtual void failed(const std::string& /*why*/) const {}
-
- private:
-  std::size_t shards_ = xgrad::parallel::default_shards;
 };
 
 /// The program; its exit code.

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <variant>
 #include <xgrad/io/json.hpp>
-#include <xgrad/parallel/shards.hpp>
 
 #include "command.hpp"
 
@@ -25,7 +24,6 @@ struct Recipe {
   double learning_rate = 1e-3, min_lr = 1e-4;
   std::size_t warmup_iters = 100, lr_decay_iters = 2000, max_iters = 2000;
   std::size_t gradient_accumulation_steps = 1;
-  std::size_t shards = xgrad::parallel::default_shards;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, grad_clip = 1;
 
   std::size_t eval_interval = 250, eval_iters = 20;
@@ -70,7 +68,7 @@ inline constexpr std::array<Preset, 3> presets{{
 const Preset& find_preset(std::string_view name);
 
 /// What becomes of a field when a run goes on, or begins with the weights of a model.
-enum class Keeps { size, recipe, unless_allowed, nothing };
+enum class Keeps { size, recipe, unless_given, nothing };
 
 /// A field of a recipe: its flag, which is its key in JSON, and all that there is to know of it.
 struct Field {
@@ -100,20 +98,19 @@ inline constexpr Field fields[] = {
     Field("--bias", &R::bias, {}, "biases in linear layers and norms", m, size),
     Field("--batch-size", &R::batch_size, {1, 65536}, "blocks in a batch", t),
     Field("--max-iters", &R::max_iters, {0, many}, "steps", t, nothing),
-    Field("--learning-rate", &R::learning_rate, {0, 10}, "the highest", t, unless_allowed),
-    Field("--min-lr", &R::min_lr, {0, 10}, "where the learning rate ends", t, unless_allowed),
-    Field("--warmup-iters", &R::warmup_iters, {0, many}, "steps of its rise", t, unless_allowed),
+    Field("--learning-rate", &R::learning_rate, {0, 10}, "the highest", t, unless_given),
+    Field("--min-lr", &R::min_lr, {0, 10}, "where the learning rate ends", t, unless_given),
+    Field("--warmup-iters", &R::warmup_iters, {0, many}, "steps of its rise", t, unless_given),
     Field("--lr-decay-iters", &R::lr_decay_iters, {0, many}, "step at which it reaches --min-lr", t,
-          unless_allowed),
+          unless_given),
     Field("--gradient-accumulation-steps", &R::gradient_accumulation_steps, {1, 65536},
           "batches in a step", t),
-    Field("--shards", &R::shards, {1, 4096}, "parts of a batch, each computed on a thread", t),
     Field("--weight-decay", &R::weight_decay, {0, 10}, "of matrices", t),
     Field("--beta1", &R::beta1, probability, "AdamW's, for the gradient", t),
     Field("--beta2", &R::beta2, probability, "AdamW's, for its square", t),
     Field("--grad-clip", &R::grad_clip, {0, 1e9}, "largest norm of the gradient; 0: any", t),
     Field("--eval-interval", &R::eval_interval, {1, many}, "steps between evaluations", e,
-          unless_allowed),
+          unless_given),
     Field("--eval-iters", &R::eval_iters, {1, many}, "batches of an evaluation", e)};
 }  // namespace table
 
@@ -140,10 +137,7 @@ struct TrainOptions {
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;
   std::optional<std::string> resume;           ///< a folder, a checkpoint, or empty or "auto"
-  bool allow_changes = false;                  ///< of a run that goes on
   std::optional<std::size_t> save_interval;    ///< none: at each evaluation
-  std::optional<std::size_t> keep;             ///< none: 0, or what the run had
-  std::optional<std::size_t> val_blocks;       ///< of the last validation; none: 2048; 0: all
   std::optional<std::size_t> sample_interval;  ///< none: at each evaluation; 0: never
   std::optional<std::size_t> sample_tokens;    ///< of the sample at the end; none: usual
   std::string sample_prompt;                   ///< empty: as of SampleOptions
@@ -160,11 +154,8 @@ struct Count {
   double least;
   const char* help;
 };
-inline constexpr std::array<Count, 5> counts{{
+inline constexpr std::array<Count, 3> counts{{
     {"--save-interval", &TrainOptions::save_interval, 1, "steps between saves [each evaluation]"},
-    {"--keep", &TrainOptions::keep, 0, "keep the last N saves, too [0]"},
-    {"--val-blocks", &TrainOptions::val_blocks, 0,
-     "blocks of the validation after the last step; 0: all [2048]"},
     {"--sample-interval", &TrainOptions::sample_interval, 0,
      "steps between samples of DIR/samples.jsonl; 0: none [each evaluation]"},
     {"--sample-tokens", &TrainOptions::sample_tokens, 0,

@@ -39,14 +39,6 @@ bool is_file_of_run(const std::string& name) {
   return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
 }
 
-std::optional<std::uint64_t> step_in(const std::string& name) {
-  static const std::regex pattern(R"(checkpoint-(\d{8,18})\.safetensors)");
-  std::smatch match;
-  if (!std::regex_match(name, match, pattern))
-    return std::nullopt;
-  return std::stoull(match[1]);
-}
-
 /// Whether a path still names what was opened.
 bool is_at(const std::string& path, int descriptor) {
   struct stat opened {
@@ -76,12 +68,8 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-std::string kept_name(std::uint64_t step) {
-  return fmt::format("checkpoint-{:08}.safetensors", step);
-}
-
 bool is_checkpoint_name(const std::string& name) {
-  return name == checkpoint_name || name == best_name || step_in(name);
+  return name == checkpoint_name || name == best_name;
 }
 
 void check_no_file_of_run(const std::string& path) {
@@ -107,11 +95,7 @@ std::uint64_t step_of(const std::string& checkpoint) {
 }
 
 std::optional<std::string> checkpoint_in(const std::string& folder) {
-  std::vector<std::string> kept = names_in(folder);
-  std::erase_if(kept, [](const std::string& name) { return !step_in(name); });
-  std::ranges::sort(kept, {}, step_in);
-  const std::string latest = kept.empty() ? checkpoint_name : kept.back();
-  for (const std::string& name : {std::string(checkpoint_name), std::string(best_name), latest})
+  for (const char* const name : {checkpoint_name, best_name})
     if (std::error_code none; fs::exists(fs::path(folder) / name, none))
       return (fs::path(folder) / name).string();
   return std::nullopt;
@@ -132,15 +116,11 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
     return xgrad::io::load_checkpoint(path);
   } catch (const FileError& error) {
     const fs::path folder = fs::path(path).parent_path();
-    std::vector<std::string> others;
-    for (const std::string& name : names_in(folder.empty() ? "." : folder.string()))
-      if (const std::uint64_t step = step_of((folder / name).string());
-          step > 0 && is_checkpoint_name(name) && name != fs::path(path).filename())
-        others.push_back(fmt::format("{} (after {} steps)", name, step));
-    if (others.empty())
-      throw;
-    std::ranges::sort(others);
-    fail<FileError>("{}\nBeside it are {}.", error.what(), fmt::join(others, ", "));
+    for (const char* const name : {checkpoint_name, best_name})
+      if (const auto step = step_of((folder / name).string());
+          step > 0 && name != fs::path(path).filename())
+        fail<FileError>("{}\nBeside it is {} (after {} steps).", error.what(), name, step);
+    throw;
   }
 }
 
@@ -389,18 +369,11 @@ std::string RunDir::open(const std::string& config, const std::string& environme
   return fmt::format("{}", fmt::join(lost, "; "));
 }
 
-void RunDir::tidy(std::uint64_t step, std::size_t keep) const {
-  const std::string folder = inside();
+void RunDir::tidy(std::uint64_t step) const {
   std::error_code none;
-  std::vector<std::uint64_t> kept;
-  for (const std::string& name : names_in(folder))
-    if (is_checkpoint_name(name) && step_of(folder + "/" + name) > step)
-      fs::remove(folder + "/" + name, none);
-    else if (const auto of = step_in(name))
-      kept.push_back(*of);
-  std::sort(kept.rbegin(), kept.rend());
-  for (std::size_t i = keep; keep > 0 && i < kept.size(); ++i)
-    fs::remove(folder + "/" + kept_name(kept[i]), none);
+  for (const char* const name : {checkpoint_name, best_name})
+    if (const std::string path = inside() + "/" + name; step_of(path) > step)
+      fs::remove(path, none);
 }
 
 }  // namespace char_transformer

@@ -1,6 +1,6 @@
 #pragma once
 // The folder of a run: config.json, environment.json, metrics.jsonl, samples.jsonl,
-// checkpoint.safetensors, best.safetensors, checkpoint-00000250.safetensors and so on, report.html.
+// checkpoint.safetensors, best.safetensors, report.html.
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,7 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
 /// The names in a folder; none if it is not there.  FileError if it cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
-/// "checkpoint-00000250.safetensors".
-std::string kept_name(std::uint64_t step);
-/// Whether it is the name of a checkpoint in a run's folder: one of these.
+/// Whether it is the name of a checkpoint in a run's folder: one of these two.
 bool is_checkpoint_name(const std::string& name);
 /// FileError if a path, or where it leads, is a file of a run's folder, there or not: training
 /// alone writes those.
@@ -25,12 +23,12 @@ void check_no_file_of_run(const std::string& path);
 /// The steps made when a checkpoint was saved, of which only the header is read; 0 if that cannot
 /// be read.
 std::uint64_t step_of(const std::string& checkpoint);
-/// The checkpoint in a run's folder: the last, or else the best, which is saved first, or else the
-/// latest that was kept.  None if there is none.
+/// The checkpoint in a run's folder: the last, or else the best, which is saved first.  None if
+/// there is none.
 std::optional<std::string> checkpoint_in(const std::string& folder);
 /// The same for a path that may be a checkpoint itself.  FileError for a folder without one.
 std::string find_checkpoint(const std::string& path);
-/// xgrad::io::load_checkpoint(), whose FileError also names the other checkpoints of the folder.
+/// xgrad::io::load_checkpoint(), whose FileError also names the other checkpoint of the folder.
 xgrad::io::Checkpoint read_checkpoint(const std::string& path);
 
 /// A file of JSON objects with a "step", one a line, to which a run adds.
@@ -97,13 +95,11 @@ class RunDir {
   /// meanwhile.  What it throws names the file as people know it.
   void save(const std::string& name,
             const std::function<void(const std::string& path)>& write) const;
-  /// Removes the checkpoints of later steps, and unless `keep` is 0 all that were kept but the
-  /// last.  FileError if the folder cannot be read.
-  void tidy(std::uint64_t step, std::size_t keep) const;
+  /// Removes checkpoints of later steps.
+  void tidy(std::uint64_t step) const;
 
   const std::string& path() const { return path_; }
   std::string checkpoint() const { return path_ + "/" + checkpoint_name; }
-  std::string best() const { return path_ + "/" + best_name; }
   Rows& metrics() { return *metrics_; }
   Rows& samples() { return *samples_; }
 

@@ -111,7 +111,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     if (given.given.count(flag) == 0 || wanted == found)
       return;
     value = wanted;
-    if (keeps == Keeps::unless_allowed && given.allow_changes)
+    if (keeps == Keeps::unless_given)
       changes.push_back(fmt::format("{} {} -> {}", flag, found, wanted));
     else if (keeps != Keeps::nothing)
       differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
@@ -154,10 +154,8 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
                                         format_count(start.steps(), "step")));
   }
   if (!differences.empty())
-    fail<FileError>(
-        "{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.{}", path,
-        fmt::join(differences, "\n  "),
-        resumes ? "  --allow-changes permits another schedule and --eval-interval." : "");
+    fail<FileError>("{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.",
+                    path, fmt::join(differences, "\n  "));
   start.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
     return start;
@@ -168,17 +166,17 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
         path);
 
   // What changes no number is as config.json says, unless it is given.
-  start.before = read_object(options.out + "/config.json");
+  const xgrad::io::Json before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
-      options.*count.member = value_in<std::size_t>(start.before, count.flag, {count.least, many});
+      options.*count.member = value_in<std::size_t>(before, count.flag, {count.least, many});
   if (given.given.count("--sample-prompt") == 0)  // it may be empty
-    options.sample_prompt = text_in(start.before, "sample_prompt");
+    options.sample_prompt = text_in(before, "sample_prompt");
   if (options.data.empty())
-    options.data = text_in(start.before, "data");
+    options.data = text_in(before, "data");
   if (options.val_data.empty())
-    options.val_data = text_in(start.before, "val_data");
-  options.init_from = text_in(start.before, "init_from");
+    options.val_data = text_in(before, "val_data");
+  options.init_from = text_in(before, "init_from");
   return start;
 }
 
@@ -244,20 +242,17 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     tell(labelled("Flags", fmt::format("changed from here on: {}.", start.changes)));
   if (!resumes)
     start.notes.evaluations = {};
-  // The best model of steps that are made again goes: the lowest loss of what follows is the best.
-  if (resumes && fs::path(checkpoint).filename() != checkpoint_name &&
-      step_of(run_dir->best()) > *start.resumed)
-    start.notes.evaluations.best.reset();
   start.notes.config = to_json(options, vocabulary.size());
   start.notes.vocabulary = vocabulary;
   start.notes.text = start.source.sum;
   start.notes.val_text = start.source.val_sum;
   start.run_dir = std::move(run_dir);
-  if (const std::size_t parts = std::min(recipe.shards, recipe.batch_size); parts < ranks.size())
+  if (const auto parts = xgrad::parallel::shard_count(recipe.batch_size); parts < ranks.size())
     fail<UsageError>(
-        "{} ranks, but a batch of {} is cut into {}: start fewer ranks, or give a larger --shards "
-        "or --batch-size",
-        ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"));
+        "{} ranks, but a batch of {} is cut into {}: start fewer ranks, no more than the {} shards "
+        "of a large batch",
+        ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"),
+        xgrad::parallel::default_shards);
   return start;
 }
 

@@ -20,7 +20,6 @@ struct Start {
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
   std::string about = {};                          ///< of `from`: "PATH, after 300 steps"
   Notes notes = {};                                ///< of `from`; then for its own checkpoints
-  xgrad::io::Json before = {};                     ///< its config.json, if it goes on
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"
   Source source = {};
   std::unique_ptr<RunDir> run_dir = {};  ///< of which only the first of several ranks knows

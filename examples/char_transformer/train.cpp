@@ -18,7 +18,7 @@ namespace char_transformer {
 namespace {
 
 constexpr std::size_t profiled_steps = 10;  // and as many before them, which are slower
-constexpr std::size_t sampled_tokens = 64, usual_val_blocks = 2048;
+constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
@@ -49,7 +49,7 @@ class Trainer {
       open_folder();
       keep_folder();
       if (writes_)
-        save(ended());
+        save();
       run_dir_.unlock();
       report();
     }
@@ -142,7 +142,7 @@ class Trainer {
     if (lowest && writes_)  // before the checkpoint, which says which is the best
       best_failed_ = !save_model(best_name);
     if (writes_ && !ended() && save_point)
-      save(true);
+      save();
   }
 
   bool evaluation_pending(std::uint64_t steps) const {
@@ -180,7 +180,7 @@ class Trainer {
                            recipe_.batch_size, batches, options_.seed, stop);
     });
   }
-  /// That of the end, over as many blocks as --val-blocks says.
+  /// That of the end, over at most 2048 blocks.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
     return measured([&](const Stop& stop) {
@@ -230,9 +230,8 @@ class Trainer {
       // The row of a step whose evaluation is made again is written again.
       const std::uint64_t rows = begin - (steps_ == begin && evaluation_pending(begin) ? 1 : 0);
       if (writes_)
-        lost = run_dir_.open(
-            format_config(options_, vocabulary_.size(), start_.before, begin, start_.changes),
-            format_environment(ranks_.size()), begin, rows);
+        lost = run_dir_.open(format_config(options_, vocabulary_.size()),
+                             format_environment(ranks_.size()), begin, rows);
     });
     tell(labelled("Run", run_dir_.path()));
     if (!lost.empty())
@@ -276,16 +275,12 @@ class Trainer {
     });
   }
 
-  /// What is kept is saved first, so that no run that is killed and goes on lacks it.
-  void save(bool kept) {
-    const std::size_t keep = options_.keep.value_or(0);
-    const bool failed_before =
-        std::exchange(failed_, (kept && keep > 0 && !save_model(kept_name(steps_))) ||
-                                   !save_model(checkpoint_name));
+  void save() {
+    const bool failed_before = std::exchange(failed_, !save_model(checkpoint_name));
     if (failed_)
       return;
     saved_ = steps_;
-    try_save(".", [&](const std::string&) { run_dir_.tidy(steps_, keep); });
+    try_save(".", [&](const std::string&) { run_dir_.tidy(steps_); });
     if (failed_before)
       progress_.line(fmt::format("{}: saved in {}", after(steps_), run_dir_.checkpoint()));
   }
@@ -305,7 +300,7 @@ class Trainer {
     print_loss("val_loss", *final_loss_, bits_per_byte(),
                fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
                            start_.source.validation_name, vocabulary_.count(recipe_.block_size),
-                           blocks_ < all_blocks_ ? "; --val-blocks 0 takes all" : ""),
+                           blocks_ < all_blocks_ ? "; eval takes all" : ""),
                start_.source.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
@@ -357,8 +352,7 @@ class Trainer {
   const Ranks& ranks_ = training_.ranks();
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
-                    asked_ = options_.val_blocks.value_or(usual_val_blocks),
-                    blocks_ = asked_ == 0 ? all_blocks_ : std::min(asked_, all_blocks_);
+                    blocks_ = std::min(most_val_blocks, all_blocks_);
   RunDir& run_dir_ = *start_.run_dir;
   std::uint64_t steps_ = start_.steps();  ///< steps made
   Evaluations evaluations_ = start_.notes.evaluations;
@@ -379,7 +373,7 @@ void dry_run(Start& start, Training& training) {
   // A part of a batch tells how long all of it takes.
   const std::size_t batch = recipe.batch_size;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
-  recipe.batch_size = std::min(batch, recipe.shards);
+  recipe.batch_size = xgrad::parallel::shard_count(batch);
   double ms = std::numeric_limits<double>::infinity(), spent = 0;
   for (std::size_t i = 0; i < 8 && spent < 500; ++i) {
     const double took = training.make_step(made + i).ms,

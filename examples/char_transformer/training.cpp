@@ -82,7 +82,7 @@ Training::Training(Start& start, Ranks& ranks)
                                                             .betas = {recipe_.beta1, recipe_.beta2},
                                                             .weight_decay = recipe_.weight_decay})),
       rate_(schedule_of(recipe_)) {
-  ranks_.share(trained_parameters(model_), recipe_.shards);
+  ranks_.share(trained_parameters(model_));
   if (start.resumed)
     xgrad::io::restore(*start.from, model_, optimizer_);
   start.from.reset();
@@ -248,10 +248,7 @@ void evaluate(const EvalOptions& options) {
     fail<ValueError>("--block-size {} is given, but the model has {}", block_size, most);
   check_block(ids, name, block_size, notes.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
-  // As training has cut its batches, so the loss is the same to the bit.
-  Ranks one;
-  const auto shards = notes.config.number("shards");
-  one.share({}, shards >= 1 ? static_cast<std::size_t>(*shards) : xgrad::parallel::default_shards);
+  const Ranks one;
   Progress progress(0, 0, 0);
   const auto measure = [&] {
     return block_loss(one, trained.model, ids, block_size, blocks,

@@ -7,7 +7,7 @@ Each --python is an interpreter that has torch (the default is /usr/bin/python3)
 one and with two threads of its own, each with one and with two of OpenBLAS's, of which the fastest counts.  Prints, for each round, milliseconds a step (median after the
 first fifth), peak memory, and ours as a ratio of theirs, and seconds from the start of the process to the line of its
 first step; then the medians of the ratios.  --busy keeps the second core
-busy with another program meanwhile; --compile sends their model through torch.compile; --shards is our flag.
+busy with another program meanwhile; --compile sends their model through torch.compile.
 """
 import argparse
 import json
@@ -59,7 +59,6 @@ def main():
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--shards", type=int)
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
@@ -74,7 +73,7 @@ def main():
     ratios = {p: [] for p in pythons}
     try:
         for number in range(a.rounds):
-            ms, mb, first = train(a, [a.binary, "train", *(["--shards", str(a.shards)] if a.shards else [])], 2, env)
+            ms, mb, first = train(a, [a.binary, "train"], 2, env)
             print(f"round {number}: xgrad {ms:.2f} ms {mb:.0f} MiB, first step after {first:.2f} s", end="", flush=True)
             for p in pythons:
                 script = [p, str(ROOT / "scripts/pytorch/train.py"), *(["--compile"] if a.compile else [])]

@@ -44,12 +44,12 @@ std::vector<std::string> seeds() {
   using namespace std::string_literals;
   return {
       "train\n--n-layer\n2\0{\"n_layer\":3,\"n-head\":2,\"preset\":\"baby\",\"data\":null}"s,
-      "train\n--print-config\0{\"dropout\":1e-3,\"bias\":true,\"resume\":\"auto\",\"keep\":0}"s,
-      "train\n--print-config\0{\"learning_rate\":1e-300,\"n_head\":-1,\"seed\":[1],\"x\":{}}"s,
-      "train\n--print-config\0{\"data\":\"\\u0000\\ud800\",\"vocab_size\":-1}"s,
-      "sample\n--print-config\n--stop\n\xff\0{\"top_p\":1,\"min-p\":-0.0,\"prompt\":\"\"}"s,
+      "train\n--quiet\0{\"dropout\":1e-3,\"bias\":true,\"resume\":\"auto\",\"sample_tokens\":0}"s,
+      "train\0{\"learning_rate\":1e-300,\"n_head\":-1,\"seed\":[1],\"x\":{}}"s,
+      "train\0{\"data\":\"\\u0000\\ud800\",\"vocab_size\":-1}"s,
+      "sample\n--raw\n--stop\n\xff\0{\"top_p\":1,\"min-p\":-0.0,\"prompt\":\"\"}"s,
       "sample\n--file=-\n--top-p\n1e-9\n--min-p=0\n--stop=x",
-      "train\n--init-from=x\n--print-config",
+      "train\n--init-from=x\n--quiet",
       "train\n--preset\nbaby\n--data\na.txt\n--out=b\n--n-layer\n2\n--n-head=2\n--n-embd=8",
       "train\n--dropout=1e-3\n--learning-rate\n1e1\n--bias\n--seed=0\n--threads\n2",
       "train\n--bias=false\n--bias\nTrue\n--profile\n--max-iters\n0\n--warmup-iters=99999999999",

@@ -25,10 +25,8 @@ class MpiRanks : public char_transformer::Ranks {
   std::string launcher() const override {
     return size() > 1 ? fmt::format("mpirun -n {} ", size()) : "";
   }
-  void share(std::vector<std::pair<std::string, xgrad::Tensor>> named_parameters,
-             std::size_t shards) override {
-    model_.emplace(std::move(named_parameters), world_,
-                   xgrad::parallel::DataParallelOptions{.shards = shards});
+  void share(std::vector<std::pair<std::string, xgrad::Tensor>> named_parameters) override {
+    model_.emplace(std::move(named_parameters), world_);
   }
   double backward(std::size_t rows, const ShardLoss& loss) override {
     return model_->backward(rows, loss);

@@ -157,11 +157,11 @@ def random_batch(ids, block_size, batch_size):
 
 
 @torch.no_grad()
-def validation_loss(model, ids):
-    """The mean loss over all non-overlapping blocks."""
+def validation_loss(model, ids, most=None):
+    """The mean loss over all non-overlapping blocks, or over the first ones."""
     mode, size = model.training, model.config.block_size
     model.eval()
-    n = (len(ids) - 1) // size
+    n = min((len(ids) - 1) // size, most or len(ids))
     x, y = ids[:n * size].view(n, size), ids[1:n * size + 1].view(n, size)
     total = sum(model.loss(x[i:i + 16], y[i:i + 16]).item() * len(x[i:i + 16]) for i in range(0, n, 16))
     model.train(mode)
@@ -170,6 +170,7 @@ def validation_loss(model, ids):
 
 # ---- the recipe ----
 
+LAST_BLOCKS = 2048  # at most, of the validation after the last step
 NANO = dict(block_size=64, batch_size=12, n_layer=4, n_head=4, n_embd=128, dropout=0.0, bias=False,
             learning_rate=1e-3, min_lr=1e-4, warmup_iters=100, lr_decay_iters=2000, max_iters=2000,
             gradient_accumulation_steps=1, weight_decay=0.1, beta1=0.9, beta2=0.99, grad_clip=1.0,

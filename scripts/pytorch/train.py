@@ -37,8 +37,8 @@ def run(a, on_step=lambda row: None):
             row = {"step": step, "loss": loss, "lr": rate, "grad_norm": norm,
                    "ms": round(1e3 * (time.perf_counter() - begin), 3)}
             if step + 1 == a.max_iters:
-                row["final_val_loss"] = gpt.validation_loss(training.model, text.validation)
-                row["final_val_loss_over"] = "all blocks"
+                row["final_val_loss"] = gpt.validation_loss(training.model, text.validation, gpt.LAST_BLOCKS)
+                row["final_val_loss_over"] = f"at most {gpt.LAST_BLOCKS:,} blocks"
             print(json.dumps(row), file=metrics, flush=True)
             on_step(row)
 

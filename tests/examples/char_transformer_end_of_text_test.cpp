@@ -111,9 +111,9 @@ struct EndingFolder : TinyFolder {
         *this,
         overridden({"train", "--init-from",  "base", "--data",         "text", "--out",
                     "run",   "--block-size", "8",    "--max-iters",    "1",    "--learning-rate",
-                    "0",     "--min-lr",     "0",    "--warmup-iters", "0",    "--val-blocks",
-                    "1",     "--eval-iters", "1",    "--batch-size",   "2",    "--weight-decay",
-                    "0",     "--dropout",    "0"},
+                    "0",     "--min-lr",     "0",    "--warmup-iters", "0",    "--eval-iters",
+                    "1",     "--batch-size", "2",    "--weight-decay", "0",    "--dropout",
+                    "0"},
                    more));
   }
 };
@@ -188,7 +188,7 @@ TEST_CASE("char_transformer: texts begin as the tokenizer says", "[pretrained]")
   const EndingFolder folder;
   const std::string few = "the cat sat on mat 3.\n";
   write_bytes(folder / "few", few);
-  const Result trained = folder.train({"--val-blocks", "0"});
+  const Result trained = folder.train();
   for (const std::string raw : {"false", "true"}) {
     const bool is_raw = raw == "true";
     const std::string first = is_raw ? "the" : "<|begin|>";

@@ -14,8 +14,8 @@
 #ifdef __linux__
 TEST_CASE("char_transformer: memory stays flat over 20,000 steps", "[.soak]") {
   const TinyFolder folder;
-  Process process(folder, tiny_train({"--max-iters", "20000", "--dropout", "0.1", "--keep", "3",
-                                      "--eval-interval", "500"}));
+  Process process(
+      folder, tiny_train({"--max-iters", "20000", "--dropout", "0.1", "--eval-interval", "500"}));
   std::vector<double> megabytes;
   const std::string status = "/proc/" + std::to_string(process.id()) + "/status";
   while (!process.ended()) {
@@ -74,9 +74,8 @@ TEST_CASE("char_transformer: texts of one character and of two") {
 
 TEST_CASE("char_transformer: the schedule follows --max-iters") {
   const TinyFolder folder;
-  const auto recipe = [&](Arguments more) {
-    more.insert(more.begin(), {"train", "--print-config"});
-    const Json json = Json::parse(run_well(folder, more).out);
+  const auto recipe = [&](const Arguments& more) {
+    const Json json = Json::parse(config_of(folder, more));
     return std::vector<double>{json.at("warmup_iters"), json.at("lr_decay_iters"),
                                json.at("min_lr")};
   };
@@ -129,7 +128,7 @@ TEST_CASE("char_transformer: more threads than are of use, and a batch that take
 
 TEST_CASE("char_transformer: all commands show the same checkpoint of a folder, and say which") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run", "--keep", "2"}));
+  run_well(folder, tiny_train({"--out", "run"}));
   const std::string last = "run/checkpoint.safetensors, after 40 steps";
   for (const Arguments& command :
        {Arguments{"eval"}, {"sample", "--tokens", "1"}, {"graph"}, {"export"}, {"explain"}}) {

@@ -53,9 +53,9 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
                       best = read_bytes(folder / "run/best.safetensors");
     const std::string whole = folder / "whole-" + base, half = folder / "half-" + base,
                       file = whole + "/checkpoint.safetensors";
-    const Result trained = run_well(folder, adapting(base, whole, {"--keep", "1"}));
+    const Result trained = run_well(folder, adapting(base, whole, {}));
     check_contains(trained.err, {" parameters, of which adapters of rank 4 are trained."});
-    for (const char* const name : {"checkpoint", "best", "checkpoint-00000006"}) {
+    for (const char* const name : {"checkpoint", "best"}) {
       const auto saved = io::load_safetensors(whole + "/" + name + ".safetensors");
       CHECK(saved.tensors.size() > 0);
       for (const auto& [tensor, x] : saved.tensors)

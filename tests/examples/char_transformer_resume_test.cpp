@@ -86,7 +86,7 @@ TEST_CASE("char_transformer: interrupted and resumed, a run is the same to the b
 
 TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte", "[resume]") {
   const TinyFolder folder;
-  const Arguments saves = {"--save-interval", "7", "--keep", "2"};
+  const Arguments saves = {"--save-interval", "7"};
   const auto train = [&](const std::string& out, const Arguments& more) {
     Arguments all = long_train(saves);
     all.insert(all.end(), {"--out", out});
@@ -157,7 +157,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   }
 
   // With --out, that folder alone.
-  run_well(folder, tiny({"--resume", "--out", "named", "--max-iters", "10", "--keep", "1"}));
+  run_well(folder, tiny({"--resume", "--out", "named", "--max-iters", "10"}));
   CHECK(metrics_of(folder / "named").size() == 10);
   // A finished run is left alone.
   const auto before = fs::last_write_time(folder / "named");
@@ -167,15 +167,15 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   CHECK((fs::last_write_time(folder / "named") == before));  // libc++'s times cannot be printed
   run_well(folder, {"train", "--resume", "named", "--max-iters", "30", "--eval-interval", "10"});
   CHECK(metrics_of(folder / "named").size() == 30);
-  CHECK(fs::exists(folder / "named/checkpoint-00000030.safetensors"));  // --keep is remembered
-  CHECK_FALSE(fs::exists(folder / "named/checkpoint-00000010.safetensors"));
-  const std::string last = read_bytes(folder / "named/checkpoint.safetensors");
+  fs::copy(folder / "named/checkpoint.safetensors", folder / "earlier");
   const auto rows = timeless_metrics_of(folder / "named");
 
   // A file: from there; what came after is made again, the same.
-  run_well(folder, {"train", "--resume", "named", "--max-iters", "60", "--keep", "4",
-                    "--save-interval", "5"});
-  run_well(folder, {"train", "--resume", "named/checkpoint-00000045.safetensors"});
+  run_well(folder, {"train", "--resume", "named", "--max-iters", "60"});
+  const std::string last = read_bytes(folder / "named/checkpoint.safetensors");
+  fs::rename(folder / "earlier", folder / "named/checkpoint.safetensors");
+  run_well(folder, {"train", "--resume", "named/checkpoint.safetensors", "--max-iters", "60"});
+  CHECK((read_bytes(folder / "named/checkpoint.safetensors") == last));
   check_refused(folder, {"train", "--resume", "named/none.safetensors"}, 1, {"cannot be opened"});
   CHECK(metrics_of(folder / "named").size() == 60);
   for (std::size_t i = 0; i + 1 < rows.size(); ++i)
@@ -206,14 +206,14 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   run_well(folder, {"train", "--resume", "latest.safetensors", "--max-iters", "12"});
   CHECK(metrics_of(folder / "run").size() == 12);
   CHECK_FALSE(fs::exists(folder / "config.json"));
-  // What another run has kept.
+  // The best model of another run.
   fs::create_directory(folder / "kept");
-  write_bytes(folder / "kept/checkpoint-00000005.safetensors", "precious");
-  check_refused(folder, tiny_train({"--out", "kept", "--keep", "1"}), 1,
-                {"kept: the folder holds a run already (checkpoint-00000005.safetensors)"});
-  check_refused(folder, tiny_train({"--out", "kept", "--keep", "1", "--resume"}), 1,
-                {"kept/checkpoint-00000005.safetensors: not a safetensors file"});
-  CHECK(read_bytes(folder / "kept/checkpoint-00000005.safetensors") == "precious");
+  write_bytes(folder / "kept/best.safetensors", "precious");
+  check_refused(folder, tiny_train({"--out", "kept"}), 1,
+                {"kept: the folder holds a run already (best.safetensors)"});
+  check_refused(folder, tiny_train({"--out", "kept", "--resume"}), 1,
+                {"kept/best.safetensors: not a safetensors file"});
+  CHECK(read_bytes(folder / "kept/best.safetensors") == "precious");
   // A report of somebody's, and a run that ended and whose checkpoints are gone.
   fs::create_directory(folder / "papers");
   for (const char* const name :

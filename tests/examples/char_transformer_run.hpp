@@ -217,6 +217,22 @@ inline std::vector<Json> metrics_of(const std::string& folder) {
   return rows;
 }
 
+/// The config.json of a run in `out`, which is ended once it has written that, and removed.  `more`
+/// beats the flags for a small text and small batches.
+inline std::string config_of(const TemporaryFolder& folder, const Arguments& more) {
+  const Arguments all = {"train", "--data",       "text", "--block-size", "8",  "--batch-size",
+                         "1",     "--eval-iters", "1",    "--out",        "out"};
+  Process process(folder, overridden(all, more));
+  wait_until(
+      [&] { return process.ended() || std::filesystem::exists(folder / "out/config.json"); });
+  process.signal(SIGKILL);
+  INFO(process.wait().err);
+  REQUIRE(std::filesystem::exists(folder / "out/config.json"));
+  std::string text = read_bytes(folder / "out/config.json");
+  std::filesystem::remove_all(folder / "out");
+  return text;
+}
+
 /// The rows without the time that they took.
 inline std::vector<Json> timeless_metrics_of(const std::string& folder) {
   std::vector<Json> rows = metrics_of(folder);

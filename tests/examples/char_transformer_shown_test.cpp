@@ -145,7 +145,7 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
                  {"overfit-one-batch: FAILED: loss 3.", " in 600 steps", "--max-iters 2400",
                   "--learning-rate (it was 1e-07)", "nn::gradcheck"});
   CHECK(check({"--max-iters", "0"}).code == 1);
-  for (const char* const flag : {"--out", "--resume", "--keep"})
+  for (const char* const flag : {"--out", "--resume", "--save-interval"})
     check_refused(folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
                   {"--overfit-one-batch is a check that keeps nothing: leave out "});
   CHECK(files_in(folder / ".") == before);
