@@ -1,36 +1,7 @@
-"""The models of ports.py.  What PyTorch 1.13 has no name for is written out, and PyTorch 2's own is taken where it has one: both give
-the same to 1e-15."""
-import math
-
+"""The models of ports.py, and an optimizer that PyTorch lacks."""
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-# ---- what PyTorch 1.13 lacks ----
-
-def attention(q, k, v, mask=None, is_causal=False, scale=None, enable_gqa=False):
-    """F.scaled_dot_product_attention"""
-    if hasattr(F, "scaled_dot_product_attention"):
-        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
-    if enable_gqa:
-        k, v = (x.repeat_interleave(q.size(-3) // x.size(-3), -3) for x in (k, v))
-    scores = q @ k.transpose(-2, -1) * (scale or 1 / math.sqrt(q.size(-1)))
-    if is_causal:
-        mask = torch.ones(q.size(-2), k.size(-2)).tril().bool()
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
-    return scores.softmax(-1) @ v
-
-
-class RMSNorm(nn.Module):
-    def __init__(self, width, eps):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x):
-        if hasattr(F, "rms_norm"):
-            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
 class Lion(torch.optim.Optimizer):
@@ -59,82 +30,6 @@ def heads(x, n):
 
 def merge(x):
     return x.transpose(1, 2).flatten(-2)
-
-
-def rotary(x, theta=10000.0):
-    """Su et al., 2021, in the halves of Llama's published weights: x (..., T, D)."""
-    T, D = x.shape[-2:]
-    frequencies = theta ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
-    angles = torch.outer(torch.arange(T, dtype=torch.float64), frequencies).repeat(1, 2)
-    left, right = x.chunk(2, -1)
-    return x * angles.cos().to(x.dtype) + torch.cat([-right, left], -1) * angles.sin().to(x.dtype)
-
-
-class Llama(nn.Module):
-    """Touvron et al., 2023: RMSNorm, rotary positions, grouped queries, SwiGLU; names as transformers'."""
-
-    class Attention(nn.Module):
-        def __init__(self, width, heads, kv_heads):
-            super().__init__()
-            self.heads, self.kv_heads, D = heads, kv_heads, width // heads
-            self.q_proj, self.o_proj = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
-            self.k_proj, self.v_proj = (nn.Linear(width, kv_heads * D, bias=False) for _ in range(2))
-
-        def forward(self, x):
-            q, k = rotary(heads(self.q_proj(x), self.heads)), rotary(heads(self.k_proj(x), self.kv_heads))
-            v = heads(self.v_proj(x), self.kv_heads)
-            return self.o_proj(merge(attention(q, k, v, is_causal=True, enable_gqa=True)))
-
-    class MLP(nn.Module):
-        def __init__(self, width, hidden):
-            super().__init__()
-            self.gate_proj, self.up_proj = (nn.Linear(width, hidden, bias=False) for _ in range(2))
-            self.down_proj = nn.Linear(hidden, width, bias=False)
-
-        def forward(self, x):
-            return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
-
-    class Block(nn.Module):
-        def __init__(self, width, heads, kv_heads, hidden):
-            super().__init__()
-            self.self_attn, self.mlp = Llama.Attention(width, heads, kv_heads), Llama.MLP(width, hidden)
-            self.input_layernorm, self.post_attention_layernorm = RMSNorm(width, 1e-5), RMSNorm(width, 1e-5)
-
-        def forward(self, x):
-            x = x + self.self_attn(self.input_layernorm(x))
-            return x + self.mlp(self.post_attention_layernorm(x))
-
-    def __init__(self, vocabulary=11, width=16, heads=4, kv_heads=2, hidden=20, layers=2):
-        super().__init__()
-        self.embed_tokens = nn.Embedding(vocabulary, width)
-        self.layers = nn.ModuleList(Llama.Block(width, heads, kv_heads, hidden) for _ in range(layers))
-        self.norm = RMSNorm(width, 1e-5)
-        self.lm_head = nn.Linear(width, vocabulary, bias=False)
-
-    def forward(self, ids):
-        x = self.embed_tokens(ids)
-        for layer in self.layers:
-            x = layer(x)
-        return self.lm_head(self.norm(x))
-
-
-class Alibi(nn.Module):
-    """Press et al., 2021: no positions but a slope for each head."""
-
-    def __init__(self, vocabulary=9, width=12, heads=4):
-        super().__init__()
-        self.heads = heads
-        self.wte, self.qkv, self.proj = nn.Embedding(vocabulary, width), nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, ids):
-        x = self.wte(ids)
-        q, k, v = (heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
-        T = ids.size(1)
-        slopes = 2.0 ** (-8 * torch.arange(1, self.heads + 1, dtype=x.dtype) / self.heads)
-        distance = torch.arange(T)[None, :] - torch.arange(T)[:, None]
-        bias = slopes[:, None, None] * distance.to(x.dtype)
-        bias = bias.masked_fill(distance > 0, -math.inf)
-        return self.proj(merge(attention(q, k, v, bias))) @ self.wte.weight.T
 
 
 class LSTM(nn.Module):
@@ -235,24 +130,6 @@ class WGAN(nn.Module):
                                     nn.Linear(hidden, 1))
 
 
-class LoRALinear(nn.Module):
-    """Hu et al., 2021: a frozen layer, and what is learned beside it."""
-
-    def __init__(self, base, rank, alpha):
-        super().__init__()
-        self.base, self.scale = base.requires_grad_(False), alpha / rank
-        self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features))
-        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank))
-
-    def forward(self, x):
-        return self.base(x) + self.scale * F.linear(F.linear(x, self.lora_A), self.lora_B)
-
-    @torch.no_grad()
-    def merge(self):
-        self.base.weight += self.scale * self.lora_B @ self.lora_A
-        return self.base
-
-
 class EncoderDecoder(nn.Module):
     """Vaswani et al., 2017, norms first; a layer of each."""
 
@@ -282,22 +159,3 @@ class EncoderDecoder(nn.Module):
         read, weights = d.cross(d.cross_norm(y), memory, memory, key_padding_mask=padding)
         y = y + read
         return self.norm(y + d.mlp(y)) @ self.tokens.weight.T, weights
-
-
-class SlidingWindow(nn.Module):
-    """A position sees itself and the two before it (Child et al., 2019); queries and keys have length 1 (Henry et al., 2020)."""
-
-    def __init__(self, width=8, heads=2, window=3):
-        super().__init__()
-        self.heads, self.window = heads, window
-        self.qkv, self.proj = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
-        self.temperature = nn.Parameter(torch.zeros(heads))
-        self.norm = nn.GroupNorm(2, width)
-
-    def forward(self, x):
-        T = x.size(1)
-        q, k, v = (heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
-        q = F.normalize(q, dim=-1) * self.temperature.exp()[:, None, None]
-        window = torch.ones(T, T).bool().tril() & torch.ones(T, T).bool().triu(1 - self.window)
-        y = x + self.proj(merge(attention(q, F.normalize(k, dim=-1), v, window, scale=1.0)))
-        return self.norm(y.transpose(1, 2)).transpose(1, 2)

@@ -32,25 +32,13 @@ class Port {
     nn::load_state_dict(model, state);
   }
   void compare(const std::string& output, const Tensor& ours) { check("out/" + output, ours); }
-  /// Those of all parameters that are not frozen.
   void compare_gradients(const auto& model) {
     for (const auto& [key, value] : nn::named_parameters(model))
-      if (value.requires_grad())
-        check("grad/" + key, value.grad());
+      check("grad/" + key, value.grad());
   }
   void compare_trained(const auto& model) {
     for (const auto& [key, value] : nn::state_dict(model))
       check("trained/" + key, value);
-  }
-  /// A decoder that predicts each next id.
-  void compare_next_token(auto& model) {
-    start(model);
-    const Indices ids = indices("ids");
-    const Tensor logits = model(ids.slice(1, 0, -1));
-    const Tensor loss = cross_entropy(logits.flatten(0, 1), ids.slice(1, 1, {}).flatten());
-    loss.backward();
-    compare("logits", logits), compare("loss", loss);
-    compare_gradients(model);
   }
   const std::vector<GoldenComparison>& found() const { return found_; }
 
