@@ -45,7 +45,7 @@ double error_of(double got, Wide want, DType dtype, Wide scale = 0) {
   return static_cast<double>(std::abs(static_cast<Wide>(got) - want) / (relative + 64 * least));
 }
 
-struct Function {
+struct RangedFunction {
   const char* name;
   Tensor (*ours)(const Tensor&);
   Wide (*value)(Wide);
@@ -53,7 +53,7 @@ struct Function {
   double least, most = inf;  ///< the arguments
 };
 
-const Function functions[] = {
+const RangedFunction functions[] = {
     {"exp", exp, std::exp, std::exp, -inf},
     {"expm1", expm1, std::expm1, std::exp, -inf},
     {"log", log, std::log, [](Wide x) { return 1 / x; }, 0},
@@ -108,7 +108,7 @@ Tensor row(const std::vector<double>& values, DType dtype) {
 TEST_CASE("functions and their gradients keep their precision at the ends of ranges",
           "[accuracy]") {
   for (const DType dtype : {DType::float32, DType::float64})
-    for (const Function& f : functions) {
+    for (const RangedFunction& f : functions) {
       std::vector<double> xs = arguments(dtype);
       std::erase_if(xs, [&](double x) { return x < f.least || x > f.most; });
       const Tensor x = row(xs, dtype);
