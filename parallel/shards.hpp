@@ -29,7 +29,8 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 /// runs whole, after the shards' forward passes, if one of them meets something that is not so
 /// averaged:
 /// - a loss with an ignored target or with weights of classes, or with Reduction::sum;
-/// - a sum to one number of a Tensor, a Mask or Indices whose first dimension is the shard's rows or
+/// - a sum to one number of a Tensor, a Mask or Indices whose first dimension is the shard's rows
+/// or
 ///   a multiple of it; a selection by a Mask, nonzero(), or a BatchNorm;
 /// - a random number, because draws come in the order of the whole batch, unless it is dropout's:
 ///   a mask is drawn for the whole batch, with PyTorch's numbers, by the first shard that comes to
