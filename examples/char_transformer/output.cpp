@@ -136,7 +136,7 @@ void note(int signal) {
 /// Sets a handler of what is to stop the program, unless it is ignored; and one of what would end a
 /// write that fails instead: nobody reads the pipe, the file is too large.
 void handle(void (*stopping)(int), void (*failing)(int)) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, stopping) == SIG_IGN)
       std::signal(signal, SIG_IGN);
   for (const int signal : {SIGPIPE, SIGXFSZ})
@@ -165,7 +165,6 @@ const char* signal_name(int signal) {
   return signal == SIGINT    ? "SIGINT"
          : signal == SIGTERM ? "SIGTERM"
          : signal == SIGHUP  ? "SIGHUP"
-         : signal == SIGUSR1 ? "SIGUSR1"
                              : "a signal";
 }
 

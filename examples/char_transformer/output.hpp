@@ -51,7 +51,7 @@ bool can_redraw();
 /// The columns of the terminal that standard error goes to; 80 where nobody knows.
 std::size_t terminal_width();
 
-/// While one lives, the first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is noted instead of ending the
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the
 /// program, and so is output that nobody reads any more (SIGPIPE); a second signal ends it at once.
 /// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
 /// signal that the program's parent had it ignore, as nohup does, stays ignored.

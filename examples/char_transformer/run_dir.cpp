@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,14 +36,6 @@ constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metric
 
 bool is_file_of_run(const std::string& name) {
   return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
-}
-
-/// Whether a path still names what was opened.
-bool is_at(const std::string& path, int descriptor) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 /// The number after the largest that names something there.
@@ -162,30 +153,23 @@ Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
 
 void Rows::cut_off() {
   if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
-    error_ = errno;  // as a full disk is not: the next row says it
+    fail<FileError>("{}: cannot be cut off: {}", path_, std::strerror(errno));
 }
 
 Rows::~Rows() { ::close(descriptor_); }
 
-bool Rows::add(const std::string& row) {
-  waiting_ += row + "\n";
-  for (std::size_t done = 0; done < waiting_.size();) {
-    const ssize_t put = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
+void Rows::add(const std::string& row) {
+  const std::string line = row + "\n";
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
     if (put < 0 && errno != EINTR) {
-      error_ = errno;
-      if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)  // so that rows are whole
-        error_ = errno;
-      return false;
+      const int error = errno;
+      cut_off();
+      fail<FileError>("{}: writing failed: {}", path_, std::strerror(error));
     }
     done += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
   }
-  size_ += waiting_.size();
-  waiting_.clear();
-  return true;
-}
-
-std::string Rows::error() const {
-  return fmt::format("{}: writing failed: {}", path_, std::strerror(error_));
+  size_ += line.size();
 }
 
 void Rows::sync() const { ::fsync(descriptor_); }
@@ -266,12 +250,11 @@ void RunDir::lock() {
     fail<FileError>("{}: cannot be opened: {}", path_, std::strerror(errno));
   if (::flock(handle_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
-    if (error == EWOULDBLOCK) {
-      unlock();
+    unlock();
+    if (error == EWOULDBLOCK)
       fail<FileError>("{}: another process is training in this folder", path_);
-    }
-    warn(fmt::format("{}: cannot be locked ({}); see to it that no other process trains there",
-                     path_, std::strerror(error)));
+    fail<FileError>("{}: cannot be locked: {}; name a folder on another file system", path_,
+                    std::strerror(error));
   }
   check();  // since it was looked at, another process may have begun and ended
   const std::string config = path_ + "/config.json";
@@ -282,37 +265,6 @@ void RunDir::lock() {
 }
 
 void RunDir::unlock() { ::close(std::exchange(handle_, -1)); }
-
-/// A path of the folder that is right wherever that is, where the system has one.
-std::string RunDir::inside() const {
-  const std::string path = fmt::format("/proc/self/fd/{}", handle_);
-  return is_at(path, handle_) ? path : path_;
-}
-
-std::string RunDir::keep() {
-  if (handle_ < 0 || is_at(path_, handle_))
-    return "";
-  std::error_code none;
-  const std::string now = fs::read_symlink(fmt::format("/proc/self/fd/{}", handle_), none).string();
-  if (!is_at(now, handle_))
-    fail<FileError>(
-        "{}: the folder was removed, so the run ends; what it has learnt since its last save is "
-        "lost",
-        path_);
-  return fmt::format("{}: the folder was moved; the run goes on in {}", std::exchange(path_, now),
-                     now);
-}
-
-void RunDir::save(const std::string& name,
-                  const std::function<void(const std::string& path)>& write) const {
-  const std::string folder = inside();
-  try {
-    write(folder + "/" + name);
-  } catch (const FileError& error) {
-    const std::string what = error.what();
-    throw FileError(what.starts_with(folder) ? path_ + what.substr(folder.size()) : what);
-  }
-}
 
 /// The path of a file, which is noted if there is none yet.
 std::string RunDir::noted(const char* name) {
@@ -340,12 +292,9 @@ std::string RunDir::open(const std::string& config, const std::string& environme
     samples_.emplace(noted("samples.jsonl"), steps + 1);
     for (const auto& [name, text] :
          {std::pair("config.json", config), {"environment.json", environment}}) {
-      noted(name);
-      save(name, [&, &said = text](const std::string& path) {
-        xgrad::io::AtomicFile file(path);
-        file.write(said + "\n");
-        file.commit();
-      });
+      xgrad::io::AtomicFile file(noted(name));
+      file.write(text + "\n");
+      file.commit();
     }
     metrics_->cut_off();
     samples_->cut_off();
@@ -372,7 +321,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
 void RunDir::tidy(std::uint64_t step) const {
   std::error_code none;
   for (const char* const name : {checkpoint_name, best_name})
-    if (const std::string path = inside() + "/" + name; step_of(path) > step)
+    if (const std::string path = path_ + "/" + name; step_of(path) > step)
       fs::remove(path, none);
 }
 

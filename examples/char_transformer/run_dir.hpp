@@ -3,7 +3,6 @@
 // checkpoint.safetensors, best.safetensors, report.html.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,13 +40,10 @@ class Rows {
   Rows& operator=(const Rows&) = delete;
   ~Rows();
 
-  /// Cuts the file off where reading ended.
+  /// Cuts the file off behind its whole rows.
   void cut_off();
-  /// Adds a row.  False if it cannot be written: then it waits for the next call, and the file
-  /// holds whole rows.
-  bool add(const std::string& row);
-  std::string error() const;  ///< why that failed
-  bool all_written() const { return waiting_.empty(); }
+  /// Adds a row.  FileError if it cannot be written: then the file holds whole rows.
+  void add(const std::string& row);
   /// Forces to disk what has been written.
   void sync() const;
 
@@ -61,11 +57,9 @@ class Rows {
   std::string path_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;  ///< of the whole rows in the file
-  std::string waiting_;     ///< rows that are not in the file
-  int error_ = 0;           ///< errno of the last failure
 };
 
-/// One run at a time in a folder, which it holds open and locked, wherever that is moved.
+/// One run at a time in a folder, which it holds locked.
 class RunDir {
  public:
   enum class Holds { nothing, leftovers, run };
@@ -81,9 +75,6 @@ class RunDir {
   /// trains in it.
   void lock();
   void unlock();
-  /// Looks for a folder that was locked where it is now; says so if it was moved.  FileError if it
-  /// was removed.
-  std::string keep();
   /// Also removes what processes that were killed left half written, writes config.json and
   /// environment.json, and opens the rows of a run that has made so many steps, and has so many
   /// rows of metrics.  If that fails, what it has made is removed.  Returns what of the folder is
@@ -91,10 +82,6 @@ class RunDir {
   std::string open(const std::string& config, const std::string& environment, std::uint64_t steps,
                    std::uint64_t rows);
 
-  /// Calls `write` with a path of this file of the folder that is right even if that is moved
-  /// meanwhile.  What it throws names the file as people know it.
-  void save(const std::string& name,
-            const std::function<void(const std::string& path)>& write) const;
   /// Removes checkpoints of later steps.
   void tidy(std::uint64_t step) const;
 
@@ -106,7 +93,6 @@ class RunDir {
  private:
   void check() const;
   void make_folder(const std::string& path);
-  std::string inside() const;
   std::string noted(const char* name);
 
   std::string path_;

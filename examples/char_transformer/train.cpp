@@ -38,16 +38,12 @@ class Trainer {
     } catch (const NotFinite& error) {
       if (folder_open_)
         report();  // it shows how the loss went there
-      fail<NotFinite>("{}\n{}", error.what(),
-                      saved_ ? fmt::format("The last good checkpoint, {}, is {}.", after(*saved_),
-                                           run_dir_.checkpoint())
-                             : "There is no checkpoint yet.");
+      fail<NotFinite>("{}\n{}", error.what(), last_checkpoint());
     }
     if (ended())
       signal_ = 0;
     if (signal_ == 0 || folder_open_) {
       open_folder();
-      keep_folder();
       if (writes_)
         save();
       run_dir_.unlock();
@@ -131,7 +127,6 @@ class Trainer {
             row.insert(row.size() - 1, losses);
         }
       }
-    keep_folder();
     if (writes_ && !row.empty())
       add_row(run_dir_.metrics(), row);
     sample();
@@ -238,23 +233,26 @@ class Trainer {
       tell(labelled("Note", fmt::format("going on {}: {}.", after(begin), lost)));
   }
 
-  /// Sees to it that what is written is where the folder is now.
-  void keep_folder() {
-    if (const std::string moved = writes_ ? run_dir_.keep() : ""; !moved.empty())
-      progress_.warn(moved);
+  std::string last_checkpoint() const {
+    return saved_ ? fmt::format("The last good checkpoint, {}, is {}.", after(*saved_),
+                                run_dir_.checkpoint())
+                  : "There is no checkpoint yet.";
   }
 
-  /// Adds a row to a file, and says it once if that fails.
+  /// No checkpoint may lack a row, so the run ends where one cannot be written.
   void add_row(Rows& rows, const std::string& row) {
-    const bool all_were_written = rows.all_written();
-    if (!rows.add(row) && all_were_written)
-      progress_.warn(rows.error() + "; training goes on, and its rows are kept until it works");
+    try {
+      rows.add(row);
+    } catch (const FileError& error) {
+      progress_.clear();
+      fail<FileError>("{}; the run ends\n{}", error.what(), last_checkpoint());
+    }
   }
 
   /// A save that fails does not end the run: it is said.
   bool try_save(const char* name, const std::function<void(const std::string& path)>& write) {
     try {
-      run_dir_.save(name, write);
+      write(run_dir_.path() + "/" + name);
       return true;
     } catch (const std::exception& error) {
       progress_.warn(fmt::format("{}; training goes on", error.what()));
@@ -280,7 +278,7 @@ class Trainer {
     if (failed_)
       return;
     saved_ = steps_;
-    try_save(".", [&](const std::string&) { run_dir_.tidy(steps_); });
+    run_dir_.tidy(steps_);
     if (failed_before)
       progress_.line(fmt::format("{}: saved in {}", after(steps_), run_dir_.checkpoint()));
   }
@@ -326,19 +324,13 @@ class Trainer {
 
   /// Whether something could not be saved; says what.
   bool anything_lost() {
-    bool lost = failed_ || best_failed_;
+    const bool lost = failed_ || best_failed_;
     if (lost)
       progress_.warn(
           saved_ ? fmt::format("what could not be saved is lost; the last checkpoint, {} of {}, is "
                                "{}",
                                after(*saved_), format_count(steps_), run_dir_.checkpoint())
                  : "the model could not be saved and is lost");
-    if (writes_ && folder_open_)
-      for (const Rows* const file : {&run_dir_.metrics(), &run_dir_.samples()})
-        if (!file->all_written()) {
-          progress_.warn(file->error() + "; the last rows are lost");
-          lost = true;
-        }
     return lost;
   }
 

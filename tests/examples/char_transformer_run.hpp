@@ -82,7 +82,7 @@ class Process {
     ::pthread_sigmask(SIG_SETMASK, &all, &mask);
     id_ = ::fork();
     if (id_ == 0) {
-      for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+      for (const int number : {SIGINT, SIGTERM, SIGHUP})
         ::signal(number, SIG_DFL);
       ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
       if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||

@@ -148,20 +148,20 @@ TEST_CASE("char_transformer: a best model that cannot be saved ends no run", "[s
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
-TEST_CASE("char_transformer: when there is room again, a run saves again", "[saves]") {
+TEST_CASE("char_transformer: when it can save again, a run saves again", "[saves]") {
   const TinyFolder folder;
+  const std::string checkpoint = folder / "run/checkpoint.safetensors";
   Process process(folder,
-                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}),
-                  limited(RLIMIT_FSIZE, 4000));
-  // Too small for the rows as well: they are kept, and the file holds whole ones.
-  wait_until([&] {
-    return process.err().find("metrics.jsonl: writing failed") != std::string::npos &&
-           process.err().find("checkpoint.safetensors: writing failed") != std::string::npos;
-  });
-  CHECK(metrics_of(folder / "run").size() > 10);
-  CHECK_THAT(read_bytes(folder / "run/samples.jsonl"), EndsWith("}\n"));
-  const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
-  REQUIRE(::prlimit(process.id(), RLIMIT_FSIZE, &unlimited, nullptr) == 0);
+                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
+  wait_until([&] { return fs::exists(checkpoint); });
+  process.signal(SIGSTOP);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(process.id()), &info, WSTOPPED | WNOWAIT);
+  fs::remove(checkpoint);
+  fs::create_directories(checkpoint + "/in the way");
+  process.signal(SIGCONT);
+  wait_until([&] { return process.err().find("; training goes on") != std::string::npos; });
+  fs::remove_all(checkpoint);
   wait_until([&] {
     return process.err().find("steps: saved in run/checkpoint.safetensors") != std::string::npos;
   });
@@ -169,21 +169,43 @@ TEST_CASE("char_transformer: when there is room again, a run saves again", "[sav
   const Result result = process.wait();
   INFO(result.err);
   CHECK(result.code == 128 + SIGTERM);
-  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
-  const std::vector<Json> rows = metrics_of(folder / "run");
-  REQUIRE(rows.size() == checkpoint.step);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    REQUIRE(rows[i].at("step") == i);
+  CHECK(metrics_of(folder / "run").size() == xgrad::io::load_checkpoint(checkpoint).step);
+}
+
+TEST_CASE("char_transformer: a run whose rows find no room ends, and goes on as if it had not",
+          "[saves]") {
+  const TinyFolder folder;
+  for (const char* const out : {"whole", "run"})
+    run_well(folder, tiny_train({"--out", out}));
+  run_well(folder, {"train", "--resume", "whole", "--max-iters", "60"});
+  const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
+  const Result full =
+      Process(folder, {"train", "--resume", "run", "--max-iters", "60"},
+              limited(RLIMIT_FSIZE, fs::file_size(folder / "run/metrics.jsonl") + 1000))
+          .wait();
+  INFO(full.err);
+  CHECK(full.code == 1);
+  check_contains(full.err,
+                 {"run/metrics.jsonl: writing failed: File too large; the run ends\n",
+                  "The last good checkpoint, after 40 steps, is run/checkpoint.safetensors."});
+  CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
+  CHECK(metrics_of(folder / "run").size() > 41);
+  CHECK_THAT(read_bytes(folder / "run/metrics.jsonl"), EndsWith("}\n"));
+  run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
+  CHECK((timeless_metrics_of(folder / "run") == timeless_metrics_of(folder / "whole")));
+  for (const std::string name : {"checkpoint.safetensors", "best.safetensors", "samples.jsonl"})
+    CHECK((read_bytes(folder / ("run/" + name)) == read_bytes(folder / ("whole/" + name))));
 }
 
 TEST_CASE("char_transformer: a run that is stopped and cannot be saved says so", "[saves]") {
   const TinyFolder folder;
   Process process(
       folder, tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}),
-      limited(RLIMIT_FSIZE, 4000));
-  wait_until([&] { return process.err().find("jsonl: writing failed") != std::string::npos; });
+      limited(RLIMIT_FSIZE, 40000));
+  wait_until([&] { return process.err().find("\nstep ") != std::string::npos; });
   process.signal(SIGINT);
   const Result result = process.wait();
+  INFO(result.err);
   CHECK(result.code == 1);
   check_contains(result.err, {"Stopped by SIGINT after ", "; the model could not be saved.",
                               "the model could not be saved and is lost"});

@@ -109,7 +109,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
   };
   run_well(folder, arguments("alone"));
   const std::string expected = of_run(folder / "alone");
-  for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
+  for (const int signal : {SIGTERM, SIGKILL}) {
     CAPTURE(signal);
     {
       Process process(
@@ -130,9 +130,6 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
       const Result result = process.wait();
       INFO(result.out << result.err);
       CHECK(result.code != 0);
-      // After SIGTERM Open MPI leaves a second, which on a busy machine may not do.
-      if (signal == SIGUSR1)
-        CHECK(count_of(result.err, "Stopped by SIGUSR1") == 1);
     }
     const Result result =
         run_ranks(folder, ranks(signal == SIGKILL ? 4 : 2, {"train", "--resume", "run"}));
