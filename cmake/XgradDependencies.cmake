@@ -16,10 +16,10 @@ foreach(package IN LISTS xgrad_packages)
   endif()
 endforeach()
 list(APPEND CMAKE_PREFIX_PATH /opt/homebrew/opt/openblas /usr/local/opt/openblas)  # Homebrew links it nowhere else
-foreach(library xxhash utf8proc)  # which have no package file everywhere
+foreach(library xxhash utf8proc pcre2)  # which have no package file everywhere
   string(TOUPPER ${library} upper)
   find_path(XGRAD_${upper}_INCLUDE ${library}.h)
-  find_library(XGRAD_${upper}_LIBRARY ${library})
+  find_library(XGRAD_${upper}_LIBRARY NAMES ${library} ${library}-8)
   if(NOT XGRAD_${upper}_INCLUDE OR NOT XGRAD_${upper}_LIBRARY)
     list(APPEND xgrad_missing ${library})
   endif()
@@ -48,4 +48,4 @@ endif()
 # Libraries that only our sources include, not our headers.
 add_library(xgrad_private INTERFACE)
 target_link_libraries(xgrad_private INTERFACE xtensor-blas utf8::cpp nlohmann_json::nlohmann_json)
-target_include_directories(xgrad_private SYSTEM INTERFACE "${XGRAD_XXHASH_INCLUDE}" "${XGRAD_UTF8PROC_INCLUDE}")
+target_include_directories(xgrad_private SYSTEM INTERFACE "${XGRAD_XXHASH_INCLUDE}" "${XGRAD_UTF8PROC_INCLUDE}" "${XGRAD_PCRE2_INCLUDE}")

@@ -77,6 +77,7 @@ struct BytePairs::Tables {
   }
 
   const Parts parts;
+  const PreTokenizer pre_tokenizer{parts.splits};
   std::array<std::uint32_t, 256> byte_ids{};
   std::unordered_map<std::uint64_t, Merge> merges;
   IdsByBytes whole;                  // the pieces that become one token
@@ -169,17 +170,16 @@ Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
   ids.widen(static_cast<std::uint32_t>(std::max<std::size_t>(size(), 1) - 1));
   const auto token = [&](std::uint32_t id) { found.push_back(id); };
   const auto plain = [&](std::string_view part) {
-    for (std::size_t n; !part.empty(); part.remove_prefix(n)) {
-      n = piece_end(tables.parts.pattern, part, 0);
-      if (const auto at = tables.whole.find(part.substr(0, n)); at != tables.whole.end()) {
+    tables.pre_tokenizer.cut(part, [&](std::string_view piece) {
+      if (const auto at = tables.whole.find(piece); at != tables.whole.end()) {
         found.push_back(at->second);
       } else {
-        tables.merge(part.substr(0, n), merged);
+        tables.merge(piece, merged);
         found.insert(found.end(), merged.begin(), merged.end());
       }
       if (found.size() >= many)
         ids.append(std::exchange(found, {}));
-    }
+    });
   };
   tables.added[0].split(
       text.empty() ? utf8 : text, special,

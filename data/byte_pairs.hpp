@@ -1,6 +1,5 @@
 #pragma once
-// Byte-level byte-pair encoding: the vocabularies of GPT-2, Llama 3, SmolLM and Qwen2, and one's
-// own.
+// Byte-level byte-pair encoding: the vocabularies of GPT-2 and its successors, and one's own.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +31,9 @@ struct AddedToken {
 enum class SpecialTokens : std::uint8_t { as_text, recognised };
 
 /// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et
-/// al. 2019).  A text is cut into pieces by a Pattern; in each, pairs of tokens are merged, the
-/// earliest merge of the list first, beginning with the tokens of single bytes.  Ids are those of
-/// HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
+/// al. 2019).  A text is cut into pieces by a PreTokenizer; in each, pairs of tokens are merged,
+/// the earliest merge of the list first, beginning with the tokens of single bytes.  Ids are those
+/// of HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
 ///
 ///     const auto vocabulary = text::BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
 ///     const text::Ids ids = vocabulary.encode(utf8);
@@ -51,9 +50,9 @@ class BytePairs {
     /// Ids, in the order of their ranks; two become the token of their joined bytes.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
     std::vector<AddedToken> added;
-    Pattern pattern = Pattern::gpt2;
-    bool nfc = false;            ///< a text is brought into that form first
-    bool ignore_merges = false;  ///< a piece that is a token is not merged
+    std::vector<PatternSplit> splits = {{}};  ///< GPT-2's
+    bool nfc = false;                         ///< a text is brought into that form first
+    bool ignore_merges = false;               ///< a piece that is a token is not merged
 
     friend bool operator==(const Parts&, const Parts&) = default;
   };
@@ -68,12 +67,12 @@ class BytePairs {
   /// each merge, and the special ones; fewer than `vocab_size` if no two tokens of a piece are
   /// left to merge.  The pair is merged that occurs most often; of those that occur as often, that
   /// of the lowest first id, then of the lowest second id.  These are HuggingFace's BpeTrainer's,
-  /// where special tokens come last, unless its Unicode knows letters that utf8proc's does not.
+  /// where special tokens come last, unless its Unicode knows letters that PCRE2's does not.
   /// Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if `vocab_size` has no room for the
   /// bytes and the special tokens.
   static BytePairs learn(std::string_view utf8, Size vocab_size,
                          const std::vector<std::string>& special = {},
-                         Pattern pattern = Pattern::gpt2);
+                         const std::vector<PatternSplit>& splits = {{}});
 
   Size size() const { return static_cast<Size>(parts().tokens.size()); }
   /// size() without added tokens at the end that text does not become by merging.

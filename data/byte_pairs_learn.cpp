@@ -107,7 +107,8 @@ class Learner {
 }  // namespace
 
 BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
-                           const std::vector<std::string>& special, Pattern pattern) {
+                           const std::vector<std::string>& special,
+                           const std::vector<PatternSplit>& splits) {
   check<ValueError>(std::cmp_greater_equal(vocab_size, 256 + special.size()),
                     "BytePairs: a vocabulary of {} has no room for 256 bytes and {}", vocab_size,
                     counted(special.size(), "special token", "special tokens"));
@@ -115,7 +116,7 @@ BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
   if (!utf8::is_valid(utf8.begin(), utf8.end()))
     utf8 = replaced = replace_invalid_utf8(utf8);
   Parts parts;
-  parts.pattern = pattern;
+  parts.splits = splits;
   std::vector<std::uint32_t> order(256);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [](std::uint32_t byte) { return byte_characters()[byte]; });
@@ -132,10 +133,7 @@ BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
     byte_ids[byte] = token(std::string(1, static_cast<char>(byte)));
 
   std::unordered_map<std::string_view, std::int64_t> counts;
-  for (std::size_t begin = 0, end; begin < utf8.size(); begin = end) {
-    end = piece_end(pattern, utf8, begin);
-    ++counts[utf8.substr(begin, end - begin)];
-  }
+  PreTokenizer(splits).cut(utf8, [&](std::string_view piece) { ++counts[piece]; });
   Learner learner;
   for (const auto& [word, count] : counts) {
     std::vector<std::uint32_t> ids;

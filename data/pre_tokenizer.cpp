@@ -1,140 +1,183 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <utf8.h>
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <iterator>
-#include <vector>
+#include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/data/pre_tokenizer.hpp>
 
+static_assert(PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40, "xgrad needs PCRE2 10.40 or newer");
+
 namespace xgrad::text {
+
+struct CompiledSplit : PatternSplit {
+  std::shared_ptr<pcre2_code> code;
+};
+
 namespace {
 
-enum class Kind : std::uint8_t { letter, number, space, newline, other, end };
-
-Kind kind_of(char32_t c) {
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO)
-    return Kind::letter;
-  if (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO)
-    return Kind::number;
-  // U+0085, next line, is the one control character of White_Space outside ASCII.
-  const bool separates = category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_ZP;
-  return separates || c == 0x85 ? Kind::space : Kind::other;
+std::string message_of(int error) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(error, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
 }
 
-constexpr std::array<Kind, 128> ascii_kinds = [] {
-  std::array<Kind, 128> kinds{};
-  for (std::size_t c = 0; c < kinds.size(); ++c) {
-    const std::size_t lower = c | 0x20;
-    kinds[c] = lower >= 'a' && lower <= 'z'           ? Kind::letter
-               : c >= '0' && c <= '9'                 ? Kind::number
-               : c == '\r' || c == '\n'               ? Kind::newline
-               : c == ' ' || (c >= '\t' && c <= '\r') ? Kind::space
-                                                      : Kind::other;
-  }
-  return kinds;
-}();
+/// A pattern of PCRE2's syntax, where ^ and $ are those of lines.  If it has an error: none, and
+/// the error in `why`.
+std::shared_ptr<pcre2_code> compile(const std::string& pattern, std::string& why) {
+  const std::string all = "(*LF)" + pattern;
+  int error = 0;
+  std::size_t place = 0;
+  std::shared_ptr<pcre2_code> code(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(all.data()), all.size(),
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &place, nullptr),
+      pcre2_code_free);
+  if (code == nullptr)
+    why = fmt::format("{} (at byte {} of '{}')", message_of(error), place, printable_name(all));
+  else
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // PCRE2 interprets it where this fails
+  return code;
+}
 
-struct Reader {
-  std::string_view text;
-  bool numbers_end;  // the text ends before a number
-
-  Kind kind(std::size_t i, std::size_t& next) const {
-    if (i == text.size())
-      return Kind::end;
-    Kind kind;
-    if (const auto byte = static_cast<unsigned char>(text[i]); byte < 0x80) {
-      kind = ascii_kinds[byte];
-      next = i + 1;
-    } else {
-      const char* at = text.data() + i;
-      kind = kind_of(utf8::unchecked::next(at));
-      next = static_cast<std::size_t>(at - text.data());
-    }
-    return kind == Kind::number && numbers_end ? Kind::end : kind;
-  }
-  Kind kind(std::size_t i) const {
-    std::size_t next = i;
-    return kind(i, next);
-  }
-  /// The end of the characters of a kind from i on, of at most so many.
-  std::size_t run(std::size_t i, Kind wanted, std::size_t most = -1) const {
-    for (std::size_t n = 0, next = i; n < most && kind(i, next) == wanted; ++n)
-      i = next;
-    return i;
-  }
-  /// The end of 's, 't, 're, 've, 'm, 'll or 'd at i; i if there is none.
-  std::size_t contraction(std::size_t i, bool any_case) const {
-    const auto letter = [&](std::size_t k) {
-      const char c = k < text.size() ? text[k] : '\0';
-      return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+/// A pattern of Oniguruma's syntax for Ruby, which HuggingFace's tokenizers read, in PCRE2's.
+std::string translated(std::string_view pattern) {
+  constexpr std::string_view word =
+      R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
+  std::string result, why;
+  int depth = 0;  // of classes
+  for (std::size_t i = 0, n = 1; i < pattern.size(); i += n) {
+    const std::string_view rest = pattern.substr(i);
+    const auto at = [&](std::size_t k) { return k < rest.size() ? rest[k] : '\0'; };
+    const auto has = [&](std::size_t k, std::string_view one_of) {
+      return one_of.find(at(k)) != std::string_view::npos;
     };
-    const char a = letter(i + 1), b = letter(i + 2);
-    if (letter(i) != '\'')
-      return i;
-    if (a == 's' || a == 't' || a == 'm' || a == 'd')
-      return i + 2;
-    if ((b == 'e' && (a == 'r' || a == 'v')) || (b == 'l' && a == 'l'))
-      return i + 3;
-    return any_case && text.substr(i + 1).starts_with("\u017F") ? i + 3 : i;
-  }
-  /// The end of \s*[\r\n]+ (if that is asked for), \s+(?!\S) or \s+, at white space.
-  std::size_t white_space(std::size_t begin, bool to_newline) const {
-    std::size_t i = begin, last = begin, newline = begin, next = begin;
-    Kind k;
-    for (; (k = kind(i, next)) == Kind::space || k == Kind::newline; i = next) {
-      last = i;
-      if (k == Kind::newline)
-        newline = next;
+    bool alike = true;  // to Oniguruma and to PCRE2, or translated
+    n = at(0) == '\\' ? 2 : 1;
+    std::string text(rest.substr(0, n));
+    if (text == "\\s" || text == "\\S") {  // PCRE2's own \s has U+180E
+      text = text == "\\s" ? R"(\p{WSpace})" : R"(\P{WSpace})";
+    } else if (text == "\\w" || (text == "\\W" && depth == 0)) {
+      text = depth > 0 ? word : fmt::format("[{}{}]", text == "\\w" ? "" : "^", word);
+    } else if (text == "\\p" || text == "\\P") {  // PCRE2's own \p{Han} is of Script_Extensions
+      n = std::min(rest.find('}'), rest.size() - 1) + 1;
+      text = rest.substr(0, n);
+      const std::string script =
+          text.substr(0, 3) + "sc:" + text.substr(std::min<std::size_t>(n, 3));
+      text = compile(script, why) == nullptr ? text : script;
+      alike = at(3) != '^';
+    } else if (n == 2) {
+      alike = std::isalnum(static_cast<unsigned char>(at(1))) == 0 || has(1, "dDnrtf") ||
+              rest.starts_with("\\x{");
+    } else if (at(0) == '[' || (at(0) == ']' && depth > 0)) {
+      const bool opens = at(0) == '[', outer = depth == (opens ? 0 : 1);
+      depth += opens ? 1 : -1;
+      n = opens && at(1) == '^' ? 2 : 1;
+      text = outer ? rest.substr(0, n) : "";  // a class within a class adds its characters
+      alike =
+          !(opens && has(n, ":]")) && (outer || (n == 1 && pattern[i - 1] != '-' && at(1) != '-'));
+    } else if (depth > 0) {
+      alike = !rest.starts_with("&&");
+    } else if (at(0) == '(' && has(1, "*?")) {
+      alike = at(1) == '?' && (has(2, ":=!>") || (at(2) == '<' && has(3, "=!")) ||
+                               rest.starts_with("(?i:") || (i == 0 && rest.starts_with("(?i)")));
+    } else if (at(0) == '{') {
+      const std::size_t end = rest.find_first_not_of("0123456789,", 1);
+      alike = at(end) != '}' ||
+              (at(1) != ',' && at(end + 1) != '+' && (at(end + 1) != '?' || rest.find(',') < end));
     }
-    if (to_newline && newline > begin)
-      return newline;
-    return k == Kind::end || last == begin ? i : last;  // the last one is left to what follows
+    if (!alike)
+      fail<ValueError>(
+          "PreTokenizer: the pattern '{}' has '{}' at byte {}, which is not supported; write it in "
+          "classes, groups and quantifiers that mean the same to Oniguruma and PCRE2",
+          printable_name(pattern), printable_name(rest.substr(0, 8)), i);
+    result += text;
+  }
+  return result;
+}
+
+/// One text's way through the splits.
+struct Cutter {
+  const std::vector<CompiledSplit>& splits;
+  const std::function<void(std::string_view)>& piece;
+  std::shared_ptr<pcre2_match_data> found{pcre2_match_data_create(1, nullptr),
+                                          pcre2_match_data_free};
+  std::shared_ptr<pcre2_match_context> limits{pcre2_match_context_create(nullptr),
+                                              pcre2_match_context_free};
+
+  /// Whether a match of a split begins at `from` or later.
+  bool find(const CompiledSplit& split, std::string_view text, std::size_t from) const {
+    const auto match = [&](std::uint32_t options) {
+      return pcre2_match(split.code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                         from, PCRE2_NO_UTF_CHECK | options, found.get(), limits.get());
+    };
+    int result = match(0);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT)
+      result = match(PCRE2_NO_JIT);
+    if (result < PCRE2_ERROR_NOMATCH)
+      fail<ValueError>(
+          "PreTokenizer: the pattern '{}' cannot be matched from byte {} of {} on: PCRE2 says "
+          "'{}'; "
+          "write it without repetitions of repetitions, which try too many ways",
+          printable_name(split.pattern), from, text.size(), message_of(result));
+    return result != PCRE2_ERROR_NOMATCH;
+  }
+
+  void cut(std::size_t k, std::string_view text) const {
+    if (text.empty())
+      return;
+    if (k == splits.size())
+      return piece(text);
+    const CompiledSplit& split = splits[k];
+    std::size_t begin = 0;
+    const auto part = [&](std::size_t end, bool match) {
+      if (!split.removed || match == split.invert)
+        cut(k + 1, text.substr(begin, end - begin));
+      begin = end;
+    };
+    const std::size_t* const match = pcre2_get_ovector_pointer(found.get());
+    for (std::size_t from = 0; from <= text.size() && find(split, text, from);) {
+      const std::size_t first = match[0], end = match[1];
+      if (end == begin) {  // an empty match at the end of another
+        do
+          ++from;
+        while (from < text.size() && (text[from] & 0xC0) == 0x80);
+      } else {
+        part(first, false);
+        part(end, true);
+        from = end;
+      }
+    }
+    part(text.size(), false);
   }
 };
 
-std::size_t gpt2_end(const Reader& text, std::size_t begin) {
-  if (const std::size_t end = text.contraction(begin, false); end > begin)
-    return end;
-  const std::size_t word = text.text[begin] == ' ' ? begin + 1 : begin;
-  const Kind kind = text.kind(word);
-  if (kind == Kind::letter || kind == Kind::number || kind == Kind::other)
-    return text.run(word, kind);
-  return text.white_space(begin, false);
-}
-
-std::size_t cl100k_end(const Reader& text, std::size_t begin, std::size_t most_numbers) {
-  if (const std::size_t end = text.contraction(begin, true); end > begin)
-    return end;
-  std::size_t next = begin;
-  const Kind first = text.kind(begin, next);
-  if (first == Kind::letter)
-    return text.run(next, Kind::letter);
-  if (first == Kind::number)
-    return text.run(begin, Kind::number, most_numbers);
-  const Kind second = text.kind(next);
-  if (first != Kind::newline && second == Kind::letter)
-    return text.run(next, Kind::letter);
-  if (first == Kind::other || (text.text[begin] == ' ' && second == Kind::other))
-    return text.run(text.run(next, Kind::other), Kind::newline);
-  return text.white_space(begin, true);
-}
-
 }  // namespace
 
-std::size_t piece_end(Pattern pattern, std::string_view utf8, std::size_t begin) {
-  const Reader text{utf8, pattern == Pattern::smollm};
-  switch (pattern) {
-    case Pattern::smollm:
-      if (std::size_t next = begin; text.kind(begin, next) == Kind::end)  // a number
-        return next;
-      [[fallthrough]];
-    case Pattern::gpt2:
-      return gpt2_end(text, begin);
-    default:
-      return cl100k_end(text, begin, pattern == Pattern::qwen2 ? 1 : 3);
+PreTokenizer::PreTokenizer(const std::vector<PatternSplit>& splits) {
+  std::vector<CompiledSplit> all;
+  for (const PatternSplit& split : splits) {
+    std::string why;
+    all.push_back({split, compile(translated(split.pattern), why)});
+    check<ValueError>(all.back().code != nullptr,
+                      "PreTokenizer: the pattern '{}' is not a regular expression: {}",
+                      printable_name(split.pattern), why);
   }
+  check<ValueError>(all.size() <= 32, "PreTokenizer: there are {} splits; at most 32 are supported",
+                    all.size());
+  splits_ = std::make_shared<const std::vector<CompiledSplit>>(std::move(all));
+}
+
+void PreTokenizer::cut(std::string_view utf8,
+                       const std::function<void(std::string_view)>& piece) const {
+  const Cutter cutter{*splits_, piece};
+  const std::size_t steps = std::min<std::size_t>(10'000 + 64 * utf8.size(), 0xFFFFFFFF);
+  pcre2_set_match_limit(cutter.limits.get(), static_cast<std::uint32_t>(steps));
+  cutter.cut(0, utf8);
 }
 
 std::string nfc(std::string_view utf8) {

@@ -4,25 +4,41 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace xgrad::text {
 
-/// Patterns of models that are in use, as regular expressions of which each match is a piece:
-///
-///   gpt2     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-///   llama3   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
-///            ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+    (also of cl100k's kind)
-///   qwen2    the same with \p{N} for \p{N}{1,3}
-///   smollm   each \p{N} alone, and what lies between, as a text of its own, by gpt2's
-///
-/// \p{L} and \p{N} are the classes of utf8proc's version of Unicode, in which a code point that it
-/// does not know is neither; \s is Unicode's White_Space.  U+017F is an s to (?i:'s).
-enum class Pattern : std::uint8_t { gpt2, llama3, qwen2, smollm };
+/// A step of a tokenizer.json's pre_tokenizer: each match is a part of a text, and so is the text
+/// between two.
+struct PatternSplit {
+  /// A regular expression in the syntax of HuggingFace's tokenizers, Oniguruma's for Ruby; GPT-2's.
+  std::string pattern =
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+  bool removed = false;  ///< matches are left out of the text
+  bool invert = false;   ///< the text between matches is left out in their place
 
-/// Where the piece ends that begins at byte `begin`, below utf8.size(), of a text that is UTF-8.
-std::size_t piece_end(Pattern pattern, std::string_view utf8, std::size_t begin);
+  friend bool operator==(const PatternSplit&, const PatternSplit&) = default;
+};
+
+/// Splits, of which each cuts the parts that the one before it leaves.  PCRE2 matches them, with
+/// its version of Unicode: a code point that it does not know is neither letter nor number. Copies
+/// share their memory.
+class PreTokenizer {
+ public:
+  /// Throws ValueError, which names the place, for a pattern that is none, and for the rare ones
+  /// that Oniguruma reads in its own way (a{1,3}+, [a&&b], [[:alpha:]], \b, \h).
+  explicit PreTokenizer(const std::vector<PatternSplit>& splits);
+  /// Calls piece() with each part, none empty, of a text that is UTF-8.  Throws ValueError where a
+  /// match takes more steps than 64 for each byte of the text.
+  void cut(std::string_view utf8, const std::function<void(std::string_view)>& piece) const;
+
+ private:
+  std::shared_ptr<const std::vector<struct CompiledSplit>> splits_;
+};
 
 /// A UTF-8 text in Unicode's normalization form C.
 std::string nfc(std::string_view utf8);

@@ -2,8 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <cctype>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -17,51 +18,11 @@ namespace xgrad::io {
 namespace {
 
 using text::AddedToken;
-using text::Pattern;
+using text::PatternSplit;
 using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
 using Parts = text::BytePairs::Parts;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-
-// What the formats call patterns and normalizers.
-constexpr std::array<std::pair<Pattern, std::string_view>, 4> pre_tokenizers{{
-    {Pattern::gpt2,
-     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})"},
-    {Pattern::smollm,
-     R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)"
-     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}]})"},
-    {Pattern::llama3,
-     R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|)"
-     R"('ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|)"
-     R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
-     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})"},
-    {Pattern::qwen2,
-     R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(?i:'s|'t|'re|)"
-     R"('ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|)"
-     R"(\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},)"
-     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})"},
-}};
-constexpr std::array<std::pair<bool, std::string_view>, 3> normalizers{{
-    {false, "null"},
-    {true, R"({"type":"NFC"})"},
-    {true, R"({"type":"Sequence","normalizers":[{"type":"NFC"}]})"},
-}};
-
-/// Whether a description says what a form says, in whatever order.
-bool matches(const Json& json, const Json& form) {
-  if (const auto* const entries = form.as<JsonObject>())
-    return std::ranges::all_of(*entries, [&](const auto& entry) {
-      const Json* const value = json.find(entry.first);
-      if (entry.first == "trim_offsets" || (entry.first == "use_regex" && value == nullptr))
-        return entry.first == "trim_offsets" || *entry.second.template as<bool>();
-      return value != nullptr && matches(*value, entry.second);
-    });
-  if (const auto* const parts = form.as<JsonArray>()) {
-    const auto* const others = json.as<JsonArray>();
-    return others != nullptr && std::ranges::equal(*others, *parts, matches);
-  }
-  return format_json(json) == format_json(form);
-}
 
 /// Calls f; what it finds wrong is wrong with a file.
 template <class F>
@@ -106,16 +67,71 @@ void only(const Json& json, const char* key, std::initializer_list<std::string_v
                     fmt::join(values.begin(), values.end(), " or "));
 }
 
-/// What a form stands for that a value matches.
-template <class Forms>
-auto one_of(const Forms& forms, const Json& json, const char* key, const char* supported) {
-  const Json* const found = json.find(key);
-  const Json description = found == nullptr ? nullptr : *found;
-  const auto at = std::ranges::find_if(
-      forms, [&](const auto& form) { return matches(description, parse_json(form.second, 0, 9)); });
-  check<ValueError>(at != forms.end(), "the {} {} is not supported; {}", key,
-                    printable_name(format_json(description)), supported);
-  return at->first;
+/// Whether a normalizer is NFC.
+bool nfc_of(const Json& json) {
+  const auto& type = value<std::string>(json, "type");
+  if (type != "Sequence") {
+    only(json, "type", {R"("NFC")", R"("Sequence")"});
+    return true;
+  }
+  return std::ranges::count_if(value<JsonArray>(json, "normalizers"), nfc_of) > 0;
+}
+
+/// Adds the splits of a pre_tokenizer, of which ByteLevel must be the last part.
+void read_splits(const Json& json, std::vector<PatternSplit>& splits, bool& ended) {
+  const auto& type = value<std::string>(json, "type");
+  check<ValueError>(!ended, "{} after ByteLevel is not supported", printable_name(type));
+  if (type == "Sequence") {
+    for (const Json& part : value<JsonArray>(json, "pretokenizers"))
+      read_splits(part, splits, ended);
+  } else if (type == "Digits") {
+    splits.emplace_back().pattern =
+        value<bool>(json, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)";
+  } else if (type == "ByteLevel") {
+    only(json, "add_prefix_space", {"false"});
+    only(json, "use_regex", {"null", "true", "false"});
+    const bool* const use_regex = json.find<bool>("use_regex");
+    if (use_regex == nullptr || *use_regex)
+      splits.emplace_back();
+    ended = true;
+  } else {
+    only(json, "type", {R"("Split")", R"("Digits")", R"("ByteLevel")", R"("Sequence")"});
+    const Json* const pattern = json.find("pattern");
+    check<ValueError>(pattern != nullptr, "Split has no pattern");
+    PatternSplit& split = splits.emplace_back();
+    if (const auto* const literal = pattern->find<std::string>("String")) {
+      split.pattern.clear();
+      for (const char c : *literal)  // but for these, a backslash changes nothing
+        split.pattern += (c < 0 || std::isalnum(c) != 0 ? "" : "\\") + std::string(1, c);
+    } else {
+      split.pattern = value<std::string>(*pattern, "Regex");
+    }
+    only(json, "behavior", {R"("Isolated")", R"("Removed")"});
+    split.removed = value<std::string>(json, "behavior") == "Removed";
+    split.invert = value<bool>(json, "invert");
+  }
+}
+
+Json byte_level(bool use_regex) {
+  return JsonObject{{"type", std::string("ByteLevel")},
+                    {"add_prefix_space", false},
+                    {"trim_offsets", true},
+                    {"use_regex", use_regex}};
+}
+
+Json pre_tokenizer_json(const std::vector<PatternSplit>& splits) {
+  const bool ends_with_gpt2 = !splits.empty() && splits.back() == PatternSplit();
+  JsonArray steps;
+  for (const PatternSplit& split :
+       std::span(splits).first(splits.size() - (ends_with_gpt2 ? 1 : 0)))
+    steps.emplace_back(JsonObject{{"type", std::string("Split")},
+                                  {"pattern", JsonObject{{"Regex", split.pattern}}},
+                                  {"behavior", std::string(split.removed ? "Removed" : "Isolated")},
+                                  {"invert", split.invert}});
+  steps.push_back(byte_level(ends_with_gpt2));
+  if (steps.size() == 1)
+    return steps[0];
+  return JsonObject{{"type", std::string("Sequence")}, {"pretokenizers", std::move(steps)}};
 }
 
 /// A vocabulary of which all is known but its tokens and merges.
@@ -173,9 +189,16 @@ text::BytePairs tokenizer(const Json& json) {
   only(json, "truncation", {"null"});
   only(json, "padding", {"null"});
   Parts parts;
-  parts.nfc = one_of(normalizers, json, "normalizer", "NFC is");
-  parts.pattern = one_of(pre_tokenizers, json, "pre_tokenizer",
-                         "GPT-2's, Llama 3's, Qwen2's and SmolLM's are, without a prefix space");
+  const auto* const normalizer = json.find("normalizer");
+  parts.nfc =
+      normalizer != nullptr && normalizer->as<std::nullptr_t>() == nullptr && nfc_of(*normalizer);
+  const Json* const pre_tokenizer = json.find("pre_tokenizer");
+  bool ended = false;
+  parts.splits.clear();
+  if (pre_tokenizer != nullptr && pre_tokenizer->as<JsonObject>() != nullptr)
+    read_splits(*pre_tokenizer, parts.splits, ended);
+  check<ValueError>(ended, "the pre_tokenizer {} does not end with ByteLevel, as it must",
+                    pre_tokenizer == nullptr ? "" : printable_name(format_json(*pre_tokenizer)));
   only(*model, "ignore_merges", {"null", "false", "true"});
   const bool* const ignore_merges = model->find<bool>("ignore_merges");
   parts.ignore_merges = ignore_merges != nullptr && *ignore_merges;
@@ -339,21 +362,19 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
   for (const auto& [left, right] : parts.merges)
     merges.emplace_back(text::written_token(parts.tokens[left]) + ' ' +
                         text::written_token(parts.tokens[right]));
-  const auto form = [](const auto& forms, auto of) {
-    return parse_json(std::ranges::find(forms, of, [](auto& f) { return f.first; })->second, 0, 9);
-  };
-  return JsonObject{{"version", std::string("1.0")},
-                    {"truncation", nullptr},
-                    {"padding", nullptr},
-                    {"added_tokens", std::move(added)},
-                    {"normalizer", form(normalizers, parts.nfc)},
-                    {"pre_tokenizer", form(pre_tokenizers, parts.pattern)},
-                    {"post_processor", nullptr},
-                    {"decoder", form(pre_tokenizers, Pattern::gpt2)},
-                    {"model", JsonObject{{"type", std::string("BPE")},
-                                         {"ignore_merges", parts.ignore_merges},
-                                         {"vocab", std::move(vocab)},
-                                         {"merges", std::move(merges)}}}};
+  return JsonObject{
+      {"version", std::string("1.0")},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", std::move(added)},
+      {"normalizer", parts.nfc ? Json(JsonObject{{"type", std::string("NFC")}}) : nullptr},
+      {"pre_tokenizer", pre_tokenizer_json(parts.splits)},
+      {"post_processor", nullptr},
+      {"decoder", byte_level(true)},
+      {"model", JsonObject{{"type", std::string("BPE")},
+                           {"ignore_merges", parts.ignore_merges},
+                           {"vocab", std::move(vocab)},
+                           {"merges", std::move(merges)}}}};
 }
 
 void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary) {

@@ -9,13 +9,12 @@
 
 namespace xgrad::io {
 
-/// The vocabulary of a tokenizer.json: a model "BPE", a pre_tokenizer of one Pattern (ByteLevel
-/// alone, or after Digits, or after Split by one of the patterns that are known), a normalizer NFC
-/// or none.  Merges are "a b" or ["a", "b"].  The tokens that the post_processor adds around a
-/// text are not part of it: see text_template().  Throws FileError, which says where, for all else that changes
-/// the ids (another model, pattern or normalizer, byte_fallback, dropout, add_prefix_space,
-/// truncation ...), for ids that are not 0 to N - 1, each once, and for merges of what there is
-/// not.
+/// The vocabulary of a tokenizer.json: a model "BPE", a pre_tokenizer of Split and Digits with
+/// ByteLevel at its end, a normalizer NFC or none.  Merges are "a b" or ["a", "b"].  The tokens
+/// that the post_processor adds around a text are not part of it: see text_template().  Throws
+/// FileError, which says where, for all else that changes the ids (another model, pre_tokenizer or
+/// normalizer, byte_fallback, dropout, add_prefix_space, truncation ...), for ids that are not 0 to
+/// N - 1, each once, and for merges of what there is not.
 text::BytePairs read_tokenizer(const std::string& path);
 
 /// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>" is special, if it is

@@ -17,15 +17,20 @@ using namespace xgrad::text;
 
 namespace {
 
-constexpr std::array all_patterns{Pattern::gpt2, Pattern::smollm, Pattern::llama3, Pattern::qwen2};
+using Splits = std::vector<PatternSplit>;
+const std::string cl100k =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+const Splits gpt2{{}}, smollm{{R"(\p{N})"}, {}}, llama3{{cl100k}},
+    qwen2{{std::string(cl100k).erase(cl100k.find("{1,3}"), 5)}};
+const std::array all_patterns{gpt2, smollm, llama3, qwen2};
 
 /// Pieces, between bars.
-std::string pieces_of(Pattern pattern, std::string_view text) {
+std::string pieces_of(const Splits& splits, std::string_view text) {
   std::string result;
-  for (std::size_t begin = 0, end; begin < text.size(); begin = end) {
-    end = piece_end(pattern, text, begin);
-    result += (begin > 0 ? "|" : "") + std::string(text.substr(begin, end - begin));
-  }
+  PreTokenizer(splits).cut(text, [&](std::string_view piece) {
+    result += (result.empty() ? "" : "|") + std::string(piece);
+  });
   return result;
 }
 
@@ -125,13 +130,84 @@ TEST_CASE("a text is cut as HuggingFace's tokenizers cut it", "[byte_pairs]") {
     for (std::size_t i = 0; i < all_patterns.size(); ++i)
       CHECK(pieces_of(all_patterns[i], text) == expected[i]);
   }
-  CHECK(pieces_of(Pattern::gpt2, "") == "");
-  CHECK(pieces_of(Pattern::llama3, std::string_view("\0a", 2)) == std::string_view("\0a", 2));
+  CHECK(pieces_of(gpt2, "") == "");
+  CHECK(pieces_of(llama3, std::string_view("\0a", 2)) == std::string_view("\0a", 2));
 }
 
 TEST_CASE("code points that are unknown are neither letters nor numbers", "[byte_pairs]") {
-  CHECK(pieces_of(Pattern::gpt2, "a\u0378b\U0003FFFF.") == "a|\u0378|b|\U0003FFFF.");
-  CHECK(pieces_of(Pattern::llama3, "\uE000\uFFFFa") == "\uE000\uFFFF|a");
+  CHECK(pieces_of(gpt2, "a\u0378b\U0003FFFF.") == "a|\u0378|b|\U0003FFFF.");
+  CHECK(pieces_of(llama3, "\uE000\uFFFFa") == "\uE000\uFFFF|a");
+}
+
+TEST_CASE("any pattern cuts a text as in HuggingFace's tokenizers", "[byte_pairs]") {
+  struct Case {
+    Splits splits;
+    std::string text, expected;  // of tokenizers 0.23
+  };
+  const std::string upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
+                    lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])", begin = R"([^\r\n\p{L}\p{N}]?)",
+                    end = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)";
+  const Splits o200k{{begin + upper + "*" + lower + "+" + end + begin + upper + "+" + lower + "*" +
+                      end + R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+  const Splits deepseek{
+      {R"(\p{N}{1,3})"},
+      {"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"},
+      {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+       R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+  const Splits bloom{{" ?[^(\\s|[.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C])]+"}};
+  for (const auto& [splits, text, expected] :
+       {Case{o200k,
+             "HelloWorld's iPhone15 costs 12345\u20AC at\r\n https://a.b/c  \u01C5a \u4E2Dabc!",
+             "Hello|World's| i|Phone|15| costs| |123|45|\u20AC| at|\r\n| https|://|a|.b|/c| | "
+             "\u01C5a| \u4E2Dabc|!"},
+        {deepseek, "It's 12345 \u4E2D\u6587ab\u30AB #tag (x) caf\u00E9! =>\n\n e\u0301",
+         "It|'s| |123|45| |\u4E2D\u6587|ab|\u30AB| #|tag| (|x|)| caf\u00E9|!| =>\n\n| e\u0301"},
+        {bloom, "Bonjour, le (monde) b\u3002 x...y", "Bonjour|,| le| (|monde|)| b|\u3002| x|...|y"},
+        {{{R"(\w+|[^\w\s]+)"}},
+         "a_b c\u0301d x\u00B2\u203Fy \u24B6-1\u180E2 \u200D",
+         "a_b| |c\u0301d| |x\u00B2\u203Fy| |\u24B6|-|1|\u180E|2| |\u200D"},
+        {{{R"(\W)"}}, "c\u0301d-x \u24B6", "c\u0301d|-|x| |\u24B6"},
+        {{{R"(\s+)", true}}, "a b\u180E c\u0085d", "a|b\u180E|c|d"},
+        {{{R"(\p{Han}+)", true, true}}, "a\u4E2D\u3001\u6587b\u3007", "\u4E2D|\u6587|\u3007"},
+        {{{R"((?=\p{Lu}))"}}, "aBcDE\u00C9", "a|Bc|D|E|\u00C9"},
+        {{{"^.|$"}}, "ab\ncd\n\nx", "a|b|\n|c|d|\n|\n|x"},
+        {{{"(?i)STR|[k]"}}, "\u017Ftr\u212Ak", "\u017Ftr|\u212A|k"},
+        {{}, "a b", "a b"}}) {
+    INFO(text);
+    CHECK(pieces_of(splits, text) == expected);
+  }
+}
+
+TEST_CASE("patterns that cannot be used are refused", "[byte_pairs]") {
+  for (const auto& [pattern, says] : std::vector<std::array<std::string, 2>>{
+           {"a(b", "'a(b' is not a regular expression: missing closing parenthesis"},
+           {"\xFF", "is not a regular expression: UTF-8 error"},
+           {R"(\p{Nothing})", "unknown property"},
+           {"(?:a{999}){9999}", "too large"},
+           {"(*UTF)a", "'(*UTF)a' at byte 0, which is not supported"},
+           {R"(\p{N}{1,3}+)", "'{1,3}+' at byte 5"},
+           {"a{2}?", "'{2}?' at byte 1"},
+           {"a{,2}", "'{,2}' at byte 1"},
+           {"x[[:alpha:]]", "'[:alpha:' at byte 2"},
+           {"[a[^b]]", "'[^b]]' at byte 2"},
+           {"[a&&b]", "'&&b]' at byte 2"},
+           {"[]a]", "'[]a]' at byte 0"},
+           {"[+-[b]]", "'[b]]' at byte 3"},
+           {R"([\W])", R"('\W]' at byte 1)"},
+           {R"(\h)", R"('\h' at byte 0)"},
+           {R"(\x80)", R"('\x80' at byte 0)"},
+           {R"(\p{^L})", R"('\p{^L}' at byte 0)"},
+           {"(?m:a)", "'(?m:a)' at byte 0"},
+           {"a(?i)b", "'(?i)b' at byte 1"}})
+    CHECK_THAT(message_of<ValueError>([&, &of = pattern] { PreTokenizer({{of}}); }),
+               ContainsSubstring(says));
+  CHECK_THROWS_AS(PreTokenizer(Splits(33)), ValueError);
+  // (a+)+ matches in 2^40 ways; a group that is repeated needs more than the stack that JIT has.
+  auto parts = small_parts({});
+  parts.splits = {{"(a+)+[bc]"}};
+  CHECK_THAT(message_of<ValueError>([&] { BytePairs(parts).encode(std::string(40, 'a') + "d"); }),
+             ContainsSubstring("cannot be matched from byte 0 of 41 on: PCRE2 says 'match limit"));
+  CHECK(pieces_of({{"(?:a|b)+"}}, std::string(20'000, 'b')).size() == 20'000);
 }
 
 TEST_CASE("the pair of the lowest rank is merged, the leftmost first", "[byte_pairs]") {
@@ -281,7 +357,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
 TEST_CASE("all bytes come back from ids", "[byte_pairs]") {
   std::mt19937 random(7);
   const std::string learned_from = random_text(random, 3000) + random_text(random, 3000);
-  for (const Pattern pattern : all_patterns) {
+  for (const Splits& pattern : all_patterns) {
     const BytePairs v = BytePairs::learn(learned_from, 700, {"<|endoftext|>"}, pattern);
     for (int i = 0; i < 100; ++i) {
       const std::string text = random_text(random, 1 + random() % 200);
@@ -353,7 +429,7 @@ TEST_CASE("a vocabulary is learned from a text", "[byte_pairs]") {
   CHECK(BytePairs::learn("ca\nab\nac", 257).parts().tokens[256] == "ab");
   CHECK(BytePairs::learn("aaaa", 300).parts().tokens.size() == 258);  // "aa", "aaaa", and no more
   CHECK(BytePairs::learn("", 300).size() == 256);
-  CHECK(BytePairs::learn("ab\xFF", 300, {}, Pattern::llama3).parts().pattern == Pattern::llama3);
+  CHECK(BytePairs::learn("ab\xFF", 300, {}, llama3).parts().splits == llama3);
   CHECK_THAT(message_of<ValueError>([] { BytePairs::learn("ab", 256, {"<s>"}); }),
              ContainsSubstring("256 has no room for 256 bytes and 1 special token"));
 }

@@ -12,7 +12,7 @@
 
 using namespace xgrad;
 using text::BytePairs;
-using text::Pattern;
+using text::PatternSplit;
 
 namespace {
 
@@ -37,10 +37,11 @@ const std::string byte_level =
 TEST_CASE("what is learned is read again from tokenizer.json", "[tokenizer]") {
   TemporaryFolder folder;
   const std::string path = folder / "tokenizer.json";
-  for (const Pattern pattern : {Pattern::gpt2, Pattern::smollm, Pattern::llama3, Pattern::qwen2})
+  for (const std::vector<PatternSplit>& splits :
+       {{{}}, {}, {{"\\d"}, {}}, std::vector<PatternSplit>{{"a+", true}, {"b", false, true}}})
     for (const bool on : {false, true}) {
       auto parts =
-          BytePairs::learn("It's 12 ab\u00E9\u4E2D ab", 270, {"<|a|>", "\u00E9\u4E2D"}, pattern)
+          BytePairs::learn("It's 12 ab\u00E9\u4E2D ab", 270, {"<|a|>", "\u00E9\u4E2D"}, splits)
               .parts();
       parts.nfc = parts.ignore_merges = on;
       parts.added[1].special = parts.added[1].normalized = on;
@@ -91,6 +92,13 @@ TEST_CASE("other ways to write the same tokenizer.json", "[tokenizer]") {
                          R"("normalizers":[{"type":"NFC"}]})"))
             .parts()
             .nfc);
+  const std::string sequence =
+      R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":false},)"
+      R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"a.'1\u00E9"},)"
+      R"("behavior":"Removed","invert":true}]},{"type":"ByteLevel","add_prefix_space":false,)"
+      R"("use_regex":false}]})";
+  CHECK(read(with_change(text, byte_level, sequence)).parts().splits ==
+        std::vector<PatternSplit>{{R"(\p{N}+)"}, {"a\\.\\'1\u00E9", true, true}});
 }
 
 TEST_CASE("an added token that the vocabulary has, too, keeps its place in it", "[tokenizer]") {
@@ -184,6 +192,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
     std::string from, to, message;
   };
   const std::string metaspace = R"({"type":"Metaspace","replacement":"_","split":true})";
+  const std::string split = R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":)";
   const std::vector<Case> cases = {
       {R"("type":"BPE")", R"("type":"WordPiece")",
        R"(type "WordPiece" is not supported; "BPE" is)"},
@@ -195,23 +204,20 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("truncation":null)", R"("truncation":{"max_length":5})", "truncation"},
       {R"("padding":null)", R"("padding":{"pad_id":5})", "padding"},
       {R"("normalizer":null)", R"("normalizer":{"type":"Lowercase"})",
-       R"(the normalizer {"type":"Lowercase"} is not supported; NFC is)"},
-      {byte_level, "null", "the pre_tokenizer null is not supported; GPT-2's, Llama 3's"},
+       R"(type "Lowercase" is not supported; "NFC" or "Sequence" is)"},
+      {byte_level, "null", "the pre_tokenizer null does not end with ByteLevel"},
       {byte_level, metaspace, "\"Metaspace\""},
       {byte_level, R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true})",
-       "without a prefix space"},
-      {byte_level, R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})",
-       R"("use_regex":false)"},
+       "add_prefix_space true is not supported"},
+      {byte_level, R"({"type":"Sequence","pretokenizers":[)" + byte_level + "," + byte_level + "]}",
+       "ByteLevel after ByteLevel is not supported"},
       {byte_level,
-       R"({"type":"Sequence","pretokenizers":[{"type":"Digits",)"
-       R"("individual_digits":false},)" +
-           byte_level + "]}",
-       "\"Digits\""},
-      {byte_level,
-       R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s"},)"
-       R"("behavior":"Isolated","invert":false},)" +
-           byte_level + "]}",
-       R"("Regex":"\\s")"},
+       split + R"({"Regex":"a(b"},"behavior":"Isolated","invert":false},)" + byte_level + "]}",
+       "the pattern 'a(b' is not a regular expression"},
+      {byte_level, split + R"({"Regex":"a"},"behavior":"Contiguous","invert":false}]})",
+       R"(behavior "Contiguous" is not supported; "Isolated" or "Removed" is)"},
+      {byte_level, split + R"({"Regex":"a"},"behavior":"Isolated","invert":false}]})",
+       "does not end with ByteLevel"},
       {R"("added_tokens":[)", R"("added_tokens":1,"others":[)", "added_tokens 1 is not"},
       {R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":"WordPiece")", "\"WordPiece\""},
       {R"("lstrip":false)", R"("lstrip":true)", "lstrip true is not supported"},
