@@ -7,12 +7,13 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace xgrad::text {
 
-/// Ids from 0 to 2^32 - 1, in one, two or four bytes each, whichever the largest needs: a text of
-/// 2 GB with up to 256 characters takes 2 GB.  Copies and parts share that memory; it never
-/// changes.
+/// Ids from 0 to 2^32 - 1, in two bytes each if all are below 65,536, else in four.  Copies and
+/// parts share that memory; it never changes.
 class Ids {
  public:
   /// None.
@@ -22,7 +23,7 @@ class Ids {
   Ids(std::initializer_list<std::int64_t> ids) : Ids(std::span(ids.begin(), ids.size())) {}
 
   std::size_t size() const { return size_; }
-  /// The bytes that an id takes: 1, 2 or 4.
+  /// The bytes that an id takes: 2 or 4.
   std::size_t itemsize() const { return itemsize_; }
   /// Id i, below size().
   std::int64_t operator[](std::size_t i) const;
@@ -41,19 +42,15 @@ class Ids {
 
   std::shared_ptr<const void> memory_;
   std::size_t size_ = 0;
-  std::size_t itemsize_ = 1;
+  std::size_t itemsize_ = 2;
 };
 
-/// Ids in the making.  Their memory grows and widens where it is, so that they are not held twice
-/// at any time.  std::bad_alloc where the machine has no more (available_memory()).
+/// Ids in the making.  std::bad_alloc where the machine has no more memory (available_memory()).
 class GrowingIds {
  public:
-  GrowingIds() = default;
-  GrowingIds(GrowingIds&& other) noexcept;
-  GrowingIds& operator=(GrowingIds&& other) = delete;
-  ~GrowingIds();
-
-  std::size_t size() const { return size_; }
+  std::size_t size() const {
+    return std::visit([](const auto& ids) { return ids.size(); }, ids_);
+  }
   /// Makes room in each for ids up to `largest`.
   void widen(std::uint32_t largest);
   /// Adds ids for which there is room.
@@ -63,10 +60,8 @@ class GrowingIds {
   Ids finish() &&;
 
  private:
-  void reserve(std::size_t bytes);
-
-  void* memory_ = nullptr;  // of malloc, for what realloc does
-  std::size_t bytes_ = 0, size_ = 0, itemsize_ = 1;
+  using Narrow = std::vector<std::uint16_t>;
+  std::variant<Narrow, std::vector<std::uint32_t>> ids_;
 };
 
 }  // namespace xgrad::text
