@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/listed.hpp>
 #include <xgrad/io/model.hpp>
@@ -24,49 +24,48 @@ static Tensor read_counts(const SafetensorsFile& file, const std::string& name, 
   });
 }
 
-Converted read_for(const nn::detail::Members& members, const SafetensorsFile& file,
-                   const std::set<std::string>& ignored) {
-  static const std::map<std::string, std::optional<DType>> readable = {
-      {"F16", {}}, {"BF16", {}}, {"F32", DType::float32}, {"F64", DType::float64}};
-
-  std::set<std::string> buffers;
-  for (const nn::detail::Member& m : members.tensors)
-    if (m.is_buffer)
-      buffers.insert(m.name);
-  const auto is_count = [&](const std::string& name, const StoredTensor& stored) {
-    return stored.dtype == "I64" && buffers.contains(name);
-  };
-
-  // The header says whether the file fits, so values are read only if it does.
+void check_fits(const std::string& message, const std::vector<nn::detail::StateEntry>& expected,
+                std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
+                const char* where) {
   std::vector<nn::detail::StateEntry> entries;
   std::vector<std::string> unsupported;
-  for (const auto& [name, stored] : file.tensors()) {
-    if (ignored.contains(name))
-      continue;
-    entries.push_back({name, stored.shape, {}});
-    if (!readable.contains(stored.dtype) && !is_count(name, stored))
-      unsupported.push_back(fmt::format("{} is {}", printable_name(name), stored.dtype));
-  }
-  std::string problems = nn::detail::mismatches(members, entries);
+  for (const SafetensorsFile& file : files)
+    for (const auto& [name, stored] : file.tensors()) {
+      if (ignored.contains(name))
+        continue;
+      entries.push_back({name, stored.shape});
+      const auto counts = [&name = name](const nn::detail::StateEntry& e) {
+        return e.is_buffer && e.name == name;
+      };
+      if (const std::string& dtype = stored.dtype;
+          dtype != "F16" && dtype != "BF16" && dtype != "F32" && dtype != "F64" &&
+          (dtype != "I64" || std::ranges::none_of(expected, counts)))
+        unsupported.push_back(fmt::format("{} is {}", printable_name(name), dtype));
+    }
+  std::string problems = nn::detail::mismatches(expected, entries, where);
   if (!unsupported.empty())
     problems += fmt::format("\n  unsupported dtype (F16, BF16, F32 and F64 are supported): {}",
                             listed(unsupported));
-  if (!problems.empty())
-    fail<FileError>("{}: does not fit the model{}", file.path(), problems);
-  file.verify();
+  check<FileError>(problems.empty(), "{}{}", message, problems);
+  for (const SafetensorsFile& file : files)
+    file.verify();
+}
 
+Converted read_for(const nn::detail::Members& members, const SafetensorsFile& file,
+                   const std::set<std::string>& ignored) {
+  // The header says whether the file fits, so values are read only if it does.
+  check_fits(file.path() + ": does not fit the model", nn::detail::state_entries(members),
+             {&file, 1}, ignored);
   Converted result;
   std::map<std::string, std::size_t> conversions;
   for (const nn::detail::Member& m : members.tensors) {
     if (!file.contains(m.name) || ignored.contains(m.name))
       continue;
-    const StoredTensor& stored = file.tensors().at(m.name);
-    const std::string& from = stored.dtype;
+    const std::string& from = file.tensors().at(m.name).dtype;
     const DType to = m.tensor.dtype();
-    const bool counts = is_count(m.name, stored);
-    result.state.emplace_back(m.name,
-                              counts ? read_counts(file, m.name, to) : file.tensor(m.name, to));
-    if (counts || readable.at(from) != to)
+    result.state.emplace_back(
+        m.name, from == "I64" ? read_counts(file, m.name, to) : file.tensor(m.name, to));
+    if (from != (to == DType::float32 ? "F32" : "F64"))
       ++conversions[fmt::format("{} -> {}", from, to_string(to))];
   }
   for (const auto& [what, count] : conversions)

@@ -3,7 +3,9 @@
 // is.
 
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/module.hpp>
 
@@ -21,6 +23,12 @@ void load_state(M& model, const nn::StateDict& state, const std::string& path) {
 }
 
 namespace detail {
+/// Throws a FileError that begins with `message` and lists all that is missing, unexpected,
+/// misshapen, or of a dtype that has no conversion (I64 of a buffer has one), and as of verify().
+void check_fits(const std::string& message, const std::vector<nn::detail::StateEntry>& expected,
+                std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
+                const char* where = "in the model");
+
 struct Converted {
   nn::StateDict state;
   std::string what;  ///< was converted, for people; empty if nothing was
@@ -33,10 +41,8 @@ Converted read_for(const nn::detail::Members& members, const SafetensorsFile& fi
 /// Writes parameters and buffers; a tied weight once.  Throws FileError for what cannot be written.
 template <nn::Layer M>
 void save(const M& model, const std::string& path) {
-  TensorFile content;
-  for (auto& [name, x] : nn::state_dict(model))
-    content.tensors.emplace(name, x);
-  save_safetensors(path, content);
+  const nn::StateDict state = nn::state_dict(model);
+  save_safetensors(path, {.tensors = {state.begin(), state.end()}});
 }
 
 /// Gives a model the values in a file.  F16, BF16, F32 and F64 become the model's dtype, see

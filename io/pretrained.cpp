@@ -12,8 +12,8 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/io/model.hpp>
 #include <xgrad/io/pretrained_config.hpp>
-#include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/init.hpp>
 
 namespace xgrad::io {
@@ -29,87 +29,74 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
              mlp = c.mlp_bias.value_or(c.bias);
   std::vector<PretrainedTensor> all;
-  // GPT-2's names are nn::GPT's own.
-  const auto matrix = [&](std::string name, const std::string& parameter, Shape shape) {
-    all.push_back({(gpt2 ? parameter : name) + ".weight", parameter + ".weight", shape});
-  };
-  const auto bias_of = [&](std::string name, const std::string& parameter, std::size_t out,
-                           bool has) {
-    all.push_back({(gpt2 ? parameter : name) + ".bias", parameter + ".bias", {out}});
-    all.back().zero = !has;
-  };
-  // The families have biases of some parts or of none: what a model lacks of them is zeros.
-  const auto linear = [&](const std::string& name, const std::string& parameter, std::size_t out,
-                          std::size_t in, bool bias, bool others = false) {
-    matrix(name, parameter, gpt2 ? Shape{in, out} : Shape{out, in});
-    all.back().transposed = gpt2;
-    if (gpt2 || bias || others)
-      bias_of(name, parameter, out, bias);
-  };
-  const auto norm = [&](const std::string& name, const std::string& parameter) {
-    matrix(name, parameter, {C});
+  // A layer of nn::GPT; the layers of Llama that are its rows, where GPT-2 has the same name as
+  // nn::GPT; columns, none of a vector; whether the family has a bias, and whether the model has.
+  const auto layer = [&](const std::string& name,
+                         std::vector<std::pair<std::string, std::size_t>> parts, std::size_t in,
+                         bool family_bias = false, bool bias = false) {
+    std::size_t out = 0;
+    for (const auto& [part, rows] : parts)
+      out += rows;
     if (gpt2)
-      bias_of(name, parameter, C, c.bias);
-  };
-  matrix("model.embed_tokens", "transformer.wte", {c.vocab_size, C});
-  if (gpt2)
-    matrix("", "transformer.wpe", {c.block_size, C});
-  for (Size i = 0; i < c.n_layer; ++i) {
-    const std::string layer = fmt::format("model.layers.{}.", i),
-                      block = fmt::format("transformer.h.{}.", i), attn = block + "attn.c_attn";
-    norm(layer + "input_layernorm", block + "ln_1");
-    if (gpt2) {
-      linear("", attn, 3 * C, C, qkv);
-    } else {
-      linear(layer + "self_attn.q_proj", attn, HD, C, qkv, proj);
-      linear(layer + "self_attn.k_proj", attn, GD, C, qkv, proj);
-      linear(layer + "self_attn.v_proj", attn, GD, C, qkv, proj);
+      parts = {{name, out}};
+    PretrainedTensor w{name + ".weight", in > 0 ? Shape{out, in} : Shape{out},
+                       gpt2 && in > 0 && family_bias},
+        b{name + ".bias", {out}, false, !bias};
+    for (const auto& [part, rows] : parts) {
+      w.parts.emplace_back(part + ".weight", rows);
+      b.parts.emplace_back(part + ".bias", rows);
     }
-    linear(layer + "self_attn.o_proj", block + "attn.c_proj", C, HD, proj, llama && qkv);
-    norm(layer + "post_attention_layernorm", block + "ln_2");
-    linear(layer + "mlp.up_proj", block + "mlp.c_fc", F, C, mlp);
+    all.push_back(std::move(w));
+    if (family_bias)
+      all.push_back(std::move(b));
+  };
+  layer("transformer.wte", {{"model.embed_tokens", c.vocab_size}}, C);
+  if (gpt2)
+    layer("transformer.wpe", {{"", c.block_size}}, C);
+  for (Size i = 0; i < c.n_layer; ++i) {
+    const std::string h = fmt::format("transformer.h.{}.", i),
+                      l = fmt::format("model.layers.{}.", i), attn = l + "self_attn.";
+    layer(h + "ln_1", {{l + "input_layernorm", C}}, 0, gpt2, c.bias);
+    layer(h + "attn.c_attn", {{attn + "q_proj", HD}, {attn + "k_proj", GD}, {attn + "v_proj", GD}},
+          C, gpt2 || qkv || proj, qkv);
+    layer(h + "attn.c_proj", {{attn + "o_proj", C}}, HD, gpt2 || proj || (llama && qkv), proj);
+    layer(h + "ln_2", {{l + "post_attention_layernorm", C}}, 0, gpt2, c.bias);
+    layer(h + "mlp.c_fc", {{l + "mlp.up_proj", F}}, C, gpt2 || mlp, mlp);
     if (!gpt2)
-      linear(layer + "mlp.gate_proj", block + "mlp.c_gate", F, C, mlp);
-    linear(layer + "mlp.down_proj", block + "mlp.c_proj", C, F, mlp);
+      layer(h + "mlp.c_gate", {{l + "mlp.gate_proj", F}}, C, mlp, mlp);
+    layer(h + "mlp.c_proj", {{l + "mlp.down_proj", C}}, F, gpt2 || mlp, mlp);
   }
-  norm("model.norm", "transformer.ln_f");
+  layer("transformer.ln_f", {{"model.norm", C}}, 0, gpt2, c.bias);
   if (!c.tied)
-    matrix("lm_head", "lm_head", {c.vocab_size, C});
+    layer("lm_head", {{"lm_head", c.vocab_size}}, C);
   return all;
 }
 
 nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state) {
   const NoGrad no_grad;
-  const std::map<std::string, Tensor> given(state.begin(), state.end());
-  std::map<std::string, Size> rows;  // of each parameter, that have been given out
+  const std::vector<PretrainedTensor> parameters = pretrained_tensors(config);
+  std::map<std::string, Tensor> values(state.begin(), state.end());
+  std::vector<nn::detail::StateEntry> expected;
+  for (const PretrainedTensor& p : parameters)
+    if (p.zero)
+      values.emplace(p.name, zeros(p.shape, DType::float32));
+    else
+      expected.push_back({p.name, p.shape});
+  const std::string problems =
+      nn::detail::mismatches(expected, nn::detail::state_entries(state), "by the configuration");
+  check<ValueError>(problems.empty(),
+                    "to_pretrained: the state does not fit the configuration (nn::merge_lora() "
+                    "adds adapters to weights){}",
+                    problems);
   nn::StateDict result;
-  for (const PretrainedTensor& t : pretrained_tensors(config)) {
-    if (t.zero) {
-      result.emplace_back(t.name, zeros(t.shape, DType::float32));
-      continue;
+  for (const PretrainedTensor& p : parameters) {
+    Size first = 0;
+    for (const auto& [name, rows] : p.parts) {
+      const Tensor part = narrow(values.at(p.name).detach(), 0, first, rows);
+      result.emplace_back(name, p.transposed ? transpose(part, 0, 1) : part);
+      first += rows;
     }
-    const auto x = given.find(t.parameter);
-    check<ValueError>(x != given.end(), "to_pretrained: there is no {}", t.parameter);
-    const Size n = static_cast<Size>(t.transposed ? t.shape[1] : t.shape[0]);
-    Size& first = rows[t.parameter];
-    if (x->second.dim() == 0 || first + n > x->second.size(0))
-      fail<ValueError>("to_pretrained: {} is {}, and has no rows {} to {}", t.parameter,
-                       to_string(x->second.shape()), first, first + n);
-    const Tensor part = narrow(x->second.detach(), 0, first, n);
-    first += n;
-    result.emplace_back(t.name, t.transposed ? transpose(part, 0, 1) : part);
-    if (result.back().second.shape() != t.shape)
-      fail<ValueError>("to_pretrained: {} would be {}, and must be {}", t.name,
-                       to_string(result.back().second.shape()), to_string(t.shape));
   }
-  for (const auto& [name, n] : rows)
-    check<ValueError>(n == given.at(name).size(0),
-                      "to_pretrained: {} has {} rows, and of this configuration {}", name,
-                      given.at(name).size(0), n);
-  for (const auto& [name, x] : given)
-    check<ValueError>(
-        rows.contains(name), "to_pretrained: {} has no place in these files{}", name,
-        name.ends_with("lora_A") ? "; nn::merge_lora() adds adapters to weights" : "");
   return result;
 }
 
@@ -240,34 +227,10 @@ void check_weights_kind(const std::string& path) {
 
 namespace {
 
-// A name as models without a head have it.
-std::string short_name(const std::string& name) {
-  for (const std::string_view prefix : {"transformer.", "model."})
-    if (name.starts_with(prefix))
-      return name.substr(prefix.size());
-  return name;
-}
-
 bool is_old_buffer(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with(".rotary_emb.inv_freq");
 }
-
-struct Stored {
-  const SafetensorsFile* file;
-  std::string name;
-  const StoredTensor& header() const { return file->tensors().at(name); }
-  Tensor read(DType dtype) const { return file->tensor(name, dtype); }
-};
-
-// The files with a folder's weights, opened, and their tensors by short name.
-struct Weights {
-  std::deque<SafetensorsFile> files;
-  std::map<std::string, Stored> tensors;
-  std::map<std::string, std::vector<std::string>> problems;  // names by what is wrong with them
-
-  void problem(const std::string& kind, const std::string& name) { problems[kind].push_back(name); }
-};
 
 // The files that {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}} names.
 std::set<std::string> read_index(const std::string& path) {
@@ -288,64 +251,64 @@ std::set<std::string> read_index(const std::string& path) {
   return files;
 }
 
-Weights open_weights(const std::string& folder) {
+std::vector<SafetensorsFile> open_weights(const std::string& folder) {
   const std::string one = "model.safetensors", index = folder + "/" + one + ".index.json";
   std::error_code none;
   const bool sharded =
       !std::filesystem::exists(folder + "/" + one, none) && std::filesystem::exists(index, none);
-  Weights weights;
-  for (const std::string& path : sharded ? read_index(index) : std::set<std::string>{one}) {
-    const SafetensorsFile& file = weights.files.emplace_back(folder + "/" + path);
-    for (const auto& [name, header] : file.tensors()) {
-      const std::string known = short_name(name);
-      if (!is_old_buffer(known) && !weights.tensors.emplace(known, Stored{&file, name}).second)
-        weights.problem("given twice", printable_name(name));
-    }
-  }
-  return weights;
+  std::vector<SafetensorsFile> files;
+  for (const std::string& path : sharded ? read_index(index) : std::set<std::string>{one})
+    files.emplace_back(folder + "/" + path);
+  return files;
 }
 
-void check_fits(Weights& weights, const nn::GPTConfig& config, const std::string& folder) {
-  check<FileError>(
-      std::cmp_less_equal(config.n_layer, weights.tensors.size() / fewest_layer_tensors),
-      "{}: config.json asks for {} layers, and the weights have {}", folder, config.n_layer,
-      counted(weights.tensors.size(), "tensor", "tensors"));
-  const std::vector<PretrainedTensor> expected = pretrained_tensors(config);
-  const std::string embedding = short_name(expected.front().name), head = "lm_head.weight";
-  // A tied weight may come under either name, or under both.
-  auto second =
-      config.tied ? weights.tensors.extract(head) : decltype(weights.tensors)::node_type();
-  if (second && !weights.tensors.contains(embedding)) {
-    second.key() = embedding;
-    weights.tensors.insert(std::move(second));
+const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
+                                 const std::string& name) {
+  const auto at =
+      std::ranges::find_if(files, [&](const SafetensorsFile& file) { return file.contains(name); });
+  return at == files.end() ? nullptr : &*at;
+}
+
+// Throws if the files do not hold these parameters; their tensors have the names of parts from then
+// on.  A tied weight may come as the first parameter or as the head, or as both.
+void check_weights(std::vector<SafetensorsFile>& files, std::vector<PretrainedTensor>& parameters,
+                   bool tied, const std::string& folder) {
+  std::vector<nn::detail::StateEntry> expected;
+  std::set<std::string> names, ignored;
+  for (const PretrainedTensor& p : parameters)
+    for (const auto& [name, rows] : p.parts) {
+      Shape& shape = expected.emplace_back(nn::detail::StateEntry{name, p.shape}).shape;
+      shape[0] = rows;
+      if (p.transposed)
+        std::swap(shape[0], shape[1]);
+      names.insert(name);
+    }
+  std::string& embedding = parameters.front().parts.front().first;
+  const std::string head = "lm_head.weight";
+  if (tied)
+    expected.push_back({.name = head, .shape = expected.front().shape, .tied_to = embedding});
+  for (SafetensorsFile& file : files) {
+    file.rename([&](const std::string& name) {  // models without a head have no prefix
+      for (const std::string prefix : {"transformer.", "model."})
+        if (names.contains(prefix + name))
+          return prefix + name;
+      return name;
+    });
+    for (const auto& [name, stored] : file.tensors())
+      if (is_old_buffer(name))
+        ignored.insert(name);
   }
-  std::set<std::string> known;
-  for (const PretrainedTensor& t : expected) {
-    const std::string& name = *known.insert(short_name(t.name)).first;
-    const auto stored = weights.tensors.find(name);
-    if (stored == weights.tensors.end())
-      weights.problem("missing", t.name);
-    else if (const Shape& shape = stored->second.header().shape; shape != t.shape)
-      weights.problem("wrong shape", fmt::format("{} is {} here and {} by config.json", t.name,
-                                                 to_string(shape), to_string(t.shape)));
-  }
-  for (const auto& [name, stored] : weights.tensors) {
-    const std::string& dtype = stored.header().dtype;
-    if (!known.contains(name))
-      weights.problem("unexpected", printable_name(stored.name));
-    if (dtype != "F16" && dtype != "BF16" && dtype != "F32" && dtype != "F64")
-      weights.problem("unsupported dtype (F16, BF16, F32 and F64 are supported)",
-                      fmt::format("{} is {}", printable_name(stored.name), dtype));
-  }
-  std::string all;
-  for (const auto& [kind, list] : weights.problems)
-    all += fmt::format("\n  {}: {}", kind, listed(list));
-  check<FileError>(all.empty(), "{}: the weights do not fit config.json{}", folder, all);
-  if (second)
-    check<FileError>(xgrad::detail::same_bits(weights.tensors.at(embedding).read(DType::float32),
-                                              second.mapped().read(DType::float32)),
-                     "{}: {} and {} differ, and config.json ties them (tie_word_embeddings)",
-                     folder, expected.front().name, head);
+  detail::check_fits(folder + ": the weights do not fit config.json", expected, files, ignored,
+                     "by config.json");
+  const SafetensorsFile* const first = find_file(files, embedding);
+  const SafetensorsFile* const second = tied ? find_file(files, head) : nullptr;
+  check<FileError>(first == nullptr || second == nullptr ||
+                       xgrad::detail::same_bits(first->tensor(embedding, DType::float32),
+                                                second->tensor(head, DType::float32)),
+                   "{}: {} and {} differ, and config.json ties them (tie_word_embeddings)", folder,
+                   embedding, head);
+  if (first == nullptr)
+    embedding = head;
 }
 
 // A model whose values follow.  In bfloat16 its large weights are left out: at no time are they all
@@ -367,22 +330,21 @@ nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& option
   return model;
 }
 
-// A matrix of the files, or several one below the other, read a megabyte at a time.
-Bfloat16Matrix read_bfloat16(const Weights& weights, const std::vector<PretrainedTensor>& parts) {
-  std::size_t rows = 0, row = 0;
-  for (const PretrainedTensor& t : parts)
-    rows += t.shape[t.transposed ? 1 : 0];
-  Bfloat16Matrix matrix(Shape{rows, parts[0].shape[parts[0].transposed ? 0 : 1]});
-  for (const PretrainedTensor& t : parts) {
-    const Stored& stored = weights.tensors.at(short_name(t.name));
-    const std::size_t n = t.shape[0], tile = std::max<std::size_t>(1, 262'144 / t.shape[1]);
+// A matrix, read a megabyte at a time.
+Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files, const PretrainedTensor& p) {
+  Bfloat16Matrix matrix(p.shape);
+  std::size_t row = 0;
+  for (const auto& [name, rows] : p.parts) {
+    const SafetensorsFile& file = *find_file(files, name);
+    const Shape& shape = file.tensors().at(name).shape;
+    const std::size_t n = shape[0], tile = std::max<std::size_t>(1, 262'144 / shape[1]);
     for (std::size_t i = 0; i < n; i += tile) {
-      const Tensor x = stored.file->rows(stored.name, i, std::min(tile, n - i), DType::float32);
+      const Tensor x = file.rows(name, i, std::min(tile, n - i), DType::float32);
       check<FileError>(
-          t.transposed ? matrix.put(row, i, transpose(x, 0, 1)) : matrix.put(row + i, 0, x),
-          "{}: tensor '{}' holds a finite value that bfloat16 cannot", stored.file->path(), t.name);
+          p.transposed ? matrix.put(row, i, transpose(x, 0, 1)) : matrix.put(row + i, 0, x),
+          "{}: tensor '{}' holds a finite value that bfloat16 cannot", file.path(), name);
     }
-    row += t.shape[t.transposed ? 1 : 0];
+    row += rows;
   }
   return matrix;
 }
@@ -396,27 +358,33 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
   nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
   config.dropout = options.dropout;
   checked(config, "load_pretrained");
-  Weights weights = open_weights(folder);
-  check_fits(weights, config, folder);
-  for (const SafetensorsFile& file : weights.files)
-    file.verify();
+  std::vector<SafetensorsFile> files = open_weights(folder);
+  std::size_t stored = 0;
+  for (const SafetensorsFile& file : files)
+    stored += file.tensors().size();
+  check<FileError>(std::cmp_less_equal(config.n_layer, stored / fewest_layer_tensors),
+                   "{}: config.json asks for {} layers, and the weights have {}", folder,
+                   config.n_layer, counted(stored, "tensor", "tensors"));
+  std::vector<PretrainedTensor> parameters = pretrained_tensors(config);
+  check_weights(files, parameters, config.tied, folder);
 
   nn::GPT model = empty_model(config, options);
   const NoGrad no_grad;
-  std::map<std::string, std::vector<PretrainedTensor>> parts;
-  for (PretrainedTensor& t : pretrained_tensors(config))
-    parts[t.parameter].push_back(std::move(t));
+  std::map<std::string, const PretrainedTensor*> by_name;
+  for (const PretrainedTensor& p : parameters)
+    by_name.emplace(p.name, &p);
   for (auto& [name, parameter] : nn::named_parameters(model)) {
+    const PretrainedTensor& p = *by_name.at(name);
     std::vector<Tensor> rows;
-    for (const PretrainedTensor& t : parts.at(name)) {
-      const Tensor x = weights.tensors.at(short_name(t.name)).read(options.dtype);
-      rows.push_back(t.transposed ? transpose(x, 0, 1) : x);
+    for (const auto& [part, n] : p.parts) {
+      const Tensor x = find_file(files, part)->tensor(part, options.dtype);
+      rows.push_back(p.transposed ? transpose(x, 0, 1) : x);
     }
     parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).impl().value);
   }
   for (const nn::detail::Weight& weight : nn::detail::members(model).weights)
-    if (weight.bfloat16->defined() && parts.contains(weight.name))
-      *weight.bfloat16 = read_bfloat16(weights, parts.at(weight.name));
+    if (weight.bfloat16->defined() && by_name.contains(weight.name))
+      *weight.bfloat16 = read_bfloat16(files, *by_name.at(weight.name));
   if (options.bfloat16 && config.tied)
     model.lm_head.bfloat16 = model.wte.bfloat16;
   return model;

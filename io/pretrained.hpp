@@ -9,7 +9,9 @@
 // as one) and qwen2, as config.json's model_type names them.  Settings of a configuration that
 // nn::GPTConfig lacks are refused by name.
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
@@ -38,8 +40,8 @@ inline constexpr const char* pretrained_files[] = {
     "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
     "chat_template.jinja"};
 /// An object of these files' texts, by name; and under "config.json" an object of its bos_token_id,
-/// eos_token_id and pad_token_id.  Absent files and ids are left out.  FileError, also for a text that
-/// is not UTF-8, and as of end_of_text_ids().
+/// eos_token_id and pad_token_id.  Absent files and ids are left out.  FileError, also for a text
+/// that is not UTF-8, and as of end_of_text_ids().
 JsonObject read_pretrained_metadata(const std::string& folder);
 /// The ids that end a text by such an object: the eos_token_id, one or a list, of
 /// generation_config.json or, without that file, of config.json.  FileError, which names `path`.
@@ -57,18 +59,18 @@ void check_weights_kind(const std::string& path);
 void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false,
                      const Json& metadata = JsonObject());
 
-/// A tensor in these files: a parameter of nn::GPT or, where several have the same `parameter`,
-/// rows of it, in this order.
+/// A parameter of nn::GPT, and the tensors in these files that are its rows, one below the other.
 struct PretrainedTensor {
-  std::string name, parameter;
-  Shape shape;              ///< in the file
-  bool transposed = false;  ///< as GPT-2's Conv1D, (in, out)
-  bool zero = false;        ///< zeros in the file: a bias that the model lacks and its family has
+  std::string name;
+  Shape shape;
+  bool transposed = false;  ///< in the files, as GPT-2's Conv1D, (in, out)
+  bool zero = false;        ///< zeros in the files: a bias that the model lacks and its family has
+  std::vector<std::pair<std::string, std::size_t>> parts = {};  ///< names and numbers of rows
 };
-/// What a model's files hold.  ValueError naming the options that no family has.
+/// All of a model's.  ValueError naming the options that no family has.
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& config);
 /// What has the names and shapes of nn::GPT's parameters, values or gradients, with the names and
-/// shapes of the files.  ValueError for a name that is missing, or another shape.
+/// shapes of the files.  One ValueError lists all that is missing, unexpected or misshapen.
 nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state);
 
 }  // namespace xgrad::io

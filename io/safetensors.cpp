@@ -35,7 +35,7 @@ struct Bytes {
 template <class T>
 std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
   const std::size_t bytes = numel(shape) * sizeof(T);
-  return {StoredTensor{name_of<T>, shape, 0, bytes}, {data, bytes}};
+  return {StoredTensor{"", name_of<T>, shape, 0, bytes}, {data, bytes}};
 }
 
 using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
@@ -137,13 +137,15 @@ void SafetensorsFile::take_off(const std::vector<std::string>& prefixes) {
     } else {
       ++prefix;
     }
-  if (off == 0)
-    return;
-  taken_off_ += tensors_.begin()->first.substr(0, off);
-  std::map<std::string, StoredTensor> shorter;
-  for (auto& [name, stored] : tensors_)
-    shorter.emplace(name.substr(off), std::move(stored));
-  tensors_ = std::move(shorter);
+  rename([&](const std::string& name) { return name.substr(off); });
+}
+
+void SafetensorsFile::rename(const std::function<std::string(const std::string&)>& to) {
+  std::map<std::string, StoredTensor> renamed;
+  for (const auto& [name, stored] : tensors_)
+    check<FileError>(renamed.emplace(to(name), stored).second,
+                     "{}: tensor '{}' is given twice, once with a prefix", path(), to(name));
+  tensors_ = std::move(renamed);
 }
 
 bool SafetensorsFile::verify() const {
@@ -152,13 +154,13 @@ bool SafetensorsFile::verify() const {
     return false;
   SafetensorsHeader header{.tensors = {}, .metadata = metadata_};
   for (const auto& [name, tensor] : tensors_)
-    header.tensors.emplace(taken_off_ + name, tensor);
-  const Arranged written = arranged(std::move(header));
+    header.tensors.emplace(tensor.name, tensor);
+  const Arranged written = arranged(header);
   Checksum checksum;
   add_header(checksum, written.header);
   std::vector<char> part(std::size_t{1} << 20);
   for (const std::string& name : written.order) {
-    const StoredTensor& tensor = tensors_.at(name.substr(taken_off_.size()));
+    const StoredTensor& tensor = header.tensors.at(name);
     for (std::uint64_t done = 0; done < tensor.bytes; done += part.size()) {
       part.resize(std::min<std::uint64_t>(std::size_t{1} << 20, tensor.bytes - done));
       file_.read(part.data(), part.size(), tensor.offset + done);
@@ -185,40 +187,33 @@ Array<T> SafetensorsFile::read(const StoredTensor& stored) const {
   return array;
 }
 
-Tensor SafetensorsFile::read(const std::string& name, const StoredTensor& stored) const {
-  if (stored.dtype == name_of<float>)
-    return Tensor(read<float>(stored));
-  if (stored.dtype == name_of<double>)
-    return Tensor(read<double>(stored));
-  fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), name,
-                  stored.dtype);
-}
-
-Tensor SafetensorsFile::read(const std::string& name, const StoredTensor& stored,
-                             DType dtype) const {
+Tensor SafetensorsFile::read(const StoredTensor& stored, std::optional<DType> dtype) const {
   const auto convert_from = [&]<class Stored, class Convert>(Convert convert) {
     std::vector<Stored> values(stored.bytes / sizeof(Stored));
     file_.read(values.data(), stored.bytes, stored.offset);
-    return dispatch(dtype, [&]<class T>() {
+    return dispatch(*dtype, [&]<class T>() {
       Array<T> array = empty_array<T>(stored.shape);
       std::transform(values.begin(), values.end(), array.data(),
                      [&](Stored x) { return static_cast<T>(convert(x)); });
       return Tensor(std::move(array));
     });
   };
-  if (stored.dtype == "F16")
+  if (dtype && stored.dtype == "F16")
     return convert_from.template operator()<std::uint16_t>(from_f16);
-  if (stored.dtype == "BF16")
+  if (dtype && stored.dtype == "BF16")
     return convert_from.template operator()<std::uint16_t>(from_bf16);
-  const Tensor x = read(name, stored);
-  if (x.dtype() == DType::float64 && dtype == DType::float32)
-    check_range(x, path(), name);
-  return x.dtype() == dtype ? x : x.to(dtype);
+  const bool wide = stored.dtype == name_of<double>;
+  if (!wide && stored.dtype != name_of<float>)
+    fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), stored.name,
+                    stored.dtype);
+  const Tensor x = wide ? Tensor(read<double>(stored)) : Tensor(read<float>(stored));
+  if (wide && dtype == DType::float32)
+    check_range(x, path(), stored.name);
+  return !dtype || x.dtype() == *dtype ? x : x.to(*dtype);
 }
 
-Tensor SafetensorsFile::tensor(const std::string& name) const { return read(name, find(name)); }
-Tensor SafetensorsFile::tensor(const std::string& name, DType dtype) const {
-  return read(name, find(name), dtype);
+Tensor SafetensorsFile::tensor(const std::string& name, std::optional<DType> dtype) const {
+  return read(find(name), dtype);
 }
 Tensor SafetensorsFile::rows(const std::string& name, std::size_t first, std::size_t n,
                              DType dtype) const {
@@ -231,7 +226,7 @@ Tensor SafetensorsFile::rows(const std::string& name, std::size_t first, std::si
   const std::uint64_t row = all == 0 ? 0 : part.bytes / all;
   part.offset += first * row;
   part.bytes = n * row;
-  return read(name, part, dtype);
+  return read(part, dtype);
 }
 
 Indices SafetensorsFile::indices(const std::string& name) const {

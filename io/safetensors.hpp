@@ -15,7 +15,9 @@
 // one, as others write them, are read as well.
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
@@ -25,6 +27,7 @@ namespace xgrad::io {
 
 /// What the header says of one tensor.
 struct StoredTensor {
+  std::string name;          ///< in the file
   std::string dtype;         ///< as the file spells it: "F32", "BF16", ...
   Shape shape;               ///< empty for a single value
   std::uint64_t offset = 0;  ///< of its first byte in the file
@@ -44,16 +47,17 @@ class SafetensorsFile {
   /// If all names begin with one of these, takes it off them, and so on until they do not: as
   /// "module." of PyTorch's DataParallel.
   void take_off(const std::vector<std::string>& prefixes);
+  /// Gives each tensor another name.  FileError if two would have the same.
+  void rename(const std::function<std::string(const std::string&)>& to);
   /// Reads the whole file and throws FileError if it does not hold what was written; returns false
   /// if it has no checksum.
   bool verify() const;
 
-  /// Reads an F32 or F64 tensor.  Throws FileError for a name that is not there, or another dtype.
-  Tensor tensor(const std::string& name) const;
-  /// Reads an F16, BF16, F32 or F64 tensor as the dtype asked for.  F64 as float32 rounds to the
-  /// nearest, ties to even; all other conversions are exact.  Throws FileError for a name that is
-  /// not there, another dtype, and a finite value that rounds to infinity, naming it.
-  Tensor tensor(const std::string& name, DType dtype) const;
+  /// Reads an F32 or F64 tensor as it is, or an F16, BF16, F32 or F64 tensor as the dtype asked
+  /// for. F64 as float32 rounds to the nearest, ties to even; all other conversions are exact.
+  /// Throws FileError for a name that is not there, another dtype, and a finite value that rounds
+  /// to infinity, naming it.
+  Tensor tensor(const std::string& name, std::optional<DType> dtype = {}) const;
   /// Rows first ... first + n - 1 of what tensor(name, dtype) reads, alone.
   Tensor rows(const std::string& name, std::size_t first, std::size_t n, DType dtype) const;
   /// Reads an I64 tensor.  Throws FileError for a name that is not there, or another dtype.
@@ -63,13 +67,11 @@ class SafetensorsFile {
   const StoredTensor& find(const std::string& name) const;
   template <class T>
   Array<T> read(const StoredTensor& stored) const;
-  Tensor read(const std::string& name, const StoredTensor& stored) const;
-  Tensor read(const std::string& name, const StoredTensor& stored, DType dtype) const;
+  Tensor read(const StoredTensor& stored, std::optional<DType> dtype) const;
 
   ReadFile file_;
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
-  std::string taken_off_;  ///< of the names
 };
 
 /// What a safetensors file holds.

@@ -142,7 +142,8 @@ StoredTensor Reader::tensor(const std::string& name, const Json& entry) const {
     refuse("tensor '{}': data_offsets [{}, {}) go beyond the file, which has {} bytes of data",
            name, begin, end, data_bytes);
 
-  StoredTensor stored{*dtype, shape(name, *entry.find("shape")), data_begin + begin, end - begin};
+  StoredTensor stored{name, *dtype, shape(name, *entry.find("shape")), data_begin + begin,
+                      end - begin};
   const std::uint64_t expected = size(name, stored);
   if (stored.bytes != expected)
     refuse("tensor '{}': shape {} of {} has {} bytes, but data_offsets [{}, {}) hold {}", name,

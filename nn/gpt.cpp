@@ -29,29 +29,16 @@ GPT::GPT(const GPTConfig& c)
   if (c.tied)
     wte.weight = lm_head.weight;
   // PyTorch's apply() comes to the tied weight twice, as wte and as lm_head, so it is drawn twice.
-  const auto redraw = [](const Linear& layer) {
-    init::normal_(layer.weight, 0, 0.02);
-    if (layer.bias.defined())
-      init::zeros_(layer.bias);
-  };
-  init::normal_(wte.weight, 0, 0.02);
-  if (wpe)
-    init::normal_(wpe->weight, 0, 0.02);
-  for (const TransformerBlock& block : h) {
-    redraw(block.attn.c_attn);
-    redraw(block.attn.c_proj);
-    redraw(block.mlp.c_fc);
-    if (block.mlp.c_gate)
-      redraw(*block.mlp.c_gate);
-    redraw(block.mlp.c_proj);
-  }
-  redraw(lm_head);
+  const std::vector<detail::Member> members = detail::members(*this).tensors;
+  for (const detail::Member& m : members)
+    if (m.name.ends_with(".bias"))
+      init::zeros_(m.tensor);
+    else if (m.tensor.dim() == 2)  // the norms' weights stay ones
+      init::normal_(m.tensor, 0, 0.02);
   // Each block adds twice to the residual stream.
-  const double std = 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer));
-  for (const TransformerBlock& block : h) {
-    init::normal_(block.attn.c_proj.weight, 0, std);
-    init::normal_(block.mlp.c_proj.weight, 0, std);
-  }
+  for (const detail::Member& m : members)
+    if (m.name.ends_with("c_proj.weight"))
+      init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
 }
 
 // What goes into ln_f: (B, T) -> (B, T, C).

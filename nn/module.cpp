@@ -165,33 +165,49 @@ static std::string key_of(const Members& members, const Member& m) {
   return m.is_alias ? tied_target(members.aliases, m.name) : m.name;
 }
 
-std::string mismatches(const Members& members, const std::vector<StateEntry>& state) {
+std::vector<StateEntry> state_entries(const Members& members) {
   members.check_tensors("load_state_dict");
-  std::map<std::string, const Member*> expected;
+  std::vector<StateEntry> entries;
   for (const Member& m : members.tensors)
-    expected.emplace(m.name, &m);
+    entries.push_back({m.name, m.tensor.shape(), m.tensor.dtype(),
+                       m.is_alias ? key_of(members, m) : "", m.is_buffer});
+  return entries;
+}
+
+std::vector<StateEntry> state_entries(const StateDict& state) {
+  std::vector<StateEntry> entries;
+  for (const auto& [name, x] : state)
+    entries.push_back({name, x.shape(), x.dtype()});
+  return entries;
+}
+
+std::string mismatches(const std::vector<StateEntry>& expected,
+                       const std::vector<StateEntry>& state, const char* where) {
+  std::map<std::string, const StateEntry*> by_name;
+  for (const StateEntry& e : expected)
+    by_name.emplace(e.name, &e);
 
   std::set<std::string> seen, covered;
   std::vector<std::string> missing, unexpected, repeated, shapes, dtypes;
-  for (const auto& [name, shape, dtype] : state) {
-    const auto at = expected.find(name);
-    if (at != expected.end())
-      covered.insert(key_of(members, *at->second));
-    if (!seen.insert(name).second) {
-      repeated.push_back(printable_name(name));
-    } else if (at == expected.end()) {
-      unexpected.push_back(printable_name(name));
-    } else if (const Tensor& own = at->second->tensor; shape != own.shape()) {
-      shapes.push_back(fmt::format("{} is {} here and {} in the model", name, to_string(shape),
-                                   to_string(own.shape())));
-    } else if (dtype.value_or(own.dtype()) != own.dtype()) {
-      dtypes.push_back(fmt::format("{} is {} here and {} in the model", name, to_string(*dtype),
-                                   to_string(own.dtype())));
-    }
+  for (const StateEntry& x : state) {
+    const auto at = by_name.find(x.name);
+    const StateEntry* const e = at == by_name.end() ? nullptr : at->second;
+    if (e != nullptr)
+      covered.insert(e->tied_to.empty() ? e->name : e->tied_to);
+    if (!seen.insert(x.name).second)
+      repeated.push_back(printable_name(x.name));
+    else if (e == nullptr)
+      unexpected.push_back(printable_name(x.name));
+    else if (x.shape != e->shape)
+      shapes.push_back(fmt::format("{} is {} here and {} {}", x.name, to_string(x.shape),
+                                   to_string(e->shape), where));
+    else if (x.dtype && e->dtype && x.dtype != e->dtype)
+      dtypes.push_back(fmt::format("{} is {} here and {} {}", x.name, to_string(*x.dtype),
+                                   to_string(*e->dtype), where));
   }
-  for (const Member& m : members.tensors)
-    if (!m.is_alias && !covered.contains(m.name))
-      missing.push_back(m.name);
+  for (const StateEntry& e : expected)
+    if (e.tied_to.empty() && !covered.contains(e.name))
+      missing.push_back(e.name);
 
   std::string problems;
   report(problems, "missing", missing);
@@ -203,10 +219,7 @@ std::string mismatches(const Members& members, const std::vector<StateEntry>& st
 }
 
 void load_state_dict(const Members& members, const StateDict& state) {
-  std::vector<StateEntry> entries;
-  for (const auto& [name, tensor] : state)
-    entries.push_back({name, tensor.shape(), tensor.dtype()});
-  std::string problems = mismatches(members, entries);
+  std::string problems = mismatches(state_entries(members), state_entries(state));
 
   // Values by the name under which a Tensor is saved.
   std::map<std::string, const Member*> expected;

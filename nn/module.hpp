@@ -233,14 +233,21 @@ StateDict named_parameters(const Members& members);
 StateDict named_buffers(const Members& members);
 StateDict state_dict(const Members& members);
 void load_state_dict(const Members& members, const StateDict& state);
-/// What is known of a state's Tensor without its values.
+/// A Tensor that a state has, or is to have, without its values.
 struct StateEntry {
   std::string name;
   Shape shape;
-  std::optional<DType> dtype;  ///< none: one that will be converted
+  std::optional<DType> dtype = {};  ///< none: one that will be converted
+  std::string tied_to = {};         ///< that may stand for it
+  bool is_buffer = false;
 };
-/// A line for each kind of mismatch between a state and a model, listing names; empty if it fits.
-std::string mismatches(const Members& members, const std::vector<StateEntry>& state);
+/// Those that a state of a model is to have, and those that a state has.
+std::vector<StateEntry> state_entries(const Members& members);
+std::vector<StateEntry> state_entries(const StateDict& state);
+/// A line for each kind of mismatch between a state and what is expected, listing names; empty if
+/// it fits.  `where` says in messages whose shape that is.
+std::string mismatches(const std::vector<StateEntry>& expected,
+                       const std::vector<StateEntry>& state, const char* where = "in the model");
 void convert(const Members& members, DType dtype);
 void to_bfloat16(const Members& members);
 void requires_grad(std::vector<Tensor> parameters, bool on);

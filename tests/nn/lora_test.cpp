@@ -111,7 +111,7 @@ TEST_CASE("lora: a decoder trains its adapters alone", "[nn][lora]") {
   CHECK(allclose(other(ids), model(ids), 0, 0));
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(io::save_pretrained(folder / "tuned", model),
-                    ContainsSubstring("lora_A has no place in these files; nn::merge_lora()"));
+                    ContainsSubstring("nn::merge_lora()") && ContainsSubstring(".lora_A"));
   nn::merge_lora(model);
   CHECK(allclose(model(ids), other(ids), 1e-5, 1e-5));
   CHECK(nn::num_parameters(model) + trained == nn::num_parameters(other));
