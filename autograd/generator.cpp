@@ -67,11 +67,11 @@ detail::ShardDraws::Part detail::ShardDraws::next_mask(const Generator& from,
                                                        std::size_t rows_of_tensor,
                                                        std::size_t elements, double p) {
   if (&from != &generator || rows_of_tensor != rows)
-    throw DrawRefused();
+    check_draws();
   Generator unmoved = generator;
   unmoved.masks_ = masks.before().masks_;
   if (unmoved != masks.before())
-    throw DrawRefused();
+    check_draws();
   const std::size_t row = elements / rows;
   return {masks.get(generator.masks_++, row, p), begin * row};
 }
@@ -86,7 +86,7 @@ const detail::BatchMasks::Bits& detail::BatchMasks::get(std::uint64_t number,
                                                         std::size_t row_elements, double p) {
   const std::lock_guard lock(mutex_);
   if (within_shard_)
-    throw DrawRefused();
+    check_draws();
   if (number == masks_.size()) {
     // Here the batch draws, and not the shard.
     struct Batch {
@@ -97,13 +97,15 @@ const detail::BatchMasks::Bits& detail::BatchMasks::get(std::uint64_t number,
   }
   const Mask& mask = masks_.at(number);
   if (mask.row_elements != row_elements || mask.p != p)
-    throw DrawRefused();
+    check_draws();
   return mask.kept;
 }
 
 void detail::check_draws() {
-  if (this_shard != nullptr) [[unlikely]]
-    throw DrawRefused();
+  if (this_shard == nullptr) [[likely]]
+    return;
+  this_shard->refused = true;
+  throw DrawRefused();
 }
 
 void detail::check_sum(std::size_t rows) {

@@ -122,6 +122,7 @@ struct ShardDraws {
   Generator generator;
   BatchMasks& masks;
   std::size_t begin, rows;
+  bool refused = false;  ///< DrawRefused was thrown, even if the loss caught it
 
   ShardDraws(BatchMasks& of_batch, std::size_t begin_row, std::size_t end_row);
   ShardDraws(const ShardDraws&) = delete;

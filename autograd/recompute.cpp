@@ -108,15 +108,6 @@ class SetBack {
   Generator now_;
 };
 
-bool within_shard() {
-  try {
-    detail::check_draws();
-    return false;
-  } catch (const detail::DrawRefused&) {
-    return true;
-  }
-}
-
 // What the backward run does.
 struct Again {
   Function f;
@@ -191,7 +182,7 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   }
   if (default_generator() != before) {
     again.drew_from = before;
-    again.in_shard = within_shard();
+    again.in_shard = detail::ShardDraws::current() != nullptr;
   }
   attach(y, make_pooled<OpNode<Again>>(std::move(again)), "checkpoint", edges, {});
   if (outer != nullptr)

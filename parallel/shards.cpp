@@ -74,6 +74,8 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
     const xgrad::detail::ShardDraws draws(masks, begin, end);
     results[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
     results[i].masks = draws.masks_taken();
+    if (draws.refused)
+      throw xgrad::detail::DrawRefused();
   };
   try {
     // With threads to spare, one shard after another, and each of its ops on all threads.

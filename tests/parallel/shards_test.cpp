@@ -198,6 +198,15 @@ TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alik
         default_generator() = seeded;
         return (dropout(rows, 0.5) * w).mean();
       },
+      // a refusal that the loss catches
+      [&](const Tensor& rows) {
+        Tensor noise = zeros({rows.size(0), 3});
+        try {
+          noise = randn({rows.size(0), 3});
+        } catch (...) {
+        }
+        return ((rows + noise) * w).mean();
+      },
       // what is computed again with the generator set back, as checkpointing does
       [&](const Tensor& rows) {
         const Generator before = default_generator();
