@@ -109,7 +109,7 @@ void detail::check_draws() {
 }
 
 void detail::check_sum(std::size_t rows) {
-  if (this_shard != nullptr && rows % this_shard->rows == 0) [[unlikely]]
+  if (this_shard != nullptr && this_shard->rows == rows) [[unlikely]]
     check_draws();
 }
 

@@ -145,7 +145,7 @@ struct ShardDraws {
 };
 /// Throws DrawRefused within a shard: for what must see all of a batch.
 void check_draws();
-/// Does so for a sum of `rows` to one number if they are the shard's, or a multiple (flattened).
+/// Does so for a sum of `rows` to one number if the shard has as many: shards are not averaged so.
 void check_sum(std::size_t rows);
 
 }  // namespace detail

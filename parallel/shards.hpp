@@ -29,16 +29,16 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 /// runs whole, after the shards' forward passes, if one of them meets something that is not so
 /// averaged:
 /// - a loss with an ignored target or with weights of classes, or with Reduction::sum;
-/// - a sum to one number of a Tensor, a Mask or Indices whose first dimension is the shard's rows
-/// or
-///   a multiple of it; a selection by a Mask, nonzero(), or a BatchNorm;
+/// - a sum to one number of a Tensor, a Mask or Indices whose first dimension is the shard's rows;
+///   a selection by a Mask, nonzero(), or a BatchNorm;
 /// - a random number, because draws come in the order of the whole batch, unless it is dropout's:
 ///   a mask is drawn for the whole batch, with PyTorch's numbers, by the first shard that comes to
 ///   it.  A Tensor with as many rows as the shard is taken for these rows of the batch; dropout of
 ///   one with other rows, or from a Generator of the caller's, is not cut.
 /// An Observer (Trace, DetectAnomaly) sees the whole batch.  Nothing else is noticed: a loss that
-/// divides by a count of its own, or compares rows with each other, takes most_shards = 1.  To add
-/// up several batches, scale each loss by its share of the targets that count.
+/// divides by a count of its own, sums its flattened rows, or compares rows with each other, takes
+/// most_shards = 1.  To add up several batches, scale each loss by its share of the targets that
+/// count.
 ///
 /// If anything throws, no grad() has changed.  ValueError if there are no rows; ShapeError if the
 /// loss has more elements than one.

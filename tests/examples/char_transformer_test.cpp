@@ -333,8 +333,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
   const std::string help = run_well(folder, {"train", "--help"}).out;
   std::istringstream flags(
       "--data --out --preset --block-size --batch-size --n-layer --n-head --n-embd --dropout "
-      "--dropout-generator --bias --learning-rate --min-lr --warmup-iters --lr-decay-iters "
-      "--max-iters "
+      "--bias --learning-rate --min-lr --warmup-iters --lr-decay-iters --max-iters "
       "--gradient-accumulation-steps --weight-decay --beta1 --beta2 --grad-clip --eval-interval "
       "--eval-iters --seed --threads --resume --init-from --save-interval --val-data "
       "--sample-tokens");
