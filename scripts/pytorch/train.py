@@ -3,7 +3,7 @@
 
   scripts/pytorch/train.py --data TEXT --out DIR [--preset nano|baby|micro] [--n-layer N ...]
 
-Writes metrics.jsonl as char_transformer does, and model.safetensors, which `char_transformer import` reads.
+Writes metrics.jsonl as char_transformer does, and model.safetensors, which `char_transformer train --init-from` reads.
 """
 import argparse
 import json
