@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <numbers>
+#include <type_traits>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erfinv.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
@@ -11,6 +14,13 @@
 namespace xgrad {
 
 namespace {
+
+// Two numbers as one of 64 bits, the first one high: loaded at once, which vectorizes well.
+std::uint64_t joined(const std::uint32_t* two) {
+  std::uint64_t bits;
+  std::memcpy(&bits, two, sizeof bits);
+  return std::endian::native == std::endian::little ? std::rotl(bits, 32) : bits;
+}
 
 // out[i] = f(bits) with 32 bits for each element, or 64.
 template <class T, class F>
@@ -30,7 +40,7 @@ void fill_from_64(std::span<T> out, Generator& generator, F f) {
     T* const to = out.data() + i;
     const std::size_t pairs = bits.size() / 2;
     for (std::size_t k = 0; k < pairs; ++k)
-      to[k] = f(std::uint64_t{bits[2 * k]} << 32 | bits[2 * k + 1]);
+      to[k] = f(joined(&bits[2 * k]));
     i += pairs;
     if (bits.size() % 2 != 0) {  // a pair that two blocks share
       const std::uint64_t high = bits.back();
@@ -137,13 +147,17 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
     x = std::clamp(x + shift, static_cast<T>(a), static_cast<T>(b));
 }
 
-// `value` with probability p, else 0.
+// `value` with probability p, else 0; of a bool, true with probability p.
 template <class T>
 void bernoulli(std::span<T> out, double p, T value, Generator& generator) {
   // k * 2^-53 < p exactly if k < ceil(p * 2^53)
   const auto bound = static_cast<std::int64_t>(std::ceil(p * 0x1p53));
   fill_from_64(out, generator, [bound, value](std::uint64_t bits) {
-    return static_cast<std::int64_t>(bits & detail::mask53) < bound ? value : T(0);
+    const bool yes = static_cast<std::int64_t>(bits & detail::mask53) < bound;
+    if constexpr (std::is_same_v<T, bool>)
+      return yes;
+    else
+      return yes ? value : T(0);
   });
 }
 
