@@ -241,7 +241,7 @@ struct StateEntry {
   std::string tied_to = {};         ///< that may stand for it
   bool is_buffer = false;
 };
-/// Those that a state of a model is to have, and those that a state has.
+/// The entries that a model's state must have, and the entries of a state.
 std::vector<StateEntry> state_entries(const Members& members);
 std::vector<StateEntry> state_entries(const StateDict& state);
 /// A line for each kind of mismatch between a state and what is expected, listing names; empty if

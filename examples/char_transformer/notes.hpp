@@ -65,7 +65,7 @@ std::vector<std::int64_t> end_of_text(const Notes& notes);
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
 using runs::read_object, runs::text_in;
-/// What is written to config.json.
+/// The text of config.json.
 std::string format_config(const TrainOptions& options, std::size_t vocab_size);
 
 /// A text, as ids, split in two.

@@ -43,8 +43,8 @@ Vocabulary read_vocabulary(const fs::path& folder) {
       folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : "");
 }
 
-/// What the shapes say; and nanoGPT's causal masks, which every block has as a buffer where PyTorch
-/// has no fused attention.
+/// The sizes that the shapes give.  `masks` gets the names of nanoGPT's causal masks, a buffer of
+/// every block where PyTorch has no fused attention.
 Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
   constexpr std::string_view layer_prefix = "transformer.h.";
   std::set<std::string> layers;
@@ -93,7 +93,7 @@ Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
   return Vocabulary(xgrad::text::read_text(data).characters);
 }
 
-/// What the configuration in the file's metadata says; else --n-head.
+/// The number of heads in the file's metadata, or else `given`, that of --n-head.
 std::size_t heads_of(const SafetensorsFile& file, std::size_t given) {
   try {
     const auto config = xgrad::io::parse_json(metadata_in(file, "config"));
@@ -163,7 +163,7 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
     xgrad::nn::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, masks);
     check_finite(xgrad::nn::state_dict(model), path);
-    // Of its training nothing is known, so no run can go on with it.
+    // Nothing is known of its training, so no run can go on with it.
     xgrad::io::JsonObject sizes{{"vocab_size", std::uint64_t{vocabulary.size()}}};
     for_each_field([&](const Field& field, auto member) {
       if (field.keeps == Keeps::size)
