@@ -149,16 +149,16 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
 
 // `value` with probability p, else 0; of a bool, true with probability p.
 template <class T>
-void bernoulli(std::span<T> out, double p, T value, Generator& generator) {
+void bernoulli(std::span<T> out, double p, [[maybe_unused]] T value, Generator& generator) {
   // k * 2^-53 < p exactly if k < ceil(p * 2^53)
   const auto bound = static_cast<std::int64_t>(std::ceil(p * 0x1p53));
-  fill_from_64(out, generator, [bound, value](std::uint64_t bits) {
-    const bool yes = static_cast<std::int64_t>(bits & detail::mask53) < bound;
-    if constexpr (std::is_same_v<T, bool>)
-      return yes;
-    else
-      return yes ? value : T(0);
-  });
+  const auto yes = [bound](std::uint64_t bits) {
+    return static_cast<std::int64_t>(bits & detail::mask53) < bound;
+  };
+  if constexpr (std::is_same_v<T, bool>)
+    fill_from_64(out, generator, yes);
+  else
+    fill_from_64(out, generator, [&](std::uint64_t bits) { return yes(bits) ? value : T(0); });
 }
 
 template <class T>
