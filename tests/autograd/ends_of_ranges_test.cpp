@@ -207,7 +207,7 @@ TEST_CASE("layer_norm of equal numbers is 0, and so is its gradient of equal gra
       // An offset of the gradient adds nothing, though its mean is rounded.
       const Tensor z = normal({n}, 1, DType::float32).requires_grad_();
       const Tensor g = round(8.0 * normal({n}, 2, DType::float32));
-      const auto dz = [&](const Tensor& of_y) {
+      const auto dz = [&, n = n](const Tensor& of_y) {
         return grad({layer_norm(z, {n})}, {z},
                     {.grad_outputs = {of_y}, .create_graph = create_graph})[0];
       };
