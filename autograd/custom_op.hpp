@@ -42,9 +42,9 @@
 //   others.  What is random is drawn before record() and captured.  It may be raw loops over
 //   in[0].data<T>(): []<class T>(std::span<const Tensor> in) is given the element type.
 // - The backward captures Saved, never a Tensor: a Tensor can be updated before the gradient is
-//   wanted.  gradcheck() and debug builds refuse one that is an input.  The
-//   only Tensors with a graph that it captures are the op's inputs.  Where it needs the op's output
-//   it asks for it with saves_output, because capturing it would make a cycle that is never freed.
+//   wanted.  gradcheck() and debug builds refuse one that is an input.  The only
+//   Tensors with a graph that it captures are the op's inputs.  Where it needs the op's output it
+//   asks for it with saves_output, because capturing it would make a cycle that is never freed.
 // - ctx.add(i, gradient) adds to the gradient of input i.  Written with the ops of ops.hpp, as
 //   here, a backward serves both an ordinary run, where it records nothing, and create_graph.
 //   ctx.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has

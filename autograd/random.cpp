@@ -147,7 +147,7 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
     x = std::clamp(x + shift, static_cast<T>(a), static_cast<T>(b));
 }
 
-// `value` with probability p, else 0; of a bool, true with probability p.
+// `value` with probability p, else 0.  A bool's value is true, which the loop need not look up.
 template <class T>
 void bernoulli(std::span<T> out, double p, [[maybe_unused]] T value, Generator& generator) {
   // k * 2^-53 < p exactly if k < ceil(p * 2^53)

@@ -236,7 +236,7 @@ TEST_CASE("runs: compared in a table", "[runs]") {
   const auto alike = runs::table({three[0], three[1]});
   CHECK(values_in(alike, "lr").empty());
 
-  // What flags changed on the way is said; the configuration has the last flags alone.
+  // A change of flags on the way is said, because the configuration has the last flags alone.
   const std::vector<runs::Run> changed{runs::read_run(folder.run(
       "d", rows(3, 4, 2) + R"({"step": 3, "loss": 2, "changes": "--lr 0.1 -> <0.2>"})" + "\n"))};
   CHECK_THAT(runs::table_text(changed),
