@@ -15,7 +15,8 @@ namespace xgrad::text {
 /// A step of a tokenizer.json's pre_tokenizer: each match is a part of a text, and so is the text
 /// between two.
 struct PatternSplit {
-  /// A regular expression in the syntax of HuggingFace's tokenizers, Oniguruma's for Ruby; GPT-2's.
+  /// A regular expression in the syntax of HuggingFace's tokenizers, Oniguruma's for Ruby.  The
+  /// default is GPT-2's.
   std::string pattern =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
   bool removed = false;  ///< matches are left out of the text
@@ -29,7 +30,7 @@ struct PatternSplit {
 /// share their memory.
 class PreTokenizer {
  public:
-  /// Throws ValueError, which names the place, for a pattern that is none, and for the rare ones
+  /// Throws ValueError, which names the place, for a pattern with an error, and for rare syntax
   /// that Oniguruma reads in its own way (a{1,3}+, [a&&b], [[:alpha:]], \b, \h).
   explicit PreTokenizer(const std::vector<PatternSplit>& splits);
   /// Calls piece() with each part, none empty, of a text that is UTF-8.  Throws ValueError where a

@@ -29,8 +29,9 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
              mlp = c.mlp_bias.value_or(c.bias);
   std::vector<PretrainedTensor> all;
-  // A layer of nn::GPT; the layers of Llama that are its rows, where GPT-2 has the same name as
-  // nn::GPT; columns, none of a vector; whether the family has a bias, and whether the model has.
+  // Adds the weight and the bias of layer `name` of nn::GPT.  `parts` are Llama's layers, one below
+  // the other, with their rows; GPT-2 has nn::GPT's name.  `in` is the number of columns, 0 for a
+  // vector.  A bias that the family has and the model lacks is stored as zeros.
   const auto layer = [&](const std::string& name,
                          std::vector<std::pair<std::string, std::size_t>> parts, std::size_t in,
                          bool family_bias = false, bool bias = false) {

@@ -67,7 +67,7 @@ struct PretrainedTensor {
   bool zero = false;        ///< zeros in the files: a bias that the model lacks and its family has
   std::vector<std::pair<std::string, std::size_t>> parts = {};  ///< names and numbers of rows
 };
-/// All of a model's.  ValueError naming the options that no family has.
+/// The table of a model's parameters.  ValueError names the options that no family has.
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& config);
 /// What has the names and shapes of nn::GPT's parameters, values or gradients, with the names and
 /// shapes of the files.  One ValueError lists all that is missing, unexpected or misshapen.

@@ -14,7 +14,7 @@ namespace xgrad::io {
 /// that the post_processor adds around a text are not part of it: see text_template().  Throws
 /// FileError, which says where, for all else that changes the ids (another model, pre_tokenizer or
 /// normalizer, byte_fallback, dropout, add_prefix_space, truncation ...), for ids that are not 0 to
-/// N - 1, each once, and for merges of what there is not.
+/// N - 1, each once, and for merges of tokens that are not in the vocabulary.
 text::BytePairs read_tokenizer(const std::string& path);
 
 /// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>" is special, if it is
