@@ -1,90 +1,42 @@
 #pragma once
 // Losses as layers: loss(x, target).
 
+#include <type_traits>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/module.hpp>
 
 namespace xgrad::nn {
 
-struct MSELoss {
-  Reduction reduction = Reduction::mean;
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return mse_loss(x, target, reduction);
-  }
-  static void visit(auto&, auto&&) {}
-};
+/// The loss op as a layer: op(x, target, options).  Weights in the options are buffers.  A loss of
+/// class indices has op_of_indices, too, or only it.
+template <class Options, Tensor (*op)(const Tensor&, const Tensor&, Options),
+          Tensor (*op_of_indices)(const Tensor&, const Indices&, Options) = nullptr>
+struct Loss {
+  std::remove_cvref_t<Options> options = {};
 
-struct L1Loss {
-  Reduction reduction = Reduction::mean;
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return l1_loss(x, target, reduction);
+  Tensor operator()(const Tensor& x, const Tensor& target) const requires(op != nullptr) {
+    return op(x, target, options);
   }
-  static void visit(auto&, auto&&) {}
-};
-
-struct SmoothL1Loss {
-  Reduction reduction = Reduction::mean;
-  double beta = 1;
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return smooth_l1_loss(x, target, reduction, beta);
-  }
-  static void visit(auto&, auto&&) {}
-};
-
-struct HuberLoss {
-  Reduction reduction = Reduction::mean;
-  double delta = 1;
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return huber_loss(x, target, reduction, delta);
-  }
-  static void visit(auto&, auto&&) {}
-};
-
-struct KLDivLoss {
-  Reduction reduction = Reduction::mean;
-  bool log_target = false;
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return kl_div(x, target, reduction, log_target);
-  }
-  static void visit(auto&, auto&&) {}
-};
-
-struct CrossEntropyLoss {
-  CrossEntropyOptions options = {};  ///< its weight is a buffer, as all weights of losses
-  Tensor operator()(const Tensor& x, const Indices& target) const {
-    return cross_entropy(x, target, options);
-  }
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return cross_entropy(x, target, options);
-  }
-  static void visit(auto& self, auto&& v) { v("weight", buffer(self.options.weight)); }
-};
-
-struct NLLLoss {
-  NllLossOptions options = {};
-  Tensor operator()(const Tensor& log_p, const Indices& target) const {
-    return nll_loss(log_p, target, options);
-  }
-  static void visit(auto& self, auto&& v) { v("weight", buffer(self.options.weight)); }
-};
-
-struct BCELoss {
-  BinaryCrossEntropyOptions options = {};
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return binary_cross_entropy(x, target, options);
-  }
-  static void visit(auto& self, auto&& v) { v("weight", buffer(self.options.weight)); }
-};
-
-struct BCEWithLogitsLoss {
-  BinaryCrossEntropyOptions options = {};
-  Tensor operator()(const Tensor& x, const Tensor& target) const {
-    return binary_cross_entropy_with_logits(x, target, options);
+  Tensor operator()(const Tensor& x, const Indices& target) const
+      requires(op_of_indices != nullptr) {
+    return op_of_indices(x, target, options);
   }
   static void visit(auto& self, auto&& v) {
-    v("weight", buffer(self.options.weight));
-    v("pos_weight", buffer(self.options.pos_weight));
+    if constexpr (requires { self.options.weight; })
+      v("weight", buffer(self.options.weight));
+    if constexpr (requires { self.options.pos_weight; })
+      v("pos_weight", buffer(self.options.pos_weight));
   }
 };
+
+using MSELoss = Loss<Reduction, mse_loss>;
+using L1Loss = Loss<Reduction, l1_loss>;
+using HuberLoss = Loss<const HuberLossOptions&, huber_loss>;
+using SmoothL1Loss = Loss<const SmoothL1LossOptions&, smooth_l1_loss>;
+using KLDivLoss = Loss<const KLDivLossOptions&, kl_div>;
+using CrossEntropyLoss = Loss<const CrossEntropyOptions&, cross_entropy, cross_entropy>;
+using NLLLoss = Loss<const NllLossOptions&, nullptr, nll_loss>;
+using BCELoss = Loss<const BinaryCrossEntropyOptions&, binary_cross_entropy>;
+using BCEWithLogitsLoss = Loss<const BinaryCrossEntropyOptions&, binary_cross_entropy_with_logits>;
 
 }  // namespace xgrad::nn

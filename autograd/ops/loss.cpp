@@ -100,20 +100,23 @@ static Tensor huber(const Tensor& d, double delta, double divisor) {
   return limited / divisor * (d - 0.5 * limited);
 }
 
-Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta) {
+Tensor huber_loss(const Tensor& x, const Tensor& target, const HuberLossOptions& options) {
+  const auto [reduction, delta] = options;
   check_alike("huber_loss", x, target);
   check<ValueError>(delta > 0, "huber_loss: delta is {} but must be positive", delta);
   return over_all(huber(x - target, delta, 1), reduction);
 }
 
-Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, const SmoothL1LossOptions& options) {
+  const auto [reduction, beta] = options;
   check_alike("smooth_l1_loss", x, target);
   check<ValueError>(beta >= 0, "smooth_l1_loss: beta is {} but must not be negative", beta);
   const bool none = x.dtype() == DType::float32 ? static_cast<float>(beta) == 0 : beta == 0;
   return none ? l1_loss(x, target, reduction) : over_all(huber(x - target, beta, beta), reduction);
 }
 
-Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
+Tensor kl_div(const Tensor& x, const Tensor& target, const KLDivLossOptions& options) {
+  const auto [reduction, log_target] = options;
   check_alike("kl_div", x, target);
   return over_all(log_target ? exp(target) * (target - x)
                              : target * (log(masked_fill(target, target == 0.0, 1)) - x),

@@ -29,7 +29,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
 
 // ---- losses (ops/loss.cpp) ----
 
-enum class Reduction { none, mean, sum };
+enum class Reduction { mean, sum, none };  ///< {} is mean, as in PyTorch
 struct CrossEntropyOptions {
   Tensor weight = {};  ///< (V,) or undefined: rescales each class
   std::int64_t ignore_index = -100;
@@ -54,18 +54,28 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 // Those below, too, want equal shapes.
 /// |x - target|; gradient 0 where they are equal.
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+struct HuberLossOptions {
+  Reduction reduction = Reduction::mean;
+  double delta = 1;
+};
 /// d^2 / 2 for d = |x - target| up to delta, else delta * (d - delta / 2).  ValueError unless delta
 /// > 0.
-Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
-                  double delta = 1);
+Tensor huber_loss(const Tensor& x, const Tensor& target, const HuberLossOptions& options = {});
+struct SmoothL1LossOptions {
+  Reduction reduction = Reduction::mean;
+  double beta = 1;
+};
 /// huber_loss with delta = beta, divided by beta; l1_loss if beta is 0.  ValueError if beta < 0.
-Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
-                      double beta = 1);
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target,
+                      const SmoothL1LossOptions& options = {});
+struct KLDivLossOptions {
+  Reduction reduction = Reduction::mean;
+  bool log_target = false;
+};
 /// target * (log(target) - x), of x = log q, and 0 where target is, its gradient -x there
 /// (PyTorch's: NaN); with log_target, exp(target) * (target - x).  The mean is over all elements;
 /// PyTorch's "batchmean" is the sum / x.size(0).
-Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
-              bool log_target = false);
+Tensor kl_div(const Tensor& x, const Tensor& target, const KLDivLossOptions& options = {});
 struct BinaryCrossEntropyOptions {
   Tensor weight = {};  ///< undefined, or broadcasts to x's shape: rescales each element
   Reduction reduction = Reduction::mean;

@@ -91,6 +91,7 @@ TEST_CASE_METHOD(Habits, "habits: numbers", "[habits]") {
   same(zeros({2, 2}).scatter_add(1, {{1, 1}, {0, 0}}, x), {{0, 3}, {7, 0}});
   CHECK(cross_entropy(x, {0, 1}).item() == Approx(0.81326163));
   CHECK(mse_loss(x, y).item() == Approx(6.078125));
+  CHECK(nn::MSELoss()(x, y).item() == Approx(6.078125));
 }
 
 TEST_CASE_METHOD(Habits, "habits: attention", "[habits]") {

@@ -167,13 +167,13 @@ void add_losses(LayerCases& cases) {
         std::pair("none", Reduction::none)}) {
     loss(std::string("MSELoss/") + name, nn::MSELoss{reduction});
     loss(std::string("L1Loss/") + name, nn::L1Loss{reduction});
-    loss(std::string("SmoothL1Loss/") + name, nn::SmoothL1Loss{reduction});
-    loss(std::string("HuberLoss/") + name, nn::HuberLoss{reduction});
-    loss(std::string("KLDivLoss/") + name, nn::KLDivLoss{reduction});
+    loss(std::string("SmoothL1Loss/") + name, nn::SmoothL1Loss{{reduction}});
+    loss(std::string("HuberLoss/") + name, nn::HuberLoss{{reduction}});
+    loss(std::string("KLDivLoss/") + name, nn::KLDivLoss{{reduction}});
   }
-  loss("SmoothL1Loss/beta", nn::SmoothL1Loss{.beta = 0.3});
-  loss("HuberLoss/delta", nn::HuberLoss{.delta = 0.3});
-  loss("KLDivLoss/log_target", nn::KLDivLoss{.log_target = true});
+  loss("SmoothL1Loss/beta", nn::SmoothL1Loss{{.beta = 0.3}});
+  loss("HuberLoss/delta", nn::HuberLoss{{.delta = 0.3}});
+  loss("KLDivLoss/log_target", nn::KLDivLoss{{.log_target = true}});
   const Tensor weights = tensor({0.5, 2, 1, 3}), rows = tensor({{0.5}, {2}, {1}});
   of_classes("CrossEntropyLoss/default", nn::CrossEntropyLoss());
   loss("CrossEntropyLoss/probabilities", nn::CrossEntropyLoss());

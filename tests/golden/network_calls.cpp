@@ -156,21 +156,25 @@ void add_other_losses(GoldenCalls& calls) {
 }
 
 void add_pointwise_losses(GoldenCalls& calls) {
-  using Loss = Tensor(const Tensor&, const Tensor&, Reduction, double);
-  const auto add = [&](const std::string& op, const std::string& sample, Loss* f, Reduction r,
-                       double width) {
-    calls.add(op, {sample}, [=](const In& in) { return f(in[0], in[1], r, width); });
+  const auto huber = [&](const std::string& sample, const HuberLossOptions& options) {
+    calls.add("huber_loss", {sample},
+              [=](const In& in) { return huber_loss(in[0], in[1], options); });
+  };
+  const auto smooth_l1 = [&](const std::string& sample, const SmoothL1LossOptions& options) {
+    calls.add("smooth_l1_loss", {sample},
+              [=](const In& in) { return smooth_l1_loss(in[0], in[1], options); });
   };
   for (const auto& [text, named] : reductions) {
     const Reduction r = named;
     calls.add("l1_loss", {text}, [r](const In& in) { return l1_loss(in[0], in[1], r); });
-    add("huber_loss", text, huber_loss, r, 1);
-    add("huber_loss", "delta, " + text, huber_loss, r, 0.5);
-    add("smooth_l1_loss", text, smooth_l1_loss, r, 1);
-    add("smooth_l1_loss", "beta, " + text, smooth_l1_loss, r, 0.5);
-    calls.add("kl_div", {text}, [r](const In& in) { return kl_div(in[0], in[1], r); });
-    calls.add("kl_div", {"log_target, " + text},
-              [r](const In& in) { return kl_div(in[0], in[1], r, true); });
+    huber(text, {r});
+    huber("delta, " + text, {r, 0.5});
+    smooth_l1(text, {r});
+    smooth_l1("beta, " + text, {r, 0.5});
+    calls.add("kl_div", {text}, [r](const In& in) { return kl_div(in[0], in[1], {r}); });
+    calls.add("kl_div", {"log_target, " + text}, [r](const In& in) {
+      return kl_div(in[0], in[1], {r, true});
+    });
     using Entropy = Tensor(const Tensor&, const Tensor&, const BinaryCrossEntropyOptions&);
     for (const auto& [op, f] : std::vector<std::pair<std::string, Entropy*>>{
              {"binary_cross_entropy", binary_cross_entropy},
@@ -180,9 +184,8 @@ void add_pointwise_losses(GoldenCalls& calls) {
         return f(in[0], in[1], {.weight = in.fixed[0], .reduction = r});
       });
     }
-    calls.add("binary_cross_entropy", {"itself, " + text}, [r](const In& in) {
-      return binary_cross_entropy(in[0], in[1], {.reduction = r});
-    });
+    calls.add("binary_cross_entropy", {"itself, " + text},
+              [r](const In& in) { return binary_cross_entropy(in[0], in[1], {.reduction = r}); });
     calls.add("binary_cross_entropy_with_logits", {"pos_weight, " + text}, [r](const In& in) {
       return binary_cross_entropy_with_logits(
           in[0], in[1], {.weight = in.fixed[0], .reduction = r, .pos_weight = in.fixed[1]});
@@ -190,9 +193,9 @@ void add_pointwise_losses(GoldenCalls& calls) {
   }
   calls.add("l1_loss", {"at the kinks"},
             [](const In& in) { return l1_loss(in[0], in[1], Reduction::none); });
-  add("huber_loss", "at the kinks", huber_loss, Reduction::none, 1);
-  add("smooth_l1_loss", "at the kinks", smooth_l1_loss, Reduction::none, 1);
-  add("smooth_l1_loss", "beta 0", smooth_l1_loss, Reduction::mean, 0);
+  huber("at the kinks", {Reduction::none});
+  smooth_l1("at the kinks", {Reduction::none});
+  smooth_l1("beta 0", {.beta = 0});
   calls.add("binary_cross_entropy", {"certain"}, [](const In& in) {
     const Tensor target = tensor({0, 1, 0, 1}, in[0].dtype());
     return binary_cross_entropy(in[0], target, {.reduction = Reduction::none});

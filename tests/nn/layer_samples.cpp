@@ -147,8 +147,8 @@ void add_losses(std::vector<LayerSample>& all) {
   const Tensor weight = tensor({1, 2, 0.5});
   add("MSELoss", nn::MSELoss());
   add("L1Loss", nn::L1Loss{Reduction::none});
-  add("SmoothL1Loss", nn::SmoothL1Loss{.beta = 0.3});
-  add("HuberLoss", nn::HuberLoss{.delta = 0.3});
+  add("SmoothL1Loss", nn::SmoothL1Loss{{.beta = 0.3}});
+  add("HuberLoss", nn::HuberLoss{{.delta = 0.3}});
   add("KLDivLoss", nn::KLDivLoss());
   add("BCELoss", nn::BCELoss{{.weight = weight}});
   add("BCEWithLogitsLoss", nn::BCEWithLogitsLoss{{.pos_weight = weight}});

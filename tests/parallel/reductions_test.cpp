@@ -97,9 +97,15 @@ std::vector<ReducedLoss> losses_of_shards() {
     };
     add_plain("mse_loss", mse_loss);
     add_plain("l1_loss", l1_loss);
-    add_plain("huber_loss", [](const auto&... a) { return huber_loss(a..., 0.3); });
-    add_plain("smooth_l1_loss", [](const auto&... a) { return smooth_l1_loss(a..., 0.3); });
-    add_plain("kl_div", [](const auto&... a) { return kl_div(a...); });
+    add_plain("huber_loss", [](const Tensor& x, const Tensor& t, Reduction reduction) {
+      return huber_loss(x, t, {reduction, 0.3});
+    });
+    add_plain("smooth_l1_loss", [](const Tensor& x, const Tensor& t, Reduction reduction) {
+      return smooth_l1_loss(x, t, {reduction, 0.3});
+    });
+    add_plain("kl_div", [](const Tensor& x, const Tensor& t, Reduction reduction) {
+      return kl_div(x, t, {reduction});
+    });
   }
   return all;
 }

@@ -48,8 +48,8 @@ TEST_CASE("losses at their ends", "[ops][loss]") {
     }
   // beta rounds to 0, or is subnormal, or large beside what float32 has
   for (const double beta : {1e-46, 1e-40})
-    CHECK(smooth_l1_loss(ones(1), zeros(1), Reduction::sum, beta).item() == Approx(1));
-  CHECK(smooth_l1_loss(full(1, 1e30), zeros(1), Reduction::sum, 1e20).item() == Approx(1e30));
+    CHECK(smooth_l1_loss(ones(1), zeros(1), {Reduction::sum, beta}).item() == Approx(1));
+  CHECK(smooth_l1_loss(full(1, 1e30), zeros(1), {Reduction::sum, 1e20}).item() == Approx(1e30));
 }
 
 TEST_CASE("cumprod: an infinite product leaves the first gradient alone", "[ops][kinks]") {

@@ -95,7 +95,7 @@ TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
                  [](const Tensor& x) { return l1_loss(x, zeros_like(x), Reduction::sum); },
                  {-1, 0, 1});
   check_gradient("kl_div in a target of 0", {0, 1},
-                 [](const Tensor& t) { return kl_div(full_like(t, -2), t, Reduction::sum); },
+                 [](const Tensor& t) { return kl_div(full_like(t, -2), t, {Reduction::sum}); },
                  {2, 3});
   check_gradient("sqrt", {0, 4}, [](const Tensor& x) { return sqrt(x); }, {inf, 0.25});
   check_gradient("rsqrt", {0, 4}, [](const Tensor& x) { return rsqrt(x); }, {-inf, -0.0625});

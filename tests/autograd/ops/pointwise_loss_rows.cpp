@@ -68,14 +68,16 @@ double huber_formula(double d, double delta) {
 
 Row huber_row() {
   Row row = distance_row(
-      "huber_loss", [](const Inputs& in, Reduction r) { return huber_loss(in[0], in[1], r); },
+      "huber_loss", [](const Inputs& in, Reduction r) { return huber_loss(in[0], in[1], {r}); },
       [](double d) { return huber_formula(d, 1); });
   add_losses(
       row, "delta", {sample_randn({3, 5}, 3), sample_randn({3, 5}, 4)},
-      [](const Inputs& in, Reduction r) { return huber_loss(in[0], in[1], r, 0.5); },
+      [](const Inputs& in, Reduction r) {
+        return huber_loss(in[0], in[1], {r, 0.5});
+      },
       [](const Numbers& at) { return huber_formula(at[0] - at[1], 0.5); });
   row.bad.push_back({"delta",
-                     [] { huber_loss(zeros(2), zeros(2), Reduction::mean, 0); },
+                     [] { huber_loss(zeros(2), zeros(2), {.delta = 0}); },
                      Bad::value,
                      {"huber_loss: delta is 0"}});
   return row;
@@ -84,18 +86,20 @@ Row huber_row() {
 Row smooth_l1_row() {
   Row row = distance_row(
       "smooth_l1_loss",
-      [](const Inputs& in, Reduction r) { return smooth_l1_loss(in[0], in[1], r); },
+      [](const Inputs& in, Reduction r) { return smooth_l1_loss(in[0], in[1], {r}); },
       [](double d) { return huber_formula(d, 1); });
   for (const double beta : {0.5, 0.0})
     add_losses(
         row, "beta " + std::to_string(beta), {sample_randn({3, 5}, 3), sample_randn({3, 5}, 4)},
-        [beta](const Inputs& in, Reduction r) { return smooth_l1_loss(in[0], in[1], r, beta); },
+        [beta](const Inputs& in, Reduction r) {
+          return smooth_l1_loss(in[0], in[1], {r, beta});
+        },
         [beta](const Numbers& at) {
           const double d = at[0] - at[1];
           return beta == 0 ? std::abs(d) : huber_formula(d, beta) / beta;
         });
   row.bad.push_back({"beta",
-                     [] { smooth_l1_loss(zeros(2), zeros(2), Reduction::mean, -1); },
+                     [] { smooth_l1_loss(zeros(2), zeros(2), {.beta = -1}); },
                      Bad::value,
                      {"smooth_l1_loss: beta is -1"}});
   return row;
@@ -105,13 +109,15 @@ Row kl_div_row() {
   const Formula formula = [](const Numbers& at) {
     return at[1] == 0 ? 0 : at[1] * (std::log(at[1]) - at[0]);
   };
-  const auto loss = [](const Inputs& in, Reduction r) { return kl_div(in[0], in[1], r); };
+  const auto loss = [](const Inputs& in, Reduction r) { return kl_div(in[0], in[1], {r}); };
   Row row = pointwise("kl_div", loss, formula, sample_randn, between_0_and_1);
   add_losses(row, "a target of 0", {values({-1, -2, -0.5}), values({0, 0.25, 0.75})}, loss, formula,
              false);
   add_losses(
       row, "log_target", {sample_randn({3, 5}, 3), sample_randn({3, 5}, 4)},
-      [](const Inputs& in, Reduction r) { return kl_div(in[0], in[1], r, true); },
+      [](const Inputs& in, Reduction r) {
+        return kl_div(in[0], in[1], {r, true});
+      },
       [](const Numbers& at) { return std::exp(at[1]) * (at[1] - at[0]); });
   return row;
 }
