@@ -1,36 +1,83 @@
 #!/usr/bin/env python3
-"""Golden values of every op of the catalogue, from PyTorch: writes ops.safetensors beside it.
+"""Writes PyTorch's numbers for the tables of samples (ops.safetensors) and our calls (generated/*.inc).
 
-    /usr/bin/python3 tests/golden/ops.py
+    /usr/bin/python3 tests/golden/ops.py            writes both
+    python3 tests/golden/ops.py --check-calls       fails if the calls are not those of the tables; needs no PyTorch
+    python3 tests/golden/ops.py --compare           says where this PyTorch's numbers differ from those in the file
 
-Needs only PyTorch 1.13 (Debian: python3-torch; what it draws for dropout is that of builds without
-MKL) and the standard library.  cases.py says what a case is, the modules cases_*.py which there
-are.  The same PyTorch writes the same bytes.
+The file's numbers are PyTorch 1.13's (Debian: python3-torch; what it draws for dropout is that of builds without MKL):
+the same PyTorch writes the same bytes.  table.py says what a sample is; table_*.py hold them.
 """
 
-import os
+import pathlib
+import sys
 
-import torch
+import table_elementwise
+import table_network
+import table_reduce
+import table_shape
 
-import cases_elementwise
-import cases_network
-import cases_reduce
-import cases_shape
-from cases import Cases
-from golden import Golden
+HERE = pathlib.Path(__file__).resolve().parent
+TABLES = [table_elementwise, table_reduce, table_shape, table_network]
 
 
-def main():
+def calls_file(module):
+    return HERE / "generated" / (module.__name__.removeprefix("table_") + ".inc")
+
+
+def calls(module):
+    return module.table.write_calls(module.__name__ + ".py")
+
+
+def numbers():
+    import torch
+    from golden import Golden
+
     torch.set_num_threads(1)
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
-    golden = Golden(path, {"source": f"tests/golden/ops.py, PyTorch {torch.__version__}"})
-    cases = Cases(golden)
-    for module in (cases_elementwise, cases_reduce, cases_shape, cases_network):
-        module.add(cases)
-    size = golden.write()
-    ops = {name.split("/")[0] for name in cases.names}
-    print(f"{len(cases.names)} cases of {len(ops)} ops, {size} bytes: {path}")
+    golden = Golden(HERE / "ops.safetensors", {"source": f"tests/golden/ops.py, PyTorch {torch.__version__}"})
+    for module in TABLES:
+        module.table.write_numbers(golden)
+    return golden
+
+
+def compare():
+    ours = numbers().tensors
+    from safetensors_file import load_safetensors  # golden.py knows its folder
+
+    stored, _ = load_safetensors(str(HERE / "ops.safetensors"))
+    differ = []
+    for name, x in ours.items():
+        y = stored.get(name)
+        if y is None or x.shape != y.shape:
+            differ.append(f"{name}: not in the file, or of another shape")
+        elif x.numel() > 0 and not (x == y).logical_or((x != x) & (y != y)).all():
+            error = (x.double() - y.double()).abs().max() / y.double().abs().max()
+            if not error <= 1e-12:
+                differ.append(f"{name}: {error:.1e}")
+    print("\n".join(differ) or "no difference above 1e-12")
+
+
+def main(arguments):
+    if arguments == ["--check-calls"]:
+        old = [calls_file(m).name for m in TABLES if calls_file(m).read_text() != calls(m)]
+        sys.exit(f"not the calls of the tables: {', '.join(old)}; run tests/golden/ops.py" if old else None)
+    if arguments == ["--compare"]:
+        return compare()
+    if arguments:
+        sys.exit(__doc__)
+    for module in TABLES:
+        calls_file(module).write_text(calls(module))
+    golden = numbers()
+    from safetensors_file import load_safetensors  # TRANSITION: keeps the numbers of samples that are in no table yet
+
+    new = {name.rsplit("/", 1)[0] for name in golden.tensors}
+    for name, x in load_safetensors(str(HERE / "ops.safetensors"))[0].items():
+        if name.rsplit("/", 1)[0] not in new:
+            golden.add(name, x)
+    ops = {name.split("/")[0] for module in TABLES for name, *_ in module.table.samples}
+    count = sum(len(module.table.samples) for module in TABLES)
+    print(f"{count} samples of {len(ops)} ops, {golden.write()} bytes: {golden.path}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
