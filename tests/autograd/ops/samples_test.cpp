@@ -303,31 +303,40 @@ void check_bad(const BadCall& bad) {
 
 std::string op_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
+void check_properties(const OpSample& sample) {
+  std::set<std::size_t> chosen;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i)
+    chosen.insert(i);
+  check_inputs_unchanged(sample);
+  check_forward_again(sample);
+  if (sample.differences)
+    check_derivatives(sample, chosen);
+  if (sample.gradients) {
+    check_readings(sample, chosen);
+    check_decomposed(sample, chosen);
+    check_threads(sample, chosen);
+    check_windows(sample, chosen);
+  }
+  check_zero_sizes(sample, chosen);
+}
+
 void run(const std::string& name) {
   const OpGroup& group =
       *std::ranges::find_if(op_groups(), [&](const OpGroup& g) { return g.name == name; });
+  std::vector<std::string> ops;  // a section of a name that stands twice would run once
   for (const OpCall& call : group.calls)
-    DYNAMIC_SECTION(op_of(call.name)) {
-      DYNAMIC_SECTION(call.name) { check_pytorch(call); }
-    }
-  for (const OpSample& sample : op_samples(group))
-    DYNAMIC_SECTION(sample.op) {
-      DYNAMIC_SECTION(sample.name << ", properties") {
-        std::set<std::size_t> chosen;
-        for (std::size_t i = 0; i < sample.inputs.size(); ++i)
-          chosen.insert(i);
-        check_inputs_unchanged(sample);
-        check_forward_again(sample);
-        if (sample.differences)
-          check_derivatives(sample, chosen);
-        if (sample.gradients) {
-          check_readings(sample, chosen);
-          check_decomposed(sample, chosen);
-          check_threads(sample, chosen);
-          check_windows(sample, chosen);
-        }
-        check_zero_sizes(sample, chosen);
-      }
+    if (const std::string op = op_of(call.name); std::ranges::find(ops, op) == ops.end())
+      ops.push_back(op);
+  for (const std::string& op : ops)
+    DYNAMIC_SECTION(op) {
+      for (const OpCall& call : group.calls)
+        if (op_of(call.name) == op)
+          DYNAMIC_SECTION(call.name) { check_pytorch(call); }
+      for (const OpSample& sample : op_samples(group))
+        if (sample.op == op)
+          DYNAMIC_SECTION("properties of " << sample.op << "/" << sample.name) {
+            check_properties(sample);
+          }
     }
   for (const BadCall& bad : group.bad_calls)
     DYNAMIC_SECTION("bad: " << bad.text) { check_bad(bad); }
