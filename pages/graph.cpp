@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/pages/assets.hpp>
 #include <xgrad/pages/graph_numbers.hpp>
 #include <xgrad/pages/page.hpp>
@@ -128,16 +130,40 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   return json;
 }
 
+// A formula as a reader writes it: c(a, 2), a constant of the type of a, is 2.
+std::string for_readers(std::string_view formula) {
+  std::string text(formula);
+  for (std::size_t at = 0; (at = text.find("c(", at)) != std::string::npos;) {
+    const std::size_t comma = text.find(", ", at);
+    if ((at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]))) || comma != at + 3) {
+      ++at;
+      continue;
+    }
+    std::size_t end = comma;
+    for (int depth = 1; depth > 0;) {
+      ++end;
+      depth += (text[end] == '(') - (text[end] == ')');
+    }
+    text = text.substr(0, at) + text.substr(comma + 2, end - comma - 2) + text.substr(end + 1);
+  }
+  for (std::size_t at; (at = text.find("std::numbers::")) != std::string::npos;)
+    text.erase(at, std::string_view("std::numbers::").size());
+  return text;
+}
+
 Json rules_json(const Graph& graph) {
   std::set<std::string> ops;
   for (const GraphNode& node : graph.nodes)
     ops.insert(node.op);
   JsonObject rules;
   for (const std::string& op : ops)
-    if (const GraphRule* const rule = graph_rule(op); rule != nullptr) {
-      const std::vector<std::string> add(rule->add.begin(), rule->add.end());
-      rules.emplace_back(op, JsonObject{{"value", std::string(rule->value)},
-                                        {"add", JsonArray(add.begin(), add.end())},
+    if (const OpRule* const rule = op_rule(op); rule != nullptr) {
+      JsonArray add;
+      for (const std::string_view gradient : rule->gradients)
+        if (!gradient.empty())
+          add.emplace_back(for_readers(gradient));
+      rules.emplace_back(op, JsonObject{{"value", for_readers(rule->value)},
+                                        {"add", std::move(add)},
                                         {"words", std::string(rule->words)}});
     }
   return rules;
@@ -175,7 +201,7 @@ Page graph_page(const Graph& graph) {
                              {"wrong", JsonArray(wrong.begin(), wrong.end())},
                              {"rules", rules_json(graph)},
                              {"texts", texts.take()}},
-          .scripts = {detail::graph_rules_js, detail::graph_rows_js, detail::graph_js},
+          .scripts = {detail::graph_rows_js, detail::graph_js},
           .styles = {detail::graph_css},
           .max_bytes = graph.max_bytes,
           .smaller =

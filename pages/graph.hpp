@@ -108,15 +108,4 @@ std::string graph_dot(const Graph& graph);
 /// Two tables: forward values, and the backward steps with what each contribution was.
 std::string to_string(const Graph& graph);
 
-/// How an op's backward makes the gradients of its inputs: g is the gradient of its output (the
-/// upstream gradient), y the output, a, b, c the inputs.
-struct GraphRule {
-  std::string_view op;
-  std::string_view value;             ///< "a ⊙ b"
-  std::vector<std::string_view> add;  ///< by input; the last stands for all that follow
-  std::string_view words;             ///< one sentence
-};
-/// The rule of an op that a GPT or the course is made of; null for others.
-const GraphRule* graph_rule(std::string_view op);
-
 }  // namespace xgrad::pages

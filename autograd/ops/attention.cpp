@@ -12,6 +12,7 @@
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/grouped_attention.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
@@ -282,6 +283,10 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
 
 // ---- the catalogue's ----
 
+XGRAD_RULE(scaled_dot_product_attention, "A c, A = softmax(a bᵀ scale + mask)",
+           {"dS b scale", "dSᵀ a scale", "Aᵀ g", "dS"},
+           "v gets Aᵀ g; the scores get dS = A ⊙ (dA - Σ (dA ⊙ A)) with dA = g vᵀ, and pass it to "
+           "q and k.");
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options) {
   return options.enable_gqa ? detail::grouped_attention(q, k, v, options, {}, nullptr)
@@ -309,6 +314,10 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   return attention(q, k, v, mask.shape() == wide ? mask : expand(mask, wide), setup);
 }
 
+XGRAD_RULE(
+    causal_self_attention, "q, k, v from a; softmax(q kᵀ / √D, causal) v",
+    {"[dS k / √D, dSᵀ q / √D, Aᵀ g], side by side"},
+    "As scaled_dot_product_attention, for each head; position t gets nothing from keys after it.");
 Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
   check<ValueError>(n_head > 0, "{}: n_head is {}; it must be at least 1", packed_op, n_head);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)

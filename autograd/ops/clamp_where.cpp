@@ -4,6 +4,7 @@
 #include <limits>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 
@@ -32,7 +33,11 @@ Tensor extreme(const char* op, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+XGRAD_RULE(maximum, "max(a, b)",
+           {"g where a > b, g / 2 at a tie, else 0", "g where b > a, g / 2 at a tie, else 0"});
 Tensor maximum(const Tensor& a, const Tensor& b) { return extreme<true>("maximum", a, b); }
+XGRAD_RULE(minimum, "min(a, b)",
+           {"g where a < b, g / 2 at a tie, else 0", "g where b < a, g / 2 at a tie, else 0"});
 Tensor minimum(const Tensor& a, const Tensor& b) { return extreme<false>("minimum", a, b); }
 
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
@@ -116,6 +121,9 @@ Tensor where(const Mask& condition, double a, const Tensor& b) {
   return where(condition, detail::number(a, b), b);
 }
 
+XGRAD_RULE(masked_fill, "a where the mask is true, else b",
+           {"Σ g where the mask is true", "g where the mask is false, else 0"},
+           "a is the value and b is x, whose masked elements get 0.");
 Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
   return masked_fill(x, mask, detail::number(value, x));
 }

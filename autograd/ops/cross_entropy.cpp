@@ -3,6 +3,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
 
 namespace xgrad {
@@ -151,6 +152,10 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
 
 }  // namespace
 
+XGRAD_RULE(
+    cross_entropy, "-log softmax(a)[target], the mean",
+    {"g (softmax(a) - one-hot(target)) / N", "-g log softmax(a) / N"},
+    "Probability minus truth, for each of the N targets (times weights, if they are given).");
 Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyOptions& options) {
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);

@@ -1,9 +1,12 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
 
+XGRAD_RULE(dropout, "a ⊙ kept / (1 - p)", {"g ⊙ kept / (1 - p)"},
+           "Dropped elements get 0; the others are scaled as in the forward pass.");
 Tensor dropout(const Tensor& x, double p, bool training) {
   return dropout(x, p, training, default_generator());
 }

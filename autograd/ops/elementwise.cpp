@@ -7,6 +7,7 @@
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erf.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
@@ -27,12 +28,15 @@ void detail::check_operands(const char* op, std::span<const Tensor> inputs) {
 
 // ---- arithmetic ----
 
+XGRAD_RULE(add, "a + b (or a + alpha b)", {"g", "g (times alpha)"}, "A sum hands its gradient on.");
 Tensor add(const Tensor& a, const Tensor& b) {
   return elementwise(
       "add", a, b, [](const auto& x, const auto& y) { return x + y; }, PassThrough{},
       PassThrough{});
 }
 
+XGRAD_RULE(sub, "a - b (or a - alpha b)", {"g", "-g (times alpha)"},
+           "The gradient is handed on, to b with the other sign.");
 Tensor sub(const Tensor& a, const Tensor& b) {
   return elementwise(
       "sub", a, b, [](const auto& x, const auto& y) { return x - y; }, PassThrough{},
@@ -51,18 +55,11 @@ Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
       PassThrough{}, partial<>([alpha](const auto& g) { return g * c(g, -alpha); }));
 }
 
-Tensor mul(const Tensor& a, const Tensor& b) {
+XGRAD_RULE(neg, "-a", {"-g"});
+Tensor neg(const Tensor& x) {
   return elementwise(
-      "mul", a, b, [](const auto& x, const auto& y) { return x * y; },
-      partial<B>([](const auto& g, const auto& y) { return g * y; }),
-      partial<A>([](const auto& g, const auto& x) { return g * x; }));
-}
-
-Tensor div(const Tensor& a, const Tensor& b) {
-  return elementwise(
-      "div", a, b, [](const auto& x, const auto& y) { return x / y; },
-      partial<B>([](const auto& g, const auto& y) { return g / y; }),
-      partial<A, B>([](const auto& g, const auto& x, const auto& y) { return -g * (x / y) / y; }));
+      "neg", x, [](const auto& a) { return a * c(a, -1); },  // xsimd's -a is 0 - a, which is not -0
+      partial<>([](const auto& g) { return -g; }));
 }
 
 namespace {
@@ -91,12 +88,6 @@ Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
         return kernels::by_lane([](auto p, auto q) { return floor_quotient(p, q); }, x, y);
       },
       ZeroGradient{}, ZeroGradient{});
-}
-
-Tensor neg(const Tensor& x) {
-  return elementwise(
-      "neg", x, [](const auto& a) { return a * c(a, -1); },  // xsimd's -a is 0 - a, which is not -0
-      partial<>([](const auto& g) { return -g; }));
 }
 
 // ---- powers ----
@@ -130,6 +121,8 @@ Tensor raise(const Tensor& x, const E& e) {
 
 }  // namespace
 
+XGRAD_RULE(pow, "a^b", {"g ⊙ b a^(b - 1)", "g ⊙ y log a"},
+           "The power rule for the base; an exponent that is a Tensor gets y log a.");
 Tensor pow(const Tensor& x, double exponent) {
   return elementwise(
       "pow", x, [exponent](const auto& a) { return raise(a, exponent); },
@@ -155,102 +148,7 @@ Tensor pow(double base, const Tensor& exponent) {
   return pow(scalar(base, exponent.dtype()), exponent);
 }
 
-// ---- functions of one variable ----
-
-Tensor exp(const Tensor& x) {
-  return elementwise(
-      "exp", x, [](const auto& a) { return exp(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g * y; }));
-}
-
-Tensor expm1(const Tensor& x) {
-  return elementwise(
-      "expm1", x, [](const auto& a) { return expm1(a); },
-      partial<A>([](const auto& g, const auto& a) { return g * exp(a); }));
-}
-
-Tensor log(const Tensor& x) {
-  return elementwise(
-      "log", x, [](const auto& a) { return log(a); },
-      partial<A>([](const auto& g, const auto& a) { return g / a; }));
-}
-
-Tensor log1p(const Tensor& x) {
-  return elementwise(
-      "log1p", x, [](const auto& a) { return log1p(a); },
-      partial<A>([](const auto& g, const auto& a) { return g / (a + c(a, 1)); }));
-}
-
-Tensor sqrt(const Tensor& x) {
-  return elementwise(
-      "sqrt", x, [](const auto& a) { return sqrt(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g / (y + y); }));
-}
-
-Tensor rsqrt(const Tensor& x) {
-  return elementwise(
-      "rsqrt", x, [](const auto& a) { return c(a, 1) / sqrt(a); },
-      partial<Y>([](const auto& g, const auto& y) { return g * (c(y, -0.5) * (y * y * y)); }));
-}
-
-Tensor abs(const Tensor& x) {
-  return elementwise(
-      "abs", x, [](const auto& a) { return abs(a); }, partial<A>([](const auto& g, const auto& a) {
-        return where(a > c(a, 0), g, where(a < c(a, 0), -g, g * c(g, 0)));
-      }));
-}
-
-Tensor sin(const Tensor& x) {
-  return elementwise(
-      "sin", x, [](const auto& a) { return sin(a); },
-      partial<A>([](const auto& g, const auto& a) { return g * cos(a); }));
-}
-
-Tensor cos(const Tensor& x) {
-  return elementwise(
-      "cos", x, [](const auto& a) { return cos(a); },
-      partial<A>([](const auto& g, const auto& a) { return -(g * sin(a)); }));
-}
-
-// The derivative of tanh is 4 sigmoid'(2 a), and not 1 - y^2, which is 0 where y is rounded to 1.
-Tensor tanh(const Tensor& x) {
-  return elementwise(
-      "tanh", x, [](const auto& a) { return tanh(a); },
-      partial<A>(
-          [](const auto& g, const auto& a) { return g * (c(a, 4) * sigmoid_slope(c(a, 2) * a)); }));
-}
-
-Tensor erf(const Tensor& x) {
-  return elementwise(
-      "erf", x, [](const auto& a) { return error_function(a); },
-      partial<A>([](const auto& g, const auto& a) {
-        return g * (c(a, 2 * std::numbers::inv_sqrtpi) * exp(-(a * a)));
-      }));
-}
-
 // ---- activations ----
-
-Tensor sigmoid(const Tensor& x) {
-  return elementwise(
-      "sigmoid", x, [](const auto& a) { return sigmoid(a); },
-      partial<A>([](const auto& g, const auto& a) { return g * sigmoid_slope(a); }));
-}
-
-// An op, for products of sigmoid and 1 - sigmoid would lose their difference where both are 1/2:
-// it is tanh(a / 2).
-Tensor sigmoid_slope(const Tensor& x) {
-  return elementwise(
-      "sigmoid_slope", x, [](const auto& a) { return sigmoid_slope(a); },
-      partial<A>([](const auto& g, const auto& a) {
-        return -(g * (tanh(c(a, 0.5) * a) * sigmoid_slope(a)));
-      }));
-}
-
-Tensor relu(const Tensor& x) {
-  return elementwise(
-      "relu", x, [](const auto& a) { return where(a <= c(a, 0), c(a, 0), a); },  // NaN stays NaN
-      partial<Y>([](const auto& g, const auto& y) { return where(y <= c(y, 0), c(g, 0), g); }));
-}
 
 constexpr double inv_sqrt_2pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr double sqrt_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
@@ -276,6 +174,8 @@ static Tensor composed_gelu(const Tensor& x, Gelu approximate) {
   return c(x, 0.5) * x * (c(x, 1) + tanh(u));
 }
 
+XGRAD_RULE(gelu, "a Φ(a)", {"g ⊙ (Φ(a) + a φ(a))"},
+           "The product rule: φ is the normal density, Φ its integral.");
 Tensor gelu(const Tensor& x, Gelu approximate) {
   if (Mode::current().decompose)
     return composed_gelu(x, approximate);
@@ -299,13 +199,6 @@ Tensor gelu(const Tensor& x, Gelu approximate) {
       }));
 }
 
-Tensor silu(const Tensor& x) {
-  return elementwise(
-      "silu", x, [](const auto& a) { return a * sigmoid(a); },
-      partial<A>(
-          [](const auto& g, const auto& a) { return g * (sigmoid(a) + a * sigmoid_slope(a)); }));
-}
-
 // ---- copies ----
 
 Tensor to(const Tensor& x, DType dtype) {
@@ -326,6 +219,7 @@ Tensor to(const Tensor& x, DType dtype) {
       [before = x.dtype()](Context& ctx) { ctx.add(0, to(ctx.gradient(), before)); });
 }
 
+XGRAD_RULE(clone, "a", {"g"});
 Tensor clone(const Tensor& x) {
   return record(
       "clone", {x},

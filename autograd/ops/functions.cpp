@@ -1,17 +1,19 @@
-// Functions of one variable and of few, each a formula and its derivative, for SIMD registers and
-// for Tensors: simd.hpp.  Those of every network: elementwise.cpp.
+// Elementwise functions, one row each.
 
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/kernels/erf.hpp>
 #include <xgrad/autograd/kernels/lanes.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/rows.hpp>
 
 namespace xgrad {
 
 using enum Uses;
 
 // The C library's functions, lane by lane: right to the last places and over the whole range, as
-// xsimd's are not.  (No templates, for these are preferred to xsimd's.)
+// xsimd's are not.  (No templates, because these are preferred to xsimd's.)
 #define XGRAD_LANES(f)                                              \
   static simd::Batch<float> f(const simd::Batch<float>& x) {        \
     return kernels::by_lane([](float v) { return std::f(v); }, x);  \
@@ -28,47 +30,95 @@ XGRAD_LANES(log2)
 XGRAD_LANES(log10)
 #undef XGRAD_LANES
 
-// Its name, its value at a, what its derivative uses and that derivative, of g.
-#define XGRAD_FUNCTION(f, value, uses, derivative)                               \
-  Tensor f(const Tensor& x) {                                                    \
-    return elementwise(                                                          \
-        #f, x, [](const auto& a) { return value; },                              \
-        partial<uses>([](const auto& g, const auto& a) { return derivative; })); \
-  }
-#define XGRAD_STEPS(f, value)                                        \
-  Tensor f(const Tensor& x) {                                        \
-    return elementwise(                                              \
-        #f, x, [](const auto& a) { return value; }, ZeroGradient{}); \
-  }
+// clang-format off
 
-XGRAD_FUNCTION(square, (a * a), A, (a + a) * g)
-XGRAD_FUNCTION(reciprocal, c(a, 1) / a, Y, -a* a* g)
-XGRAD_FUNCTION(log2, log2(a), A, g / (a * c(a, std::numbers::ln2)))
-XGRAD_FUNCTION(log10, log10(a), A, g / (a * c(a, std::numbers::ln10)))
-XGRAD_FUNCTION(tan, tan(a), Y, (c(a, 1) + a * a) * g)
-XGRAD_FUNCTION(atan, atan(a), A, g / (c(a, 1) + a * a))
-XGRAD_FUNCTION(sinh, sinh(a), A, cosh(a) * g)
-XGRAD_FUNCTION(cosh, cosh(a), A, sinh(a) * g)
-XGRAD_FUNCTION(asinh, asinh(a), A, g / sqrt(c(a, 1) + a * a))
+// ---- arithmetic and powers ----
+
+XGRAD_BINARY(mul, a * b, g * b, (b), g * a, (a))
+XGRAD_BINARY(div, a / b, g / b, (b), -g * (a / b) / b, (a, b))
+XGRAD_UNARY(square, (a * a), (a + a) * g, (a))
+XGRAD_UNARY(reciprocal, c(a, 1) / a, -y * y * g, (y))
+XGRAD_UNARY(sqrt, sqrt(a), g / (y + y), (y))
+XGRAD_UNARY(rsqrt, c(a, 1) / sqrt(a), g * (c(y, -0.5) * (y * y * y)), (y))
+
+// ---- exponentials and logarithms ----
+
+XGRAD_UNARY(exp, exp(a), g * y, (y))
+XGRAD_UNARY(expm1, expm1(a), g * exp(a), (a))
+XGRAD_UNARY(log, log(a), g / a, (a))
+XGRAD_UNARY(log1p, log1p(a), g / (a + c(a, 1)), (a))
+XGRAD_UNARY(log2, log2(a), g / (a * c(a, std::numbers::ln2)), (a))
+XGRAD_UNARY(log10, log10(a), g / (a * c(a, std::numbers::ln10)), (a))
+// The value at a tie has no difference, which of two infinities would be NaN.
+XGRAD_BINARY(logaddexp, where(a == b, a + c(a, std::numbers::ln2), maximum(a, b) + log1p(exp(-abs(a - b)))),
+             g * sigmoid(a - b), (a, b), g * sigmoid(b - a), (a, b))
+
+// ---- trigonometric and hyperbolic ----
+
+XGRAD_UNARY(sin, sin(a), g * cos(a), (a))
+XGRAD_UNARY(cos, cos(a), -(g * sin(a)), (a))
+XGRAD_UNARY(tan, tan(a), (c(y, 1) + y * y) * g, (y))
+XGRAD_UNARY(atan, atan(a), g / (c(a, 1) + a * a), (a))
+XGRAD_UNARY(sinh, sinh(a), cosh(a) * g, (a))
+XGRAD_UNARY(cosh, cosh(a), sinh(a) * g, (a))
+XGRAD_UNARY(asinh, asinh(a), g / sqrt(c(a, 1) + a * a), (a))
+// The derivative of tanh is 4 sigmoid'(2 a), and not 1 - y^2, which is 0 where y is rounded to 1.
+XGRAD_UNARY(tanh, tanh(a), g * (c(a, 4) * sigmoid_slope(c(a, 2) * a)), (a))
+XGRAD_UNARY(erf, error_function(a), g * (c(a, 2 * std::numbers::inv_sqrtpi) * exp(-(a * a))), (a))
+
+// ---- activations ----
+
+// log(1 + exp(x)) without overflow.  Read on Tensors its derivative would be wrong at 0, where
+// those of maximum and abs are choices, so there it is the op.
+template <Lanes B>
+static B log_one_plus_exp(const B& x) {
+  return maximum(x, c(x, 0)) + log1p(exp(-abs(x)));
+}
+static Tensor log_one_plus_exp(const Tensor& x) {
+  return softplus(x, 1, std::numeric_limits<double>::infinity());
+}
+
+XGRAD_UNARY(sigmoid, sigmoid(a), g * sigmoid_slope(a), (a))
+// An op, because products of sigmoid and 1 - sigmoid would lose their difference where both are
+// 1/2: it is tanh(a / 2).
+XGRAD_UNARY(sigmoid_slope, sigmoid_slope(a), -(g * (tanh(c(a, 0.5) * a) * sigmoid_slope(a))), (a))
+XGRAD_UNARY(relu, where(a <= c(a, 0), c(a, 0), a), where(y <= c(y, 0), c(g, 0), g), (y))  // NaN stays NaN
+XGRAD_UNARY(silu, a * sigmoid(a), g * (sigmoid(a) + a * sigmoid_slope(a)), (a))
+XGRAD_UNARY(logsigmoid, -log_one_plus_exp(-a), g * sigmoid(-a), (a))
+XGRAD_UNARY(mish, a * tanh(log_one_plus_exp(a)),
+            g * (tanh(log_one_plus_exp(a)) +
+                 a * (sigmoid(a) * (c(a, 4) * sigmoid_slope(c(a, 2) * log_one_plus_exp(a))))), (a))
+XGRAD_UNARY_OF(softplus, (const Tensor& x, double beta, double threshold),
+               where(c(a, beta) * a > c(a, threshold), a, log_one_plus_exp(c(a, beta) * a) / c(a, beta)),
+               where(c(a, beta) * a > c(a, threshold), g, g * sigmoid(c(a, beta) * a)), (a))
+// exp is not taken of large a: its infinity, though not chosen, would make a second derivative NaN.
+XGRAD_UNARY_OF(elu, (const Tensor& x, double alpha),
+               where(a > c(a, 0), a, c(a, alpha) * expm1(where(a > c(a, 0), c(a, 0), a))),
+               where(a <= c(a, 0), g * (c(a, alpha) * exp(where(a <= c(a, 0), a, c(a, 0)))), g), (a))
+XGRAD_UNARY_OF(leaky_relu, (const Tensor& x, double negative_slope),
+               where(a > c(a, 0), a, c(a, negative_slope) * a),
+               where(a > c(a, 0), g, g * c(g, negative_slope)), (a))
+
+// ---- pieces ----
+
+XGRAD_UNARY(abs, abs(a), where(a > c(a, 0), g, where(a < c(a, 0), -g, g * c(g, 0))), (a))
 XGRAD_STEPS(sign, where(a > c(a, 0), c(a, 1), where(a < c(a, 0), c(a, -1), c(a, 0))))
 XGRAD_STEPS(floor, floor(a))
 XGRAD_STEPS(ceil, ceil(a))
 XGRAD_STEPS(round, nearbyint(a))
-#undef XGRAD_FUNCTION
-#undef XGRAD_STEPS
+
+// clang-format on
 
 Tensor hardsigmoid(const Tensor& x) { return clamp(x / 6.0 + 0.5, 0, 1); }
 
-// At a tie without a difference, which of two infinities would be NaN.
-Tensor logaddexp(const Tensor& a, const Tensor& b) {
+Tensor hardtanh(const Tensor& x, double min, double max) {
+  check<ValueError>(min <= max, "hardtanh: min {} is larger than max {}", min, max);
   return elementwise(
-      "logaddexp", a, b,
-      [](const auto& x, const auto& y) {
-        return where(x == y, x + c(x, std::numbers::ln2), maximum(x, y) + log1p(exp(-abs(x - y))));
-      },
-      partial<A, B>([](const auto& g, const auto& x, const auto& y) { return g * sigmoid(x - y); }),
-      partial<A, B>(
-          [](const auto& g, const auto& x, const auto& y) { return g * sigmoid(y - x); }));
+      "hardtanh", x,
+      [min, max](const auto& a) { return minimum(maximum(a, c(a, min)), c(a, max)); },
+      partial<A>([min, max](const auto& g, const auto& a) {
+        return where((a <= c(a, min)) | (a >= c(a, max)), c(g, 0), g);
+      }));
 }
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) {

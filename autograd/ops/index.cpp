@@ -6,6 +6,7 @@
 #include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/index_common.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 
@@ -62,6 +63,8 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
       });
 }
 
+XGRAD_RULE(embedding, "rows of a, one for each id", {"Σ g over the positions of each id"},
+           "A row gets the sum over the positions of its id; rows of other ids get 0.");
 // The gradient is added up in place, in the gradient that other uses of the weight may have left.
 Tensor embedding(const Indices& indices, const Tensor& weight,
                  std::optional<std::int64_t> padding_idx) {

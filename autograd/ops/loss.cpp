@@ -4,6 +4,7 @@
 #include <xgrad/autograd/kernels/axis.hpp>
 #include <xgrad/autograd/kernels/loss.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/ops/targets.hpp>
 
 namespace xgrad {
@@ -55,6 +56,8 @@ static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
                      to_string(x.dtype()), to_string(target.dtype()));
 }
 
+XGRAD_RULE(mse_loss, "mean (a - b)²", {"2 g (a - b) / N", "-2 g (a - b) / N"},
+           "Twice the error; N is 1 unless the mean is taken.");
 // y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   check_alike("mse_loss", x, target);

@@ -9,6 +9,7 @@
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 
@@ -201,6 +202,9 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
 
 // ---- the catalogue's ----
 
+XGRAD_RULE(
+    matmul, "a b", {"g bᵀ", "aᵀ g"},
+    "Each factor gets the upstream gradient times the other, transposed so that the shapes fit.");
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.dim() == 0 || b.dim() == 0)
     fail<ShapeError>(
@@ -263,6 +267,9 @@ static void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bi
                      to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
 }
 
+XGRAD_RULE(linear, "a bᵀ + c (x Wᵀ + bias)", {"g b", "gᵀ a", "Σ g over rows"},
+           "x gets g W; the weight gets gᵀ x, summed over all rows; the bias gets the sum of the "
+           "rows of g.");
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.dim() == 1) {
     if (bias.defined() && bias.dim() != 0)

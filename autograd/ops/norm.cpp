@@ -8,6 +8,7 @@
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 namespace {
@@ -146,6 +147,10 @@ Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normali
 
 }  // namespace
 
+XGRAD_RULE(
+    layer_norm, "n ⊙ b + c, n = (a - mean) / std",
+    {"(h - mean(h) - n mean(h ⊙ n)) / std, h = g ⊙ b", "Σ g ⊙ n", "Σ g"},
+    "A shift or a scale of a row changes nothing, so these two directions are taken out of h.");
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
   return normalize("layer_norm", Norm::layer, x, normalized_shape, weight, bias, eps);

@@ -10,6 +10,7 @@
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 
@@ -30,6 +31,8 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
 
 }  // namespace
 
+XGRAD_RULE(sum, "Σ a", {"g, for each element that was added"},
+           "Each element counts once in the sum, so each gets the whole gradient.");
 Tensor sum(const Tensor& x) { return sum(x, {}); }
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
@@ -74,6 +77,7 @@ Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, doubl
 
 }  // namespace
 
+XGRAD_RULE(mean, "Σ a / n", {"g / n, for each element"}, "Each of the n elements counts 1/n.");
 Tensor mean(const Tensor& x) { return mean(x, {}); }
 
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {

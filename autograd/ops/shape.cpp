@@ -10,6 +10,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/autograd/ops/selection.hpp>
 
 namespace xgrad {
@@ -125,6 +126,8 @@ Selection expanded(const Shape& x, const Dims& sizes) {
 using detail::pick;
 using detail::Selection;
 
+XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"},
+           "Elements only move: each gradient goes back to the place of its element.");
 Tensor reshape(const Tensor& x, const Dims& sizes) {
   return pick("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
 }
@@ -142,6 +145,8 @@ Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
   return pick("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
 }
 
+XGRAD_RULE(expand, "a, repeated without a copy", {"Σ g over the copies"},
+           "An element that stands in several places gets the sum of their gradients.");
 Tensor expand(const Tensor& x, const Dims& sizes) {
   const auto forward = [s = detail::expanded(x.shape(), sizes)]<class T>(
                            std::span<const Tensor> in) {
@@ -184,9 +189,13 @@ Selection detail::transposed(const Shape& x, std::int64_t dim0, std::int64_t dim
   return s;
 }
 
+XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
+           "Elements only move: each gradient goes back to the place of its element.");
 Tensor permute(const Tensor& x, const Dims& dims) {
   return pick("permute", x, detail::permuted(x.shape(), dims));
 }
+XGRAD_RULE(transpose, "aᵀ", {"gᵀ"},
+           "Elements only move: each gradient goes back to the place of its element.");
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
   return pick("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }

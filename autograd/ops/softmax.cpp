@@ -2,6 +2,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/softmax.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/ops/rules.hpp>
 
 namespace xgrad {
 
@@ -32,9 +33,13 @@ static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
   return record(op, {x}, forward, backward, {.saves_output = true});
 }
 
+XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
+           "Only the difference of g from its weighted mean moves probabilities; the sums of a row "
+           "are 0.");
 Tensor softmax(const Tensor& x, std::int64_t dim) {
   return softmax_along<false>("softmax", x, dim);
 }
+XGRAD_RULE(log_softmax, "a - log Σ exp(a)", {"g - softmax(a) Σ g"}, "The sums of a row are 0.");
 Tensor log_softmax(const Tensor& x, std::int64_t dim) {
   return softmax_along<true>("log_softmax", x, dim);
 }

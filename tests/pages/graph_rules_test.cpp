@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/pages/graph.hpp>
 
 #include "autograd/ops/catalogue.hpp"
@@ -15,12 +16,25 @@ using pages::Graph;
 using pages::GraphNode;
 using Verdict = pages::GraphCheck::Verdict;
 
-TEST_CASE("graph: what has a rule is an op", "[pages][graph]") {
+TEST_CASE("graph: rules are of ops, and the page has them as a reader writes formulas",
+          "[pages][graph]") {
+  const std::set<std::string> ops = testing::declared_ops();
   std::size_t with_rules = 0;
-  for (const std::string& op : testing::declared_ops())
-    with_rules += pages::graph_rule(op) != nullptr ? 1 : 0;
-  CHECK(with_rules == 35);
-  CHECK(pages::graph_rule("wrong_square") == nullptr);
+  for (const std::string& op : ops)
+    with_rules += op_rule(op) != nullptr ? 1 : 0;
+  CHECK(with_rules >= 60);
+  CHECK(op_rule("wrong_square") == nullptr);
+  REQUIRE(op_rule("tanh") != nullptr);
+  CHECK(op_rule("tanh")->gradients[0] == "g * (c(a, 4) * sigmoid_slope(c(a, 2) * a))");
+  const Tensor x = tensor({0.5, 2}).requires_grad_();
+  const std::string page =
+      pages::graph_html(pages::run_graph([&] { return sum(erf(tanh(x)) / softmax(x, 0)); }));
+  for (const char* const text :
+       {"g * (4 * sigmoid_slope(2 * a))", "g * (2 * inv_sqrtpi * exp(-(a * a)))", "tanh(a)",
+        "g / b", "-g * (a / b) / b", "y ⊙ (g - Σ (g ⊙ y))"}) {
+    INFO(text);
+    CHECK(page.find(text) != std::string::npos);
+  }
 }
 
 TEST_CASE("graph: differences blame no op of the table", "[pages][graph]") {
