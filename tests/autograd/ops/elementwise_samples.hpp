@@ -46,17 +46,4 @@ void add_binary(Row& row, const std::string& name, Binary f, double (*formula)(d
 /// Adds shapes that do not broadcast, mixed dtypes, and an undefined operand.
 void add_bad_binary(Row& row, Binary f);
 
-/// activation_rows.cpp and function_rows.cpp; part of elementwise_rows().
-std::vector<Row> activation_rows();
-std::vector<Row> function_rows();
-
-// clamp_where_rows.cpp
-Row maximum_row();
-Row minimum_row();
-Row clamp_row();
-Row where_row();
-Row masked_fill_row();
-Row to_row();
-Row clone_row();
-
 }  // namespace xgrad::testing
