@@ -32,10 +32,6 @@ void check_third(std::vector<Row> rows(), bool fast) {
 
 }  // namespace
 
-TEST_CASE("third derivatives of the elementwise ops", "[ops]") {
-  check_third(elementwise_rows, false);
-}
-
 TEST_CASE("third derivatives of the other ops, along random directions", "[ops]") {
   for (auto* const rows :
        {reduce_rows, matmul_rows, shape_rows, index_rows, softmax_rows, loss_rows, attention_rows})
@@ -126,9 +122,9 @@ TEST_CASE("derivatives: what is checked at each order, and the largest errors",
   std::cout << "                                     samples    first    worst   second    worst"
                "    third    worst\n";
   std::size_t ops = 0;
-  Line elementwise, all_ops, all_layers;
-  for (auto* const rows : {elementwise_rows, reduce_rows, matmul_rows, shape_rows, index_rows,
-                           softmax_rows, loss_rows, attention_rows})
+  Line all_ops, all_layers;
+  for (auto* const rows :
+       {reduce_rows, matmul_rows, shape_rows, index_rows, softmax_rows, loss_rows, attention_rows})
     for (const Row& row : rows()) {
       Line line;
       for (const Sample& sample : row.samples)
@@ -136,8 +132,6 @@ TEST_CASE("derivatives: what is checked at each order, and the largest errors",
           line.add(*d);
       line.print(row.op);
       all_ops.add(line);
-      if (rows == elementwise_rows)
-        elementwise.add(line);
       ++ops;
     }
   std::vector<std::pair<std::string, Line>> layers;
@@ -150,7 +144,6 @@ TEST_CASE("derivatives: what is checked at each order, and the largest errors",
     line.print("nn::" + name);
     all_layers.add(line);
   }
-  elementwise.print(std::to_string(elementwise_rows().size()) + " elementwise ops");
   all_ops.print(std::to_string(ops) + " ops");
   all_layers.print(std::to_string(layers.size()) + " layers");
   CHECK(all_ops.failed + all_layers.failed == 0);

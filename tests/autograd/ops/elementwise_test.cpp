@@ -1,5 +1,5 @@
 // Elementwise ops: gradients at kinks and ties, special cases of pow, gradients of values that were
-// not chosen, conversion, and operators.  All else is in elementwise_rows.cpp.
+// not chosen, conversion, and operators.  All else is in golden/table_elementwise.py.
 
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>
