@@ -35,8 +35,6 @@ void add_matrix_products(GoldenCalls& calls) {
 
 }  // namespace
 
-void add_shape_calls(GoldenCalls& calls) {
-  add_matrix_products(calls);
-}
+void add_shape_calls(GoldenCalls& calls) { add_matrix_products(calls); }
 
 }  // namespace xgrad::testing
