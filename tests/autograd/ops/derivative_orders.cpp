@@ -4,6 +4,8 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
 
+#include "helpers/tensors.hpp"
+
 namespace xgrad::testing {
 namespace {
 
@@ -22,26 +24,26 @@ std::function<Tensor(const Inputs&)> slope(const std::function<Tensor(const Inpu
     Tensor total = zeros({}, DType::float64);
     if (!y.requires_grad())
       return total;
-    const auto gs = grad(
-        {y}, xs,
-        {.grad_outputs = {sample_randn(y.shape(), 5)}, .create_graph = true, .allow_unused = true});
+    const auto gs =
+        grad({y}, xs,
+             {.grad_outputs = {normal(y.shape(), 5)}, .create_graph = true, .allow_unused = true});
     for (std::size_t i = 0; i < gs.size(); ++i)
       if (gs[i].defined())
-        total = total + sum(gs[i] * sample_randn(gs[i].shape(), 6 + i));
+        total = total + sum(gs[i] * normal(gs[i].shape(), 6 + i));
     return total;
   };
 }
 
 }  // namespace
 
-std::optional<Differentiated> differentiated(const Sample& sample) {
+std::optional<Differentiated> differentiated(const OpSample& sample) {
   Differentiated d{.inputs = {}, .f = sample.f};
-  std::size_t elements = 0;
+  Size elements = 0;
   for (const Tensor& x : sample.inputs) {
-    d.inputs.push_back(x.defined() ? clone(x).requires_grad_() : Tensor());
-    elements += x.defined() ? x.numel() : 0;
+    d.inputs.push_back(clone(x).requires_grad_());
+    elements += x.numel();
   }
-  if (!sample.differentiable || elements == 0 || elements > 2000)
+  if (!sample.differences || elements == 0 || elements > 2000)
     return {};
   return d;
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <xgrad/autograd/check/gradcheck.hpp>
 
-#include "autograd/ops/op_table.hpp"
+#include "golden/samples.hpp"
 
 namespace xgrad::testing {
 
@@ -17,9 +17,9 @@ struct Differentiated {
   double third_eps = 1e-4;
 };
 
-/// A sample of the op table with its inputs as leaves; none if it is not to be differentiated, has
-/// no elements, or too many.
-std::optional<Differentiated> differentiated(const Sample& sample);
+/// A sample of an op with its inputs as leaves; none if differences do not apply, or it has no
+/// elements or more than 2,000.
+std::optional<Differentiated> differentiated(const OpSample& sample);
 
 /// The derivative of this order, 1, 2 or 3, against central differences of the one below it, along
 /// random cotangents; in gradcheck's fast mode on demand and

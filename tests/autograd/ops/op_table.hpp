@@ -44,8 +44,6 @@ struct Row {
 // One function per file of rows.
 std::vector<Row> reduce_rows();
 std::vector<Row> matmul_rows();
-std::vector<Row> shape_rows();
-std::vector<Row> index_rows();
 std::vector<Row> softmax_rows();  // softmax, norms, dropout
 std::vector<Row> loss_rows();
 std::vector<Row> pointwise_loss_rows();  // part of loss_rows()
