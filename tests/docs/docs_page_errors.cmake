@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.22)
 file(MAKE_DIRECTORY "${WORK}")
 
-set(table "(1 rows)\n## Heading\n| PyTorch | xgrad | difference, and why |\n| --- | --- | --- |\n")
+set(table "Prose\n## Heading\n| PyTorch | xgrad | difference, and why |\n| --- | --- | --- |\n")
 
 # run(<page> <message>): an empty message is a page that is taken.
 function(run page message)
@@ -37,9 +37,8 @@ run("${table}| `a` | b | same |\n" "page.md:5: the cell 'xgrad' is not `code`")
 run("${table}| a | `b` | same |\n" "page.md:5: the cell 'PyTorch' is not `code`")
 run("${table}| `a` | `b` `c` | same |\n" "page.md:5: the cell 'xgrad' is not `code`")
 run("${table}| `a` | `b // 1` | same |\n" "page.md:5: in 'b // 1' two spaces, // and a space")
-run("${table}| `a` | `b` | same |\n| `a` | `b` | same |\n" "page.md: it says '(1 rows)' and has 2")
-run("${table}" "page.md: it says '(1 rows)' and has 0")
-run("(1 rows)\n## H\n| `a` | `b` | same |\n" "page.md:3: a table begins with")
-run("(1 rows)\n## H\n| PyTorch | xgrad | difference, and why |\n| `a` | `b` | same |\n" "page.md:4: the second line")
-run("(1 rows)\n| PyTorch | xgrad | difference, and why |\n| --- | --- | --- |\n| `a` | `b` | same |\n"
+run("${table}" "page.md: it has no rows")
+run("Prose\n## H\n| `a` | `b` | same |\n" "page.md:3: a table begins with")
+run("Prose\n## H\n| PyTorch | xgrad | difference, and why |\n| `a` | `b` | same |\n" "page.md:4: the second line")
+run("Prose\n| PyTorch | xgrad | difference, and why |\n| --- | --- | --- |\n| `a` | `b` | same |\n"
     "page.md:4: a row before the first")

@@ -68,12 +68,6 @@ def main(arguments):
     for module in TABLES:
         calls_file(module).write_text(calls(module))
     golden = numbers()
-    from safetensors_file import load_safetensors  # TRANSITION: keeps the numbers of samples that are in no table yet
-
-    new = {name.rsplit("/", 1)[0] for name in golden.tensors}
-    for name, x in load_safetensors(str(HERE / "ops.safetensors"))[0].items():
-        if name.rsplit("/", 1)[0] not in new:
-            golden.add(name, x)
     ops = {name.split("/")[0] for module in TABLES for name, *_ in module.table.samples}
     count = sum(len(module.table.samples) for module in TABLES)
     print(f"{count} samples of {len(ops)} ops, {golden.write()} bytes: {golden.path}")

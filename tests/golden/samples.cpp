@@ -62,7 +62,7 @@ Tensor digest(const Tensor& x) {
   for (std::size_t i = 0; i < n; ++i) {
     const double v = flat.data<double>()[i];
     largest = std::max(largest, std::abs(v));
-    mean += v * (1 + static_cast<double>(i % 7) / 8) / static_cast<double>(n);
+    mean += v * (static_cast<double>(i * 467 % 1009) / 1009) / static_cast<double>(n);
     if (i % step == 0)
       some.push_back(v);
   }

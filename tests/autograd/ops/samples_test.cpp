@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
@@ -17,8 +18,11 @@
 #include "golden/samples.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/paths.hpp"
+#include "helpers/temporary_folder.hpp"
 #include "helpers/tensors.hpp"
 #include "helpers/threads.hpp"
+#include "optim/optimizers.hpp"
 
 using namespace xgrad;
 using namespace xgrad::testing;
@@ -373,5 +377,30 @@ TEST_CASE("every op has a sample with second gradients, and every number a sampl
   for (const std::string& op : ops) {
     INFO(op << " has no sample with second gradients");
     CHECK(with_second.contains(op));
+  }
+}
+
+TEST_CASE("every op and optimizer stands in a row of docs/pytorch_ops.md or docs/pytorch.md",
+          "[ops][docs]") {
+  std::istringstream page(read_bytes(source_dir + "/docs/pytorch_ops.md") +
+                          read_bytes(source_dir + "/docs/pytorch.md"));
+  std::set<std::string> code;  // the words between backticks of all rows
+  for (std::string line; std::getline(page, line);) {
+    bool within = false;
+    std::string word;
+    for (const char c : line.starts_with("|") ? line : "") {
+      if (within && (std::isalnum(static_cast<unsigned char>(c)) || c == '_')) {
+        word += c;
+        continue;
+      }
+      code.insert(std::exchange(word, ""));
+      within ^= c == '`';
+    }
+  }
+  std::set<std::string> names = declared_optimizers();
+  names.merge(declared_ops());
+  for (const std::string& name : names) {
+    INFO(name << " stands in no row of docs/pytorch_ops.md or docs/pytorch.md");
+    CHECK(code.contains(name));
   }
 }
