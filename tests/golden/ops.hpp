@@ -47,7 +47,6 @@ class GoldenCalls {
 
 // One function per file of calls.
 void add_elementwise_calls(GoldenCalls& calls);
-void add_reduce_calls(GoldenCalls& calls);
 void add_shape_calls(GoldenCalls& calls);    // parts, indexing and matrix products, too
 void add_network_calls(GoldenCalls& calls);  // softmax, norms, dropout, losses, attention
 

@@ -1,9 +1,267 @@
-"""Samples of reduce ops."""
+"""Samples of reductions, extrema, norms, distances, scans, sorting and matrix products."""
 
 from table import *  # noqa: F403
 
 table = Table(globals())
 op, bad = table.op, table.bad
 
-op("prod", "x.prod({dim})", "prod(x, {dim})", S("dim 0", randn(3, 2), dim=0))
-bad("prod(zeros(2), 1)", "ValueError", "prod", "1")
+# ---- reductions over several dimensions ----
+
+
+def over(x, dims):
+    """An empty list means all."""
+    return dims or tuple(range(max(1, x.dim())))
+
+
+# Sample, shape, dims, keepdim.
+WAYS = (
+    ("dim 0", (3, 4), (0,), False),
+    ("dim -1", (2, 3, 4), (-1,), False),
+    ("middle, keepdim", (2, 3, 4), (1,), True),
+    ("dims 0 and 2", (2, 3, 4), (0, 2), False),
+    ("dims -1 and -3, keepdim", (2, 3, 4), (-1, -3), True),
+    ("no rows", (0, 3), (1,), False),
+)
+# Of one element, which has no variance.
+ONE = (
+    ("0-d", (), (), False),
+    ("size 1", (3, 1), (1,), False),
+    ("size 1, keepdim", (1, 3), (-2,), True),
+)
+
+
+def ways(draw=randn, some=WAYS + ONE, **values):
+    return [S(sample, draw(*shape), dims=dims, keep=keep, **values) for sample, shape, dims, keep in some]
+
+
+for name in ("sum", "mean"):
+    op(name, f"x.{name}(over(x, {{dims}}), {{keep}})", f"{name}(x, {{dims}}, {{keep}})",
+       S("all", randn(3, 4), theirs=f"x.{name}()", ours=f"{name}(x)"), *ways())
+op("sum", "x.sum()", "sum(x)",
+   S("nothing", randn(0, 3)), S("nothing, dim 0", randn(0, 3), theirs="x.sum(0)", ours="sum(x, 0)"),
+   S("dtype", randn(2, 3), theirs="x.sum(1, dtype=torch.float64)", ours="sum(x, 1, false, DType::float64)"))
+
+for name, draw in (("logsumexp", randn), ("amax", distinct), ("amin", distinct)):
+    op(name, f"x.{name}(over(x, {{dims}}), {{keep}})", f"{name}(x, {{dims}}, {{keep}})",
+       S("all", draw(3, 4), dims=(), keep=False), *ways(draw))
+op("logsumexp", "x.logsumexp(1)", "logsumexp(x, 1)",
+   # exp(x - y) is no better than y, and float32 has the largest of many hundreds exactly
+   S("minus infinities and large numbers", values([[-inf, 1, 2], [500, 480, 470], [-800, -inf, -840]])))
+
+EQUAL = values([[2, 2, 2], [1, 2, 4]])
+for name, cpp in (("var", "var"), ("std", "xgrad::std")):
+    op(name, f"x.{name}(over(x, {{dims}}), correction=int({{c}}), keepdim={{keep}})", f"{cpp}(x, {{dims}}, {{c}}, {{keep}})",
+       S("all", randn(3, 4), dims=(), c=1, keep=False), *ways(some=WAYS, c=1),
+       S("biased, all", randn(3, 4), dims=(), c=False, keep=False),
+       S("biased, dim 1", randn(3, 4), dims=(1,), c=False, keep=False),
+       S("biased, dims 0 and -1, keepdim", randn(2, 3, 4), dims=(0, -1), c=False, keep=True),
+       S("equal numbers", EQUAL, dims=(1,), c=True, keep=False, second=name == "var"),
+       *[S(f"correction {c}", randn(3, 4), dims=(1,), c=c, keep=False) for c in (0, 2, -1)],
+       S("correction 3, dims 0 and -1, keepdim", randn(2, 3, 4), dims=(0, -1), c=3, keep=True))
+op("var", "x.var(1, unbiased=False)", "var(x, 1, false)", S("biased, size 1", randn(3, 1)))
+
+op("sum_to", "x.sum_to_size({to})", "sum_to(x, {to})",
+   S("the same shape", randn(2, 3), to=(2, 3)), S("a leading dimension", randn(4, 3), to=(3,)),
+   S("a size of 1", randn(4, 3), to=(4, 1)), S("both", randn(2, 3, 4), to=(3, 1)), S("to 0-d", randn(2, 3), to=()),
+   S("0-d", randn(), to=()), S("from nothing", randn(0, 3), to=(3,)))
+
+# ---- reductions along a dimension ----
+
+NEAR_ONE = lambda *shape: uniform(0.5, 2, *shape)
+op("prod", "x.prod()", "prod(x)",
+   S("all", NEAR_ONE(2, 3)), S("0-d", randn()), S("nothing", randn(0, 2)),
+   S("one zero, all", values([[2, 0, 3], [0.5, -1, 4]])))
+op("prod", "x.prod({dim})", "prod(x, {dim})",
+   S("dim 0", randn(3, 2), dim=0), S("middle", randn(2, 3, 2), dim=1),
+   # Of one factor, PyTorch's second derivative is not 0 but what rounding leaves.
+   S("size 1", randn(3, 1), dim=1, second=False, differences=True),
+   S("none, one, two and three zeros, dim 1", values([[2, 1, 3], [2, 0, 3], [0, 5, 0], [0, 0, 0]]), dim=1),
+   S("dim -1, keepdim", NEAR_ONE(2, 3, 4), theirs="x.prod(-1, True)", ours="prod(x, -1, true)"),
+   S("dtype", randn(2, 3), theirs="x.prod(1, dtype=torch.float64)", ours="prod(x, 1, false, DType::float64)"))
+
+TIES = values([[1, 5, 5], [-2, -7, -7], [5, 0, -7]])
+for name in ("max", "min"):
+    op(name, f"x.{name}()", f"{name}(x)",
+       S("all", distinct(3, 4)), S("all, ties", TIES, differences=False), S("0-d", randn()))
+    op(name, f"x.{name}({{dim}}, {{keep}})", f"{name}(x, {{dim}}, {{keep}})",
+       S("dim 0", distinct(3, 4), dim=0, keep=False), S("dim -1, keepdim", distinct(2, 3, 4), dim=-1, keep=True),
+       S("dim 1, ties", TIES, dim=1, keep=False, differences=False),
+       S("dim 0, ties", TIES, dim=0, keep=False, differences=False),
+       S("size 1", randn(3, 1), dim=1, keep=False), S("no rows", randn(0, 3), dim=1, keep=False))
+    op(f"a{name}", f"x.a{name}({{dims}}, {{keep}})", f"a{name}(x, {{dims}}, {{keep}})",
+       S("ties", TIES, dims=(1,), keep=False, differences=False),
+       S("ties, all", TIES, dims=(0, 1), keep=False, differences=False),
+       S("ties, keepdim", TIES, dims=(-1,), keep=True, differences=False))
+
+# ---- norms and distances ----
+
+norm = lambda x, *a: torch.linalg.vector_norm(x, *a)
+op("vector_norm", "norm(x, {p}, 1)", "vector_norm(x, {p}, 1)",
+   *[S(f"ord {p}, dim 1", distinct(2, 3), p=p) for p in (2, 1, 3, 0.5, -1, inf, -inf, 0)],
+   *[S(f"ord {p}", distinct(2, 3), p=p, theirs="norm(x, {p})", ours="vector_norm(x, {p})")
+     for p in (2, 1, 3, 0.5, -1, inf, -inf, 0)],
+   # The second derivative of |x| is 0, and in floating point what rounding leaves.
+   S("size 1", randn(3, 1), p=2, second=False, differences=True),
+   S("0-d", randn(), theirs="norm(x)", ours="vector_norm(x)", second=False, differences=True),
+   S("nothing", randn(0, 3), theirs="norm(x)", ours="vector_norm(x)"), S("no rows", randn(0, 3), p=3),
+   S("dims 0 and -1, keepdim", randn(2, 3, 2), theirs="norm(x, 2, (0, -1), True)", ours="vector_norm(x, 2, {0, -1}, true)"),
+   *[S(f"zeros, ord {p}", values([[0, 0, 0], [3, 0, -4]]), p=p, second=False) for p in (2, 1, 3, inf)],
+   *[S(f"ties, ord {p}", values([[2, -2, 1], [3, 3, -3]]), p=p, differences=False) for p in (inf, -inf)])
+op("norm", "x.norm({p})", "norm(x, {p})", *[S(f"p {p}", randn(2, 3), p=p) for p in (2, 3)])
+op("norm", "x.norm({p}, 1, True)", "norm(x, {p}, 1, true)", *[S(f"p {p}, dim 1", randn(2, 3), p=p) for p in (2, 3)])
+op("normalize", "F.normalize(x, {p})", "normalize(x, {.p = {p}})", *[S(f"p {p}", randn(2, 3, 2), p=p) for p in (2, 3)],
+   S("dim -1, eps", distinct(2, 3), theirs="F.normalize(x, dim=-1, eps=2)", ours="normalize(x, {.dim = -1, .eps = 2})"),
+   S("zeros", values([[0, 0], [3, 4]]), theirs="F.normalize(x)", ours="normalize(x)", second=False))
+op("cosine_similarity", "F.cosine_similarity(x, y, {dim})", "cosine_similarity(x, y, {dim})",
+   S("rows", randn(3, 4), randn(3, 4), dim=1), S("dim 0", randn(4), randn(4), dim=0),
+   S("broadcast", randn(2, 3, 4), randn(4), dim=-1))
+op("matrix_norm", "torch.linalg.matrix_norm(x)", "matrix_norm(x)",
+   S("fro, square", randn(3, 3)), S("fro, tall", randn(4, 2)), S("fro, wide", randn(2, 3)),
+   S("fro, batch", randn(2, 3, 2)), S("fro, no matrices", randn(0, 2, 3)),
+   S("fro, dims 2 and 0, keepdim", randn(3, 2, 2), theirs="torch.linalg.matrix_norm(x, 'fro', (2, 0), True)",
+     ours="matrix_norm(x, {2, 0}, true)"))
+
+# ---- scans and sorting ----
+
+op("cumsum", "x.cumsum({dim})", "cumsum(x, {dim})",
+   S("dim 0", randn(3, 4), dim=0), S("dim -1", randn(2, 3, 4), dim=-1), S("middle", randn(2, 3, 4), dim=1),
+   S("0-d", randn(), dim=0), S("size 1", randn(3, 1), dim=1), S("zero-size", randn(3, 0), dim=1),
+   S("dtype", randn(2, 3), theirs="x.cumsum(1, dtype=torch.float64)", ours="cumsum(x, 1, DType::float64)"))
+
+
+def products(x):
+    """cumprod along dimension 1, whose second gradients of factors of 0 are others in PyTorch."""
+    return torch.stack([x[:, : i + 1].prod(1) for i in range(x.shape[1])], 1)
+
+
+op("cumprod", "x.cumprod({dim})", "cumprod(x, {dim})",
+   S("dim 0", randn(3, 4), dim=0), S("dim -1", randn(2, 3, 4), dim=-1), S("zero-size", randn(3, 0), dim=-1),
+   S("zeros", values([[2, 0, 3, 0.5], [0, 2, 0, 4], [1, 2, 3, 4]]), dim=-1, theirs="products(x)"))
+for down in (False, True):
+    ties = values([[1, 5, 5, 2], [-2, -7, -2, -2]])
+    nans = values([1, math.nan, 3, inf, math.nan])
+    op("sort", "torch.sort(x, dim={dim}, descending={down}, stable=True)", "sort(x, {dim}, {down})",
+       S(f"descending {down}", distinct(3, 5), dim=-1, down=down),
+       S(f"ties, descending {down}", ties, dim=-1, down=down, differences=False),
+       S(f"NaN, descending {down}", nans, dim=-1, down=down, finite=False, differences=False),
+       S(f"dim 0, descending {down}", distinct(3, 5), dim=0, down=down))
+op("topk", "x.topk({k}, {dim}, {largest})", "topk(x, {k}, {dim}, {largest})",
+   S("last", distinct(3, 5), k=2, dim=-1, largest=True), S("smallest", distinct(3, 5), k=2, dim=-1, largest=False),
+   S("dim 0", distinct(5, 2), k=3, dim=0, largest=True), S("dim -2, smallest", distinct(2, 4, 3), k=2, dim=-2, largest=False),
+   S("all of them", distinct(2, 4), k=4, dim=1, largest=True), S("none of them", distinct(2, 4), k=0, dim=1, largest=True),
+   S("size 1", distinct(3, 1), k=1, dim=-1, largest=True), S("0-d", randn(), k=1, dim=-1, largest=True))
+
+# ---- matrix products ----
+
+op("matmul", "x @ y", "matmul(x, y)",
+   S("2-d", randn(2, 3), randn(3, 4)), S("row by matrix", randn(3), randn(3, 4)),
+   S("matrix by column", randn(2, 3), randn(3)), S("row by column", randn(3), randn(3)),
+   S("batch", randn(2, 2, 3), randn(2, 3, 4)), S("broadcast batches", randn(2, 1, 2, 3), randn(3, 3, 2)),
+   S("batch by matrix", randn(2, 3, 4), randn(4, 2)), S("row by batch", randn(3), randn(2, 3, 2)),
+   S("batch by column", randn(2, 2, 3), randn(3)), S("size 1", randn(1, 1), randn(1, 1)),
+   S("no rows", randn(0, 3), randn(3, 2)), S("nothing to add", randn(2, 0), randn(0, 3)),
+   S("no batches", randn(0, 2, 3), randn(3, 2)), S("of itself", randn(3, 3), theirs="x @ x", ours="matmul(x, x)"))
+op("mm", "x.mm(y)", "mm(x, y)",
+   S("usual", randn(2, 3), randn(3, 4)), S("size 1", randn(1, 1), randn(1, 1)), S("zero-size", randn(2, 0), randn(0, 3)))
+op("bmm", "x.bmm(y)", "bmm(x, y)",
+   S("usual", randn(2, 2, 3), randn(2, 3, 4)), S("size 1", randn(1, 1, 2), randn(1, 2, 1)),
+   S("zero-size", randn(0, 2, 3), randn(0, 3, 1)))
+op("dot", "x.dot(y)", "dot(x, y)", S("usual", randn(4), randn(4)), S("size 1", randn(1), randn(1)),
+   S("zero-size", randn(0), randn(0)))
+op("outer", "x.outer(y)", "outer(x, y)", S("usual", randn(3), randn(4)), S("size 1", randn(1), randn(1)),
+   S("zero-size", randn(0), randn(3)))
+for sample, x, weight in (("2-d", (3, 4), (2, 4)), ("3-d", (2, 3, 4), (5, 4)), ("1-d", (4,), (2, 4)),
+                          ("one output", (3, 2), (1, 2)), ("no rows", (0, 4), (2, 4))):
+    op("linear", "F.linear(x, y, z)", "linear(x, y, z)",
+       S(sample, randn(*x), randn(*weight), randn(weight[0])), S(f"{sample}, no bias", randn(*x), randn(*weight)))
+
+
+def einsum(equation, *shapes, name=None, **options):
+    """A sample named after its equation."""
+    operands = ", ".join("xyzuv"[: len(shapes)])
+    op("einsum", f"torch.einsum({equation!r}, {operands})", f'einsum("{equation}", {{{operands}}})',
+       S(name or equation, *[randn(*shape) for shape in shapes], **options))
+
+
+einsum("bij,bjk->bik", (2, 2, 3), (2, 3, 2))
+einsum("bthd,bshd->bhts", (1, 2, 2, 3), (1, 3, 2, 3))
+einsum("ij,jk", (2, 3), (3, 2))
+einsum("ba", (2, 3))
+einsum("ii->i", (3, 3))
+einsum("ii", (3, 3))
+einsum("ij->", (2, 3))
+einsum("i,i", (3,), (3,))
+einsum("i,j->ji", (2,), (3,))
+einsum("...ij,...jk->...ik", (2, 1, 2, 3), (3, 3, 2))
+einsum("...i->...", (2, 2, 3))
+einsum("ij,jk,kl->il", (2, 3), (3, 2), (2, 4))
+einsum("ijk,jil->kl", (2, 3, 2), (3, 2, 2))
+einsum("ij,ij->ij", (0, 3), (0, 3))
+
+# ---- bad calls ----
+
+LISTS = {name: f"{name}({{x}}, {{dims}}, false)" for name in ("sum", "mean", "logsumexp", "amax", "amin")}
+LISTS |= {"var": "var({x}, {dims}, 1, false)", "std": "xgrad::std({x}, {dims}, 1, false)", "vector_norm": "vector_norm({x}, 2, {dims})"}
+ALONG = {name: f"{name}({{x}}, {{dims}})" for name in ("prod", "max", "min")}
+for name, call in (LISTS | ALONG).items():
+    bad(filled(call, {"x": "zeros({2, 3})", "dims": "{2}"}, str), "ValueError", name, "dimension 2", "out of range", "2-d")
+    bad(filled(call, {"x": "zeros({2, 3})", "dims": "{-3}"}, str), "ValueError", name, "dimension -3", "out of range")
+    bad(filled(call, {"x": "zeros({})", "dims": "{1}"}, str), "ValueError", name, "dimension 1", "0-d")
+    bad(filled(call, {"x": "Tensor()", "dims": "{0}"}, str), "ValueError", "undefined")
+for name, call in LISTS.items():
+    bad(filled(call, {"x": "zeros({2, 3})", "dims": "{1, -1}"}, str), "ValueError", name, "dimension -1", "twice", "1, -1")
+for name in ("max", "min", "amax", "amin"):
+    bad(f"{name}(zeros({{2, 0}}), {{1}})", "ShapeError", name, "(2, 0)", "no elements")
+for name in ("max", "min"):
+    bad(f"{name}(zeros({{0}}))", "ShapeError", name, "(0,)")
+for p in (inf, -1):
+    bad(f"vector_norm(zeros({{2, 0}}), {p}, 1)", "ShapeError", "vector_norm", "(2, 0)", "no elements")
+bad("vector_norm(zeros({2}), not_a_number)", "ValueError", "vector_norm", "NaN")
+bad("matrix_norm(zeros({2, 3}), 1)", "ValueError", "matrix_norm:", "1 dim", "two")
+bad("matrix_norm(zeros({2, 3, 4}), {0, 1, 2})", "ValueError", "matrix_norm:", "3 dims", "two")
+bad("matrix_norm(zeros({2, 3}), {1, -1})", "ValueError", "matrix_norm:", "twice", "(1, -1)")
+bad("matrix_norm(zeros({2, 3}), {0, 2})", "ValueError", "matrix_norm:", "out of range")
+bad("matrix_norm(zeros({3}), {-2, -1})", "ValueError", "matrix_norm:", "dimension -2", "1-d")
+bad("matrix_norm(Tensor())", "ValueError", "undefined")
+bad("normalize(zeros(3))", "ValueError", "dimension 1", "out of range")
+bad("cosine_similarity(zeros({2, 3}), zeros({2, 4}))", "ShapeError", "cosine_similarity", "(2, 3)", "(2, 4)")
+bad("sum_to(zeros({2, 3}), {2})", "ShapeError", "sum_to", "(2, 3)", "(2,)")
+bad("sum_to(zeros({1, 3}), {2, 3})", "ShapeError", "sum_to", "(2, 3)", "(1, 3)")
+bad("sum_to(zeros({3}), {1, 3})", "ShapeError", "sum_to", "(1, 3)", "(3,)")
+bad("sum_to(Tensor(), {1})", "ValueError", "undefined")
+
+bad("matmul(ones({2, 3}), ones({4, 5}))", "ShapeError", "matmul", "(2, 3)", "(4, 5)", "second last")
+bad("matmul(ones({2, 3}), ones({4}))", "ShapeError", "matmul", "(2, 3)", "(4,)", "only")
+bad("matmul(ones({2, 3, 4}), ones({5, 4, 3}))", "ShapeError", "matmul", "(2,)", "(5,)")
+bad("matmul(scalar(1), ones({3}))", "ShapeError", "matmul", "()", "mul()")
+bad("matmul(ones({2, 2}), ones({2, 2}, DType::float64))", "DTypeError", "matmul", "float32", "float64")
+bad("mm(ones({2, 3}), ones({2, 3}))", "ShapeError", "mm", "(2, 3)", "(m, k) and (k, n)")
+bad("mm(ones({2, 2, 3}), ones({3, 3}))", "ShapeError", "mm", "(2, 2, 3)", "matmul()")
+bad("bmm(ones({1, 2, 3}), ones({2, 3, 2}))", "ShapeError", "bmm", "(1, 2, 3)", "(2, 3, 2)", "matmul()")
+bad("bmm(ones({2, 2, 3}), ones({2, 2, 3}))", "ShapeError", "bmm", "(2, 2, 3)")
+bad("dot(ones({2}), ones({3}))", "ShapeError", "dot", "(2,)", "(3,)")
+bad("dot(ones({2, 2}), ones({2, 2}))", "ShapeError", "dot", "(2, 2)")
+bad("dot(ones({2}), ones({2}, DType::float64))", "DTypeError", "dot")
+bad("outer(ones({2, 2}), ones({2}))", "ShapeError", "outer", "(2, 2)")
+bad("linear(ones({2, 5, 7}), ones({16, 8}))", "ShapeError",
+    "linear: x (2, 5, 7) has last dimension 7 but weight (16, 8) expects 8")
+bad("linear(ones({2, 5}), ones({1, 2, 5}))", "ShapeError", "linear", "(1, 2, 5)", "(out, in)")
+bad("linear(ones({2, 5}), ones({5}), ones({2}))", "ShapeError", "linear", "bias (2,)", "it must be ()")
+bad("linear(scalar(1), ones({2, 1}))", "ShapeError", "linear", "0-d")
+bad("linear(ones({2, 5}), ones({3, 5}), ones({5}))", "ShapeError", "linear", "bias (5,)", "(3, 5)", "(3,)")
+bad("linear(ones({2, 5}), ones({3, 5}), ones({3}, DType::float64))", "DTypeError", "linear", "float32", "float64")
+bad('einsum("i", std::vector<Tensor>{})', "ValueError", "einsum 'i'", "no operands")
+bad('einsum("ij,jk->ik", {ones({2, 2})})', "ValueError", "'ij,jk->ik'", "2", "1")
+bad('einsum("ij", {ones({2, 2}), ones({2})})', "ValueError", "'ij'", "1", "2")
+bad('einsum("i1->i", {ones({2, 2})})', "ValueError", "'i1->i'", "'1'")
+bad('einsum("i->i->i", {ones({2})})', "ValueError", "'i->i->i'", "'-'")
+bad('einsum("..i->i", {ones({2, 2})})', "ValueError", "'..i->i'", "'.'")
+bad('einsum("...i...->i", {ones({2, 2})})', "ValueError", "'...i...->i'", "twice")
+bad('einsum("ijk->i", {ones({2, 3})})', "ShapeError", "'ijk->i'", "operand 0 (2, 3)", "3")
+bad('einsum("ij...->i", {ones({2})})', "ShapeError", "'ij...->i'", "(2,)")
+bad('einsum("ij,jk->ik", {ones({2, 3}), ones({4, 5})})', "ShapeError", "'ij,jk->ik'", "'j'", "4", "operand 1 (4, 5)", "3")
+bad('einsum("...i,...i->i", {ones({2, 3}), ones({4, 3})})', "ShapeError", "'...i,...i->i'", "'...'", "(4, 3)")
+bad('einsum("ii->i", {ones({2, 3})})', "ShapeError", "'ii->i'", "'i'", "(2, 3)")
+bad('einsum("ij->ik", {ones({2, 3})})', "ValueError", "'ij->ik'", "'k'")
+bad('einsum("ij->ii", {ones({2, 3})})', "ValueError", "'ij->ii'", "'i'", "twice")
+bad('einsum("i,i->", {ones({2}), ones({2}, DType::float64)})', "DTypeError", "einsum", "float32", "float64")
