@@ -43,8 +43,6 @@ struct Row {
 
 // One function per file of rows.
 std::vector<Row> elementwise_rows();
-std::vector<Row> reduce_rows();
-std::vector<Row> matmul_rows();
 std::vector<Row> shape_rows();
 std::vector<Row> index_rows();
 std::vector<Row> softmax_rows();  // softmax, norms, dropout
