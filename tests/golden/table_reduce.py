@@ -91,7 +91,7 @@ op("logsumexp", "x.logsumexp(1)", "logsumexp(x, 1)",
    S("minus infinities and large numbers", values([[-inf, 1, 2], [500, 480, 470], [-800, -inf, -840]])),
    S("thousands", values([[1000, 1001], [-1000, -1002]]), theirs="x.detach().logsumexp(1)"), S("of nothing", randn(2, 0), finite=False),
    S("special values", values([[1, math.nan, 2], [inf, -inf, 0], [3, 3, 1]]), **KINK),
-   # Our gradient there is 0, and PyTorch's not a number.
+   # Our gradient is 0 there, PyTorch's is NaN.
    S("minus infinities alone", values([[-inf, -inf]]), theirs="x.logsumexp(1).detach() + 0 * x.clamp(min=0).sum(1)", **KINK))
 for name in ("amax", "amin"):
     op(name, f"x.{name}(1)", f"{name}(x, 1)", S("special values", SPECIAL, **KINK))
@@ -109,7 +109,7 @@ for name, cpp in (("var", "var"), ("std", "xgrad::std")):
        *[S(f"far from zero, correction {c}", uniform(1000, 1001, 4, 50), dims=(1,), c=c, keep=False, large=True)
          for c in (0, 1, 2)],
        S("correction 3, dims 0 and -1, keepdim", randn(2, 3, 4), dims=(0, -1), c=3, keep=True))
-    # No more elements than the correction: NaN or infinite, and a value alone.
+    # With no more elements than the correction, values are NaN or infinite; gradients are not compared.
     op(name, f"x.detach().{name}(1, correction={{c}}, keepdim=False)", f"{cpp}(x, 1, {{c}})",
        S("size 1", randn(3, 1), c=1, finite=False), S("correction 3 of 2", randn(3, 2), c=3, finite=False),
        S("of nothing", randn(2, 0), c=1, finite=False))
@@ -134,7 +134,7 @@ LARGE_LINES = [way for way in LARGE if len(way[2]) == 1]
 
 
 def lines(draw, large_draw=randn):
-    """Those ways that reduce one dimension."""
+    """The ways that reduce one dimension."""
     return [*[S(name, draw(*shape), dim=dims[0], keep=keep) for name, shape, dims, keep in LINES],
             *[S(name, large_draw(*shape), dim=dims[0], keep=keep, large=True) for name, shape, dims, keep in LARGE_LINES]]
 
@@ -147,7 +147,7 @@ op("prod", "x.prod()", "prod(x)",
 op("prod", "x.prod({dim}, {keep})", "prod(x, {dim}, {keep})", *lines(EITHER, NEAR_ONE))
 op("prod", "x.prod({dim})", "prod(x, {dim})",
    S("dim 0", randn(3, 2), dim=0), S("middle", randn(2, 3, 2), dim=1), S("of both signs", away_from_zero(4, 7), dim=1),
-   # Of one factor, PyTorch's second derivative is not 0 but what rounding leaves.
+   # The second derivative of one factor is 0; PyTorch's is a rounding error.
    S("size 1", randn(3, 1), dim=1, second=False, differences=True), S("of nothing", randn(2, 0), dim=1),
    S("none, one, two and three zeros, dim 1", values([[2, 1, 3], [2, 0, 3], [0, 5, 0], [0, 0, 0]]), dim=1),
    S("zeros in columns", values([[0, 2, 3, 4], [5, 0, 0, 2], [1, 2, 3, -4], [0, 0, 0, 0]]), dim=0),
@@ -181,7 +181,7 @@ op("vector_norm", "norm(x, {p}, 1)", "vector_norm(x, {p}, 1)",
    *[S(f"ord {p}, dim 1", distinct(2, 3), p=p) for p in (2, 1, 3, 0.5, -1, inf, -inf, 0)],
    *[S(f"ord {p}", distinct(2, 3), p=p, theirs="norm(x, {p})", ours="vector_norm(x, {p})")
      for p in (2, 1, 3, 0.5, -1, inf, -inf, 0)],
-   # The second derivative of |x| is 0, and in floating point what rounding leaves.
+   # The second derivative of |x| is 0; PyTorch's is a rounding error.
    S("size 1", randn(3, 1), p=2, second=False, differences=True),
    S("0-d", randn(), theirs="norm(x)", ours="vector_norm(x)", second=False, differences=True),
    S("nothing", randn(0, 3), theirs="norm(x)", ours="vector_norm(x)"), S("no rows", randn(0, 3), p=3),
