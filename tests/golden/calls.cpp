@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "helpers/tensors.hpp"  // inf and not_a_number, which calls may name
+
 namespace xgrad::testing {
 
 OpOutputs::OpOutputs(const Mask& y) {
