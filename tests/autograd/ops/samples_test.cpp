@@ -155,7 +155,7 @@ void check_windows(const OpSample& sample, const std::set<std::size_t>& chosen) 
         T* const data = detail::writable_data<T>(x);
         std::fill_n(data, x.numel(), T(1e6));
       });
-    const Tensor v = moved(to(normal(y.shape(), 77), dtype));
+    const Tensor v = moved(to(normal(y.shape(), 77), y.dtype()));
     const auto found = grad({y}, wanted, {.grad_outputs = {v}, .allow_unused = true});
     const auto expected = gradients(sample, dtype, chosen, false);
     for (std::size_t k = 0; k < found.size(); ++k)
