@@ -49,7 +49,6 @@ class GoldenCalls {
 void add_elementwise_calls(GoldenCalls& calls);
 void add_reduce_calls(GoldenCalls& calls);
 void add_shape_calls(GoldenCalls& calls);    // parts, indexing and matrix products, too
-void add_network_calls(GoldenCalls& calls);  // softmax, norms, dropout, losses, attention
 
 /// The values of one case: those of "op/sample/grad0" are at tensors["grad"][0].
 struct GoldenCase {
