@@ -27,8 +27,8 @@ TEST_CASE("graph: differences blame no op of the table", "[pages][graph]") {
   using namespace xgrad::testing;
   std::set<std::string> ops;
   std::size_t checked = 0;
-  for (const auto& rows : {elementwise_rows(), reduce_rows(), matmul_rows(), shape_rows(),
-                           index_rows(), softmax_rows(), loss_rows(), attention_rows()})
+  for (const auto& rows :
+       {elementwise_rows(), reduce_rows(), matmul_rows(), shape_rows(), index_rows()})
     for (const Row& row : rows)
       for (const Sample& sample : row.samples)
         for (const DType dtype : {DType::float64, DType::float32}) {

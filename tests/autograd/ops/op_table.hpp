@@ -47,10 +47,6 @@ std::vector<Row> reduce_rows();
 std::vector<Row> matmul_rows();
 std::vector<Row> shape_rows();
 std::vector<Row> index_rows();
-std::vector<Row> softmax_rows();  // softmax, norms, dropout
-std::vector<Row> loss_rows();
-std::vector<Row> pointwise_loss_rows();  // part of loss_rows()
-std::vector<Row> attention_rows();
 
 /// Standard normal float64 values from a seed: samples are the same in every run.
 Tensor sample_randn(const Dims& sizes, std::uint64_t seed);
