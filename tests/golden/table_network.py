@@ -373,6 +373,7 @@ op(name, "attention(x, y, z, {o})", f"{name}(x, y, z, {{{{o}}}})",
    S("dropout, before the first key", *qkv(4, 2, 2, 2, 2), o=causal(-2, dropout_p=0.3), seed=5),
    S("dropout, shared keys", randn(2, 3, 2), randn(3, 2), randn(3, 2), o=Options(dropout_p=0.3), seed=5),
    S("everything is dropped", *qkv(3, 4, 2, 2), o=Options(dropout_p=1)),
+   S("causal, more than a block", *qkv(40, 40, 2, 2), o=Options(is_causal=True)),
    S("large", *qkv(70, 90, 20, 24, 3), o=Options(), large=True),
    S("large, causal", *qkv(100, 100, 16, 16, 2, 2), o=Options(is_causal=True), large=True),
    S("large, the last queries", *qkv(70, 90, 16, 16, 3), o=causal(20), large=True),
@@ -416,6 +417,7 @@ op("causal_self_attention", "causal_self_attention(x, {h})", "causal_self_attent
    S("one position", randn(2, 1, 6), h=2), S("no batches", randn(0, 2, 3), h=1),
    S("no channels", randn(2, 3, 0), h=2), S("no positions", randn(2, 0, 6), h=1),
    S("dropout", randn(2, 4, 12), h="2, 0.25", seed=23),
+   S("more than a block", randn(1, 35, 12), h=2),
    S("large", randn(3, 70, 48), h=4, large=True), S("large, dropout", randn(2, 70, 48), h="2, 0.2", seed=6, large=True))
 
 q, k = "ones({2, 3, 2})", "ones({2, 4, 2})"
