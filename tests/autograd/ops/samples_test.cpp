@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -210,6 +211,76 @@ void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chose
   }
 }
 
+// For each element n, + or -, for what is no number.
+std::string kinds(const std::vector<Tensor>& xs) {
+  std::string text;
+  for (const Tensor& x : xs) {
+    if (x.defined())
+      for (const double v : numbers(x.detach()))
+        text += std::isnan(v) ? 'n' : !std::isinf(v) ? '.' : v > 0 ? '+' : '-';
+    text += ' ';
+  }
+  return text;
+}
+
+// NaN and infinity as the same.
+std::string no_number(std::string kinds) {
+  std::ranges::replace_if(
+      kinds, [](char c) { return c == '+' || c == '-'; }, 'n');
+  return kinds;
+}
+
+// With NaN and infinity in every place, of the inputs and of the gradient (in some where there are
+// more than 20), a fused op and the ops that it fuses say NaN, infinity or a number in the same
+// places, with create_graph and without.
+// Of an infinite gradient the ops may make inf - inf where the formula of the fused op is infinite.
+void check_special_values(const OpSample& sample, const std::set<std::size_t>& chosen) {
+  Inputs all = sample.inputs;
+  all.push_back(normal(sample.f(sample.inputs).shape(), 9));
+  if (std::ranges::any_of(
+          all, [](const Tensor& x) { return std::cmp_greater(x.numel(), most_checked); }))
+    return;
+  const auto forms = [&](const Inputs& at, DType dtype) {
+    std::vector<std::string> said;
+    for (const bool decomposed : {false, true})
+      for (const bool create_graph : {false, true}) {
+        std::optional<Decompose> by_ordinary_ops;
+        if (decomposed)
+          by_ordinary_ops.emplace();
+        const Inputs in = leaves(Inputs(at.begin(), at.end() - 1), dtype, chosen);
+        const Tensor z = sample.f(in);
+        if (!z.requires_grad())
+          return said;
+        auto found = grad({z}, in,
+                          {.grad_outputs = {to(at.back(), z.dtype())},
+                           .create_graph = create_graph,
+                           .allow_unused = true});
+        found.push_back(z);
+        said.push_back(kinds(found));
+      }
+    return said;
+  };
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (const double v : {not_a_number, inf, -inf})
+      for (std::size_t i = 0; i < all.size(); ++i)
+        for (Size k = 0; k < all[i].numel(); k += 1 + all[i].numel() / 20) {
+          Inputs at = all;
+          at[i] = clone(all[i]);
+          set_element(at[i], k, v);
+          INFO(v << " at " << k << " of " << (i < sample.inputs.size() ? "input " : "gradient ")
+                 << i);
+          try {
+            const auto said = forms(at, dtype);
+            for (std::size_t form = 0; form < said.size(); ++form) {
+              const bool by_ops = i == sample.inputs.size() && std::isinf(v) && form >= 2;
+              CHECK((by_ops ? no_number(said[form]) : said[form]) ==
+                    (by_ops ? no_number(said[0]) : said[0]));
+            }
+          } catch (const ValueError&) {  // an op may refuse it
+          }
+        }
+}
+
 void check_derivatives(const OpSample& sample, const std::set<std::size_t>& chosen) {
   const Inputs in = leaves(sample.inputs, DType::float64, chosen);
   std::size_t elements = 0;
@@ -318,6 +389,7 @@ void check_properties(const OpSample& sample) {
   if (sample.gradients) {
     check_readings(sample, chosen);
     check_decomposed(sample, chosen);
+    check_special_values(sample, chosen);
     check_threads(sample, chosen);
     check_windows(sample, chosen);
   }
