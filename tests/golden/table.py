@@ -12,7 +12,7 @@ sample's value of that name.  PyTorch's text is an expression that sees PyTorch 
 and the functions of the table's file: a formula where PyTorch has no such op, or decides otherwise than we do.
 
 Every sample is compared with PyTorch's values and gradients, and runs through everything that an op must satisfy
-(tests/autograd/ops/op_table_test.cpp).  ops.py writes PyTorch's numbers to ops.safetensors and our calls to
+(tests/autograd/ops/samples_test.cpp).  ops.py writes PyTorch's numbers to ops.safetensors and our calls to
 generated/*.inc; this file needs no PyTorch for the latter.
 """
 

@@ -7,7 +7,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 
-#include "autograd/ops/op_table.hpp"
+#include "golden/samples.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 #include "helpers/threads.hpp"
@@ -33,7 +33,7 @@ double distance(const Tensor& a, const Tensor& b) {
 }
 
 Tensor leaf(const Dims& shape, std::uint64_t seed, DType dtype) {
-  Tensor x = clone(to(sample_randn(shape, seed), dtype));
+  Tensor x = clone(to(normal(shape, seed), dtype));
   return x.requires_grad_();
 }
 
@@ -51,7 +51,7 @@ Tensor causal_bias(std::size_t t, std::size_t s, DType dtype) {
 
 std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs,
                               bool create_graph = false) {
-  const Tensor v = to(sample_randn(y.shape(), 9), y.dtype());
+  const Tensor v = to(normal(y.shape(), 9), y.dtype());
   return grad({y}, inputs,
               {.grad_outputs = {v}, .create_graph = create_graph, .retain_graph = true});
 }
@@ -171,8 +171,8 @@ TEST_CASE("a row that may look nowhere is zero, and so are its gradients", "[att
 }
 
 TEST_CASE("a NaN shows up where it was seen, and nowhere else", "[attention]") {
-  Tensor q = to(sample_randn({40, 4}, 1), DType::float32);
-  const Tensor k = to(sample_randn({40, 4}, 2), DType::float32);
+  Tensor q = to(normal({40, 4}, 1), DType::float32);
+  const Tensor k = to(normal({40, 4}, 2), DType::float32);
   for (std::size_t i = 0; i < 40; i += 3)
     set_element(q, i * 4 + i % 4, std::numeric_limits<double>::quiet_NaN());
   const Tensor y = scaled_dot_product_attention(q, k, k, AttentionOptions{.is_causal = true});
@@ -182,8 +182,8 @@ TEST_CASE("a NaN shows up where it was seen, and nowhere else", "[attention]") {
 }
 
 TEST_CASE("a NaN is seen even if it is the only key", "[attention]") {
-  Tensor q = to(sample_randn({8, 4}, 1), DType::float32);
-  const Tensor k = to(sample_randn({8, 4}, 2), DType::float32);
+  Tensor q = to(normal({8, 4}, 1), DType::float32);
+  const Tensor k = to(normal({8, 4}, 2), DType::float32);
   set_element(q, 0, std::numeric_limits<double>::quiet_NaN());
   auto third = empty_array<bool>({8});
   for (std::size_t j = 0; j < 8; ++j)
@@ -205,7 +205,7 @@ TEST_CASE("a NaN stays in its own call", "[attention]") {
 }
 
 TEST_CASE("dropout on attention", "[attention]") {
-  const Tensor q = to(sample_randn({2, 64, 8}, 1), DType::float32);
+  const Tensor q = to(normal({2, 64, 8}, 1), DType::float32);
   const Tensor v = ones({2, 64, 8});
   SECTION("keeps the mean") {
     manual_seed(1);

@@ -1,4 +1,4 @@
-// What ops.hpp says of gradients where an op is not smooth.  Away from there: op_table_test.cpp.
+// What ops.hpp says of gradients where an op is not smooth.  Away from there: samples_test.cpp.
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
