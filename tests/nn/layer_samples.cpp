@@ -24,6 +24,7 @@
 #include <xgrad/nn/transformer_block.hpp>
 
 #include "autograd/ops/derivative_orders.hpp"
+#include "helpers/tensors.hpp"
 
 namespace xgrad::testing {
 namespace {
@@ -37,7 +38,7 @@ LayerSample sample_of(const std::string& layer, const std::string& name, M model
   LayerSample s{layer, name, {nn::parameters(model), {}, 1e-5}};
   std::uint64_t seed = 1;
   for (Tensor& p : s.d.inputs) {
-    const Tensor noise = sample_randn(p.shape(), seed++);
+    const Tensor noise = normal(p.shape(), seed++);
     p.copy_(0.5 * p + 0.4 * noise);
   }
   const std::size_t parameters = s.d.inputs.size();
@@ -56,17 +57,19 @@ LayerSample sample_of(const std::string& layer, const std::string& name, M model
                    [](const M& m, const Inputs& in) { return m(in[0]); });
 }
 
+Tensor uniform(const Dims& sizes, double low, double high, std::uint64_t seed) {
+  Generator generator(seed);
+  return low + (high - low) * rand(sizes, generator, DType::float64);
+}
+
 // Away from 0.
 Tensor off_zero(const Dims& sizes, std::uint64_t seed) {
-  const Tensor x = sample_uniform(sizes, -2, 2, seed);
-  return sample_from(x.shape(), [&x](std::size_t i) {
-    const double v = x.data<double>()[i];
-    return v + (v < 0 ? -0.05 : 0.05);
-  });
+  const Tensor x = uniform(sizes, -2, 2, seed);
+  return where(x < 0.0, x - 0.05, x + 0.05);
 }
 
 void add_small(std::vector<LayerSample>& all) {
-  const Tensor x = sample_randn({2, 3, 4}, 1);
+  const Tensor x = normal({2, 3, 4}, 1);
   all.push_back(sample_of("Linear", "", nn::Linear(4, 3), x));
   all.push_back(sample_of("Linear", "without bias", nn::Linear(4, 3, false), x));
   const Indices ids({{0, 4}, {4, 2}});
@@ -97,14 +100,14 @@ void add_small(std::vector<LayerSample>& all) {
   all.push_back(sample_of("Sequential", "",
                           nn::Sequential{nn::Linear(4, 5), nn::GELU(), nn::LayerNorm(5),
                                          nn::Dropout(0.3), nn::Linear(5, 2), nn::Softmax()},
-                          sample_randn({3, 4}, 3)));
+                          normal({3, 4}, 3)));
   const nn::Sequential words{nn::Embedding(5, 3), nn::Linear(3, 2), nn::Tanh()};
   all.push_back(sample_of("Sequential", "of Indices", words, {},
                           [ids](const nn::Sequential& m, const Inputs&) { return m(ids); }));
 }
 
 void add_more(std::vector<LayerSample>& all) {
-  const Tensor x = sample_randn({2, 4, 3}, 12), kinked = off_zero({2, 3, 2}, 13);
+  const Tensor x = normal({2, 4, 3}, 12), kinked = off_zero({2, 3, 2}, 13);
   const auto curved = [](const auto& m, const Inputs& in) { return tanh(m(in[0])); };
   all.push_back(sample_of("Identity", "", nn::Identity(), Inputs{x}, curved));
   all.push_back(sample_of("Flatten", "", nn::Flatten(), Inputs{x}, curved));
@@ -116,25 +119,25 @@ void add_more(std::vector<LayerSample>& all) {
   all.push_back(sample_of("LogSoftmax", "", nn::LogSoftmax(), x));
   all.push_back(sample_of("GroupNorm", "", nn::GroupNorm(2, 4), x));
   all.push_back(sample_of("GroupNorm", "not affine", nn::GroupNorm(2, 4, {.affine = false}), x));
-  const Tensor batch = sample_randn({4, 3}, 14);
+  const Tensor batch = normal({4, 3}, 14);
   all.push_back(sample_of("BatchNorm1d", "", nn::BatchNorm1d(3), batch));
   all.push_back(
       sample_of("BatchNorm1d", "3-d, not affine", nn::BatchNorm1d(4, {.affine = false}), x));
   nn::BatchNorm1d running(3);
-  running(sample_randn({5, 3}, 15).to(DType::float32));
+  running(normal({5, 3}, 15).to(DType::float32));
   nn::eval(running);
   all.push_back(sample_of("BatchNorm1d", "eval", running, Inputs{batch}, curved));
   all.push_back(sample_of("SwiGLU", "", nn::SwiGLU(3, 2, true), batch));
   for (const auto pairs : {nn::RotaryPairs::half, nn::RotaryPairs::interleaved}) {
     const nn::RotaryEmbedding rotate(4, {0, 2, 9}, {.theta = 10, .pairs = pairs});
     all.push_back(
-        sample_of("RotaryEmbedding", "", nn::Identity(), Inputs{sample_randn({2, 3, 4}, 16)},
+        sample_of("RotaryEmbedding", "", nn::Identity(), Inputs{normal({2, 3, 4}, 16)},
                   [rotate](const nn::Identity&, const Inputs& in) { return tanh(rotate(in[0])); }));
   }
 }
 
 void add_losses(std::vector<LayerSample>& all) {
-  const Tensor x = sample_uniform({2, 3}, 0.1, 0.9, 20), y = sample_uniform({2, 3}, 0.1, 0.9, 21);
+  const Tensor x = uniform({2, 3}, 0.1, 0.9, 20), y = uniform({2, 3}, 0.1, 0.9, 21);
   const auto add = [&](const std::string& name, const auto& loss) {
     all.push_back(sample_of(name, "", loss, Inputs{x, y},
                             [](const auto& m, const Inputs& in) { return m(in[0], in[1]); }));
@@ -157,8 +160,7 @@ void add_losses(std::vector<LayerSample>& all) {
 }
 
 void add_recurrent(std::vector<LayerSample>& all) {
-  const Tensor x = sample_randn({3, 2, 2}, 17), h = sample_randn({2, 2, 3}, 18),
-               c = sample_randn({2, 2, 3}, 19);
+  const Tensor x = normal({3, 2, 2}, 17), h = normal({2, 2, 3}, 18), c = normal({2, 2, 3}, 19);
   const auto all_of = [](const std::vector<Tensor>& results) {
     std::vector<Tensor> flat;
     for (const Tensor& result : results)
@@ -183,7 +185,7 @@ void add_recurrent(std::vector<LayerSample>& all) {
 }
 
 void add_self_attention(std::vector<LayerSample>& all) {
-  const Tensor x = sample_randn({2, 3, 4}, 4);
+  const Tensor x = normal({2, 3, 4}, 4);
   // output and weights in one Tensor
   const auto both = [](const nn::Attended& a) {
     return cat({reshape(a.output, {-1}), reshape(a.weights, {-1})});
@@ -202,8 +204,8 @@ void add_self_attention(std::vector<LayerSample>& all) {
 }
 
 void add_multi_head(std::vector<LayerSample>& all) {
-  const Tensor q = sample_randn({2, 2, 4}, 5), k = sample_randn({2, 3, 4}, 6);
-  const Tensor scores = sample_randn({2, 3}, 7);
+  const Tensor q = normal({2, 2, 4}, 5), k = normal({2, 3, 4}, 6);
+  const Tensor scores = normal({2, 3}, 7);
   using Layer = nn::MultiHeadAttention;
   const Mask forbidden({{false, true, false}, {false, false, true}});
   const Mask padding({{false, false, true}, {false, false, false}});
@@ -213,7 +215,7 @@ void add_multi_head(std::vector<LayerSample>& all) {
       return weights ? cat({reshape(a.output, {-1}), reshape(a.weights, {-1})}) : a.output;
     };
     all.push_back(sample_of("MultiHeadAttention", "query, key, value" + how, Layer(4, 2),
-                            Inputs{q, k, sample_randn({2, 3, 4}, 8)},
+                            Inputs{q, k, normal({2, 3, 4}, 8)},
                             [=](const Layer& m, const Inputs& in) {
                               return result(m(in[0], in[1], in[2], {.need_weights = weights}));
                             }));
@@ -244,14 +246,14 @@ void add_multi_head(std::vector<LayerSample>& all) {
 }
 
 void add_transformers(std::vector<LayerSample>& all) {
-  const Tensor x = sample_randn({2, 3, 4}, 9);
+  const Tensor x = normal({2, 3, 4}, 9);
   all.push_back(sample_of("CausalSelfAttention", "", nn::CausalSelfAttention(4, 2), x));
   all.push_back(sample_of("CausalSelfAttention", "dropout's mask fixed",
                           nn::CausalSelfAttention(4, 2, 0.3, false), x));
-  all.push_back(sample_of("MLP", "", nn::MLP(3), sample_randn({2, 3}, 10)));
+  all.push_back(sample_of("MLP", "", nn::MLP(3), normal({2, 3}, 10)));
   all.push_back(sample_of("TransformerBlock", "", nn::TransformerBlock(4, 2), x));
   all.push_back(sample_of("TransformerBlock", "dropout's mask fixed",
-                          nn::TransformerBlock(4, 2, 0.3, false), sample_randn({1, 3, 4}, 11)));
+                          nn::TransformerBlock(4, 2, 0.3, false), normal({1, 3, 4}, 11)));
   nn::GPTConfig llama = nn::GPTConfig::llama({.block_size = 3,
                                               .vocab_size = 4,
                                               .n_layer = 1,
