@@ -299,9 +299,9 @@ void check_derivatives(const OpSample& sample, const std::set<std::size_t>& chos
 // The sample's inputs with a size as 0: at one place, at that place from the end of every input, or
 // wherever the size stands.
 std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
-  std::map<std::string, Inputs> all;  // by shapes
+  std::map<std::string, Inputs> all;  // by shown_sizes
   const auto add = [&](const auto& becomes_zero) {
-    std::string shapes;
+    std::string shown_sizes;
     Inputs made;
     for (std::size_t j = 0; j < inputs.size(); ++j) {
       made.push_back(inputs[j]);
@@ -313,9 +313,9 @@ std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
           shape[e] = 0;
       if (shape != inputs[j].shape())
         made.back() = zeros(shape, DType::float64);
-      shapes += to_string(shape);
+      shown_sizes += to_string(shape);
     }
-    all.emplace(shapes, made);
+    all.emplace(shown_sizes, made);
   };
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (Size d = 0; inputs[i].defined() && d < inputs[i].dim(); ++d) {
@@ -325,7 +325,7 @@ std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
       add([&](std::size_t, std::size_t, std::size_t n) { return n == size; });
     }
   std::vector<Inputs> list;
-  for (auto& [shapes, made] : all)
+  for (auto& [shown_sizes, made] : all)
     list.push_back(std::move(made));
   return list;
 }
@@ -335,10 +335,10 @@ void check_zero_sizes(const OpSample& original, const std::set<std::size_t>& cho
   for (const Inputs& inputs : with_zero_sizes(original.inputs)) {
     OpSample sample = original;
     sample.inputs = inputs;
-    std::string shapes;
+    std::string shown_sizes;
     for (const Tensor& x : inputs)
-      shapes += x.defined() ? to_string(x.shape()) : " none";
-    INFO("sizes " << shapes);
+      shown_sizes += x.defined() ? to_string(x.shape()) : " none";
+    INFO("sizes " << shown_sizes);
     Tensor y;
     try {
       y = sample.f(constants(inputs, DType::float64));
