@@ -100,6 +100,7 @@ optimizer("SGD", "optim.SGD",
           S("momentum", dict(lr=0.05, momentum=0.9)),
           S("momentum_weight_decay", dict(lr=0.05, momentum=0.9, weight_decay=0.1)),
           S("dampening", dict(lr=0.05, momentum=0.9, dampening=0.4)),
+          S("dampening_weight_decay", dict(lr=0.05, momentum=0.9, dampening=0.5, weight_decay=0.1)),
           S("nesterov", dict(lr=0.05, momentum=0.9, nesterov=True)),
           S("nesterov_weight_decay", dict(lr=0.05, momentum=0.8, weight_decay=0.1, nesterov=True)),
           S("groups", dict(lr=0.1, weight_decay=0.2), dict(lr=0.03, momentum=0.5)),
@@ -116,7 +117,9 @@ for name in "Adam", "AdamW":
               S("groups", dict(lr=0.03, weight_decay=0.2), dict(lr=0.2, betas=(0.5, 0.9), weight_decay=0)),
               S("missing_gradients", dict(lr=0.05), pauses=True),
               S("schedule", dict(lr=1, weight_decay=0.1), scheduled=True), steps=20)
-optimizer("AdamW", "optim.AdamW", S("no_decay", dict(lr=0.05, weight_decay=0)), steps=20)
+optimizer("AdamW", "optim.AdamW",
+          S("no_decay", dict(lr=0.05, weight_decay=0)),
+          S("options", dict(lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.3), pauses=True), steps=20)
 optimizer("RMSprop", "optim.RMSprop",
           S("plain", dict()),
           S("options", dict(lr=0.03, alpha=0.9, eps=1e-3, weight_decay=0.1), pauses=True),
