@@ -1,48 +1,30 @@
 #pragma once
-// Every optimizer there is.
+// The samples of all optimizers (tests/golden/table_optimizers.py), and which optimizers there are.
 
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <regex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
-#include <xgrad/optim/adagrad.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/lion.hpp>
-#include <xgrad/optim/muon.hpp>
-#include <xgrad/optim/rmsprop.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizer.hpp>
 
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
 namespace xgrad::testing {
 
-using MakeOptimizer =
-    std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& params)>;
+using Parameters = std::vector<Tensor>;
 
-template <class O, class Options>
-MakeOptimizer maker(const Options& options) {
-  return
-      [options](const std::vector<Tensor>& params) { return std::make_unique<O>(params, options); };
-}
+struct OptimizerSample {
+  const char* name;                                                ///< "SGD/momentum"
+  std::unique_ptr<optim::Optimizer> (*make)(const Parameters& p);  ///< of two parameters or more
+  bool pauses = false;     ///< the second has no gradient in steps 0, 1 and 7
+  bool scheduled = false;  ///< the rate changes
+};
 
-/// By name, and what follows a / for another set of options.
-inline std::map<std::string, MakeOptimizer> all_optimizers() {
-  using namespace optim;
-  return {{"SGD", maker<SGD>(SGDOptions{.lr = 0.1})},
-          {"SGD/momentum", maker<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9})},
-          {"Adam", maker<Adam>(AdamOptions{})},
-          {"AdamW", maker<AdamW>(AdamWOptions{})},
-          {"RMSprop", maker<RMSprop>(RMSpropOptions{})},
-          {"RMSprop/momentum", maker<RMSprop>(RMSpropOptions{.momentum = 0.9})},
-          {"Adagrad", maker<Adagrad>(AdagradOptions{})},
-          {"Lion", maker<Lion>(LionOptions{})},
-          {"Muon", maker<Muon>(MuonOptions{})}};
-}
+std::span<const OptimizerSample> optimizer_samples();
 
 /// "SGD", ...: what the headers of optim/ declare.
 inline std::set<std::string> declared_optimizers() {
