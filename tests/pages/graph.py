@@ -72,7 +72,7 @@ def small(folder):
         assert len(page.all("#detail .part")) == 2
         assert page.find("#sum").text.startswith("Sum of 2:")
         text = page.find("#detail").text
-        assert "a and b" in text and "g ⊙ b + g ⊙ a" in text.replace("  ", " ") and "×" in text, text
+        assert "a and b" in text and "g * b + g * a" in text.replace("  ", " "), text
         assert "✓" in text
         # Jump to an input and to a consumer.
         page.all("#detail .part .jump")[0].click()
