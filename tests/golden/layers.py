@@ -1,355 +1,492 @@
 #!/usr/bin/env python3
-"""Every layer of nn/ in PyTorch: initial parameters, outputs and gradients, as layers.safetensors.
+"""The table of layers: one line a sample, PyTorch's text and ours beside each other.
 
-    /usr/bin/python3 tests/golden/layers.py
+    /usr/bin/python3 tests/golden/layers.py           writes PyTorch's numbers (layers.safetensors) and our calls
+    python3 tests/golden/layers.py --check-calls      fails if generated/layers.inc is not the table's; needs no PyTorch
 
-A case has a name and writes
+    layer("Linear", S("bias", "nn.Linear(5, 4)", "nn::Linear(5, 4)", x=normal(3, 5)))
 
-    <case>/init/<parameter>         as manual_seed(1337) and the layer's constructor leave it
-    <case>/given/<parameter>        what replaces it where it starts constant, so that it counts
-    <case>/in/<input>               inputs, integers among them
-    <case>/up/<output>              the gradient that backward starts from
-    <case>/f64/out/<output>         results in float64, and so on for f32
-    <case>/f64/grad/<parameter>
-    <case>/f64/grad_in/<input>
+A sample gives its name, the layer in PyTorch (a formula of formulas.py where it has none) and ours, and inputs by name: numbers
+(normal, share), which get gradients, integers (ids) or truth values (mask, flags).  Both call it m(x), unless layer() or S says
+otherwise: `call` is PyTorch's call and ours, `ours` (of layer) or `our_call` (of S) is ours where it reads differently.  The calls
+see the inputs by their names.  `{name}` in a text is the sample's value of that name.  Further arguments:
+
+    outputs      names of the outputs, which are all compared
+    normal_start parameters start from normal values, which are PyTorch's to 1e-6; others are its bits
+    differences  False: no derivatives by differences, because the sample stands on a kink, or the layer changes
+
+A sample without PyTorch's text (None) has derivatives by differences alone.  In the file stand
+
+    <sample>/init/<parameter>         as manual_seed(1337) and the layer's constructor leave it
+    <sample>/given/<parameter>        what replaces it where it starts constant, so that it counts
+    <sample>/in/<input>               inputs, integers among them
+    <sample>/up/<output>              the gradient that backward starts from
+    <sample>/f64/out/<output>         results in float64, and so on for f32
+    <sample>/f64/grad/<parameter>
+    <sample>/f64/grad_in/<input>
 
 all float32 but the results.  Dropout draws from manual_seed(99), set before the call.  What is not drawn by a layer comes from a
-generator that each case seeds by its name, so a new case changes no other's numbers.
-
-Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the standard library; the same PyTorch
-writes the same bytes.
+generator that each sample seeds by its name, so a new sample changes no other's numbers.  The numbers are those of PyTorch 1.13
+without MKL (Debian: python3-torch), which writes the same bytes again.
 """
 import copy
-import zlib
-from pathlib import Path
+import pathlib
+import sys
 
-import torch
-import torch.nn.functional as F
-from formulas import (GPT, MLP, CausalSelfAttention, GroupedAttention, LayerNorm, RMSNorm, SelfAttention, SwiGLU,
-                      TransformerBlock, alibi, rotary)
-from golden import Golden
-from torch import nn
+from table import F, Input, cpp_text, filled, python_text, seed_of, torch
 
-golden = Golden(Path(__file__).with_suffix(".safetensors"),
-                {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
-generator = torch.Generator()  # for all that is not drawn by the layers
+if torch:
+    from formulas import (GPT, MLP, CausalSelfAttention, GroupedAttention, LayerNorm, RMSNorm, SelfAttention, SwiGLU,
+                          TransformerBlock, alibi, rotary)
+    from torch import nn
 
-
-def normal(*sizes):
-    return torch.randn(sizes, generator=generator)
+HERE = pathlib.Path(__file__).resolve().parent
+CALLS = HERE / "generated" / "layers.inc"
+samples = []
 
 
-def flags(share, *sizes):
-    return (torch.rand(sizes, generator=generator) < share).long()
+class S:
+    def __init__(self, name, theirs, ours, differences=True, call=None, our_call=None, outputs=None, **given):
+        self.name, self.theirs, self.ours, self.differences = name, theirs, ours, differences
+        self.call, self.our_call, self.outputs = call, our_call, outputs
+        self.inputs = {k: v for k, v in given.items() if isinstance(v, Input)}
+        self.values = {k: v for k, v in given.items() if k not in self.inputs}
 
 
-def case(name, make, run, inputs):
-    """run(layer, **inputs) returns a dict of outputs.  An input is a Tensor, or a function that draws one.  Floating inputs get
-    gradients."""
-    generator.manual_seed(zlib.crc32(name.encode()))
-    inputs = {key: value() if callable(value) else value for key, value in inputs.items()}
+def layer(name, *lines, call="m(x)", ours=None, outputs="y", normal_start=False):
+    for s in lines:
+        s.layer, s.name, s.normal_start = name, f"{name}/{s.name}", normal_start
+        s.our_call = filled(s.our_call or s.call or ours or call, s.values, cpp_text)
+        s.call = filled(s.call or call, s.values, python_text)
+        s.outputs = (s.outputs or outputs).split()
+        samples.append(s)
+
+
+# ---- inputs ----
+
+def normal(*sizes, scale=1, shift=0):
+    return Input(lambda generator: torch.randn(sizes, generator=generator) * scale + shift)
+
+
+def share(*sizes):
+    """In (0, 1)."""
+    return Input(lambda generator: torch.rand(sizes, generator=generator) * 0.98 + 0.01)
+
+
+def with_kinks():
+    """Large and small values, and zeros of both signs."""
+    special = [0.0, -0.0, 1e-3, -1e-3, 20, -20]
+    return Input(lambda generator: torch.cat([torch.randn(30, generator=generator) * 3, torch.tensor(special)]))
+
+
+def ids(data):
+    return Input(lambda generator: torch.tensor(data), "ids")
+
+
+def drawn_ids(end, *sizes, without=None):
+    """Below `end`; the element at `without` does not count as a target."""
+    def draw(generator):
+        drawn = torch.randint(end, sizes, generator=generator)
+        if without:
+            drawn[without] = -100
+        return drawn
+    return Input(draw, "ids")
+
+
+def mask(data):
+    return Input(lambda generator: torch.tensor(data).long(), "mask")
+
+
+def flags(p, *sizes, never=None, always=None):
+    """True with probability p; `never` and `always` at these places of the last dimension."""
+    def draw(generator):
+        drawn = (torch.rand(sizes, generator=generator) < p).long()
+        if never is not None:
+            drawn[..., never] = 0
+        if always is not None:
+            drawn[..., always] = 1
+        return drawn
+    return Input(draw, "mask")
+
+
+# ---- what both languages have helpers for: layer_calls.cpp has ours ----
+
+def evaluated(m, x=None):
+    """In evaluation, after a call with x."""
+    if x is not None:
+        m(x)
+    return m.eval()
+
+
+def called_batch_norm(m, x, calls, evaluate):
+    """Calls, with x, 2 x and so on, then perhaps one in evaluation; the statistics after them."""
+    for i in range(calls):
+        y = m(x * (i + 1))
+    if evaluate:
+        y = m.eval()(x)
+    return (y, *(b.to(x.dtype) for b in m.buffers()))
+
+
+def causal(T):
+    return torch.ones(T, T).tril().bool()
+
+
+# ---- the table ----
+
+layer("Linear",
+      S("bias", "nn.Linear(5, 4)", "nn::Linear(5, 4)", x=normal(3, 5)),
+      S("no_bias", "nn.Linear(5, 4, bias=False)", "nn::Linear(5, 4, false)", x=normal(3, 5)),
+      S("3d", "nn.Linear(7, 9)", "nn::Linear(7, 9)", x=normal(2, 3, 7)),
+      S("1d", "nn.Linear(3, 2)", "nn::Linear(3, 2)", x=normal(3)),
+      S("wide", "nn.Linear(40, 17)", "nn::Linear(40, 17)", x=normal(6, 40)))
+some_ids = [[0, 3, 3, 6], [6, 3, 1, 0]]  # 2, 4 and 5 get no gradient
+layer("Embedding",
+      S("repeated", "nn.Embedding(7, 5)", "nn::Embedding(7, 5)", ids=ids(some_ids)),
+      S("padding", "nn.Embedding(7, 5, padding_idx=3)", "nn::Embedding(7, 5, {.padding_idx = 3})", ids=ids(some_ids), differences=False),
+      S("padding_from_the_end", "nn.Embedding(7, 5, padding_idx=-1)", "nn::Embedding(7, 5, {.padding_idx = -1})", ids=ids(some_ids),
+        differences=False),
+      S("padding_elsewhere", "nn.Embedding(7, 5, padding_idx=2)", "nn::Embedding(7, 5, {.padding_idx = 2})", ids=ids(some_ids)),
+      S("small", "nn.Embedding(3, 4)", "nn::Embedding(3, 4)", ids=ids([0, 1])),
+      call="m(ids)", normal_start=True)
+layer("LayerNorm",
+      S("bias", "nn.LayerNorm(6)", "nn::LayerNorm(6)", x=normal(4, 6, scale=3, shift=1)),
+      S("3d", "nn.LayerNorm(37)", "nn::LayerNorm(37)", x=normal(2, 3, 37)),
+      S("two_dimensions", "nn.LayerNorm((3, 4))", "nn::LayerNorm({3, 4})", x=normal(2, 3, 4)),
+      S("eps", "nn.LayerNorm(6, eps=0.1)", "nn::LayerNorm(6, {.eps = 0.1})", x=normal(4, 6)),
+      S("no_bias", "LayerNorm(6, False)", "nn::LayerNorm(6, {.bias = false})", x=normal(4, 6)))
+layer("RMSNorm",
+      S("default_eps", "RMSNorm((6,))", "nn::RMSNorm(6)", x=normal(4, 6)),
+      S("eps", "RMSNorm((37,), 0.1)", "nn::RMSNorm(37, 0.1)", x=normal(2, 3, 37)),
+      S("two_dimensions", "RMSNorm((3, 4))", "nn::RMSNorm(Dims{3, 4})", x=normal(2, 3, 4)))
+layer("Dropout",
+      S("0.3", "nn.Dropout(0.3)", "nn::Dropout(0.3)", x=normal(5, 7)),
+      S("0.5", "nn.Dropout()", "nn::Dropout()", x=normal(4, 4)),
+      S("0", "nn.Dropout(0)", "nn::Dropout(0)", x=normal(4)),
+      S("1", "nn.Dropout(1)", "nn::Dropout(1)", x=normal(4)),
+      S("eval", "evaluated(nn.Dropout(0.3))", "evaluated(nn::Dropout(0.3))", x=normal(5)))
+for name, smooth in ("ReLU", False), ("SiLU", True), ("Tanh", True), ("Sigmoid", True):
+    layer(name, S("default", f"nn.{name}()", f"nn::{name}()", x=with_kinks(), differences=smooth))
+layer("ReLU", S("normal", "nn.ReLU()", "nn::ReLU()", x=normal(2, 5)))
+layer("GELU",
+      S("erf", "nn.GELU()", "nn::GELU()", x=with_kinks()),
+      S("tanh", "nn.GELU(approximate='tanh')", "nn::GELU{Gelu::tanh}", x=with_kinks()))
+layer("Softmax",
+      *(S(str(dim), "nn.Softmax({dim})", "nn::Softmax{{dim}}", dim=dim, x=normal(3, 4, 5, scale=4)) for dim in (-1, 0, 1)))
+layer("Sequential",
+      S("mixed", "nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.4), nn.Linear(6, 3))",
+        "nn::Sequential{nn::Linear(4, 6), nn::GELU(), nn::LayerNorm(6), nn::Dropout(0.4), nn::Linear(6, 3)}", x=normal(5, 4)))
+layer("Sequential",
+      S("of_ids", "nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 2), nn.Tanh())",
+        "nn::Sequential{nn::Embedding(5, 3), nn::Linear(3, 2), nn::Tanh()}", ids=ids([[0, 4], [4, 2]])),
+      call="m(ids)", normal_start=True)
+
+B, T, K, C, H = 2, 4, 5, 6, 2
+query, key, value, scores = normal(B, T, C), normal(B, K, C), normal(B, K, C), normal(T, K)
+cross = {"query": query, "key": key, "value": value}
+padded = cross | {"padding": mask([[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]])}
+some_keys, some_of_each_head = flags(0.4, T, K, never=1), flags(0.4, B * H, T, K, never=1)  # no row is forbidden completely
+
+
+def attention(name, inputs, theirs="", ours="", bias=True, dropout=0.0, outputs="y weights"):
+    """Calls with query, key and value: the query is all that is not given.  `theirs` and `ours` are further arguments."""
+    k = "key" if "key" in inputs else "query"
+    arguments = f"query, {k}, {'value' if 'value' in inputs else k}"
+    layer("MultiHeadAttention",
+          S(name, f"nn.MultiheadAttention({C}, {H}, dropout={dropout}, bias={bias}, batch_first=True)",
+            f"nn::MultiHeadAttention({C}, {H}, {{.dropout = {dropout}, .bias = {cpp_text(bias)}}})", **inputs),
+          call=f"m({arguments}, {theirs})", ours=f"m({arguments}, {{{ours}}})", outputs=outputs)
+
+
+no_weights = "need_weights=False", ".need_weights = false"
+per_head = "average_attn_weights=False", ".average_attn_weights = false"
+causally = "attn_mask=~causal(query.size(1))", ".is_causal = true"
+masked, padding = ("attn_mask=attn_mask", ".attn_mask = attn_mask"), ("key_padding_mask=padding", ".key_padding_mask = padding")
+
+
+def both(*options):
+    """The arguments of several such pairs."""
+    return {"theirs": ", ".join(o[0] for o in options), "ours": ", ".join(o[1] for o in options)}
+
+
+attention("self", {"query": query})
+attention("self_per_head", {"query": query}, **both(per_head))
+attention("self_no_weights", {"query": query}, **both(no_weights))
+attention("self_no_bias", {"query": query}, bias=False)
+attention("self_unbatched", {"query": normal(T, C)})
+attention("causal", {"query": query}, **both(causally))
+attention("causal_no_weights", {"query": query}, **both(causally, no_weights))
+attention("cross", cross)
+attention("cross_no_weights", cross, **both(no_weights))
+attention("cross_no_bias_per_head", cross, **both(per_head), bias=False)
+attention("cross_key_is_value", {"query": query, "key": key})
+attention("bool_mask", cross | {"attn_mask": some_keys}, **both(masked))
+attention("bool_mask_no_weights", cross | {"attn_mask": some_keys}, **both(masked, no_weights))
+attention("bool_mask_of_each_head", cross | {"attn_mask": some_of_each_head}, **both(masked, per_head))
+attention("additive_mask", cross | {"attn_mask": scores}, **both(masked))
+attention("additive_mask_no_weights", cross | {"attn_mask": scores}, **both(masked, no_weights))
+attention("additive_mask_of_each_head", cross | {"attn_mask": normal(B * H, T, K)}, **both(masked))
+attention("padding", padded, **both(padding))
+attention("padding_and_bool_mask_no_weights", padded | {"attn_mask": some_keys}, **both(masked, padding, no_weights))
+attention("padding_and_additive_mask", padded | {"attn_mask": scores}, **both(masked, padding))
+attention("dropout", {"query": query}, dropout=0.3)
+attention("dropout_no_weights", cross, **both(no_weights), dropout=0.3)
+attention("dropout_causal_no_weights", {"query": query}, **both(causally, no_weights), dropout=0.3)
+attention("dropout_causal_per_head", {"query": query}, **both(causally, per_head), dropout=0.3)
+layer("MultiHeadAttention",
+      S("small", "nn.MultiheadAttention(4, 2, batch_first=True)", "nn::MultiHeadAttention(4, 2)", query=normal(2, 2, 4), key=normal(2, 3, 4)),
+      call="m(query, key, key)", outputs="y weights")
+
+x = normal(B, T, C)
+layer("SelfAttention",
+      S("plain", "SelfAttention(6)", "nn::SelfAttention(6)", x=x),
+      S("unbatched", "SelfAttention(6)", "nn::SelfAttention(6)", x=normal(T, C)),
+      S("causal", "SelfAttention(6)", "nn::SelfAttention(6)", call="m(x, causal(4))", our_call="m(x, {.is_causal = true})", x=x),
+      S("mask", "SelfAttention(6)", "nn::SelfAttention(6)", call="m(x, mask)", our_call="m(x, {.mask = mask})", x=x,
+        mask=flags(0.5, B, T, T, always=0)),
+      S("mask_and_causal", "SelfAttention(6)", "nn::SelfAttention(6)", call="m(x, mask & causal(4))",
+        our_call="m(x, {.mask = mask, .is_causal = true})", x=x, mask=flags(0.5, B, T, T, always=0)),
+      S("mask_with_a_row_of_none", None, "nn::SelfAttention(4)", our_call="m(x, {.mask = mask})", x=normal(2, 3, 4),
+        mask=mask([[1, 0, 1], [0, 0, 0], [1, 1, 0]])),
+      S("widths", "SelfAttention(6, d_k=3, d_v=5)", "nn::SelfAttention(6, {.d_k = 3, .d_v = 5})", x=x),
+      S("no_output_projection", "SelfAttention(6, 3, 5, False)",
+        "nn::SelfAttention(6, {.d_k = 3, .d_v = 5, .output_projection = false})", x=x),
+      outputs="y weights")
+
+x = normal(2, 5, 8)
+for name, p, bias in ("bias", 0.0, True), ("no_bias", 0.0, False), ("dropout", 0.2, True):
+    options = {"p": p, "bias": bias, "x": x}
+    layer("CausalSelfAttention", S(name, "CausalSelfAttention(8, 2, {p}, {bias})", "nn::CausalSelfAttention(8, 2, {p}, {bias})", **options))
+    layer("MLP", S(name, "MLP(8, {p}, {bias})", "nn::MLP(8, {p}, {bias})", **options))
+    layer("TransformerBlock", S(name, "TransformerBlock(8, 2, {p}, {bias})", "nn::TransformerBlock(8, 2, {p}, {bias})", **options))
+x = normal(2, 3, 4)
+layer("Norm", S("layer", None, "nn::Norm({.n_embd = 4})", x=x), S("rms", None, "nn::Norm(small_llama())", x=x))
+layer("MLP", S("llama", None, "nn::MLP(small_llama())", x=x))
+layer("CausalSelfAttention", S("llama", None, "nn::CausalSelfAttention(small_llama())", x=x))
+layer("TransformerBlock", S("llama", None, "nn::TransformerBlock(small_llama())", x=x),
+      ours="rotated(m, x)")
+ids_of_text, targets = drawn_ids(11, 2, 6), drawn_ids(11, 2, 6, without=(1, 2))
+logits = {"ids": ids_of_text, "outputs": "logits"}
+loss = {"call": "F.cross_entropy(m(ids).flatten(0, 1), targets.flatten())", "our_call": "m.loss(ids, targets)", "ids": ids_of_text,
+        "targets": targets, "outputs": "loss"}
+small = ".block_size = 6, .vocab_size = 11, .n_layer = 2, .n_head = 2, .n_embd = 8"
+layer("GPT",
+      S("logits", "GPT(11, 6, 2, 2, 8, 0.0, True)", "nn::GPT({{small}})", small=small, **logits),
+      S("last_logits", "GPT(11, 8, 1, 4, 8, 0.3, False).eval()",
+        "evaluated(nn::GPT({.block_size = 8, .vocab_size = 11, .n_layer = 1, .n_head = 4, .n_embd = 8, .dropout = 0.3, .bias = false}))",
+        call="m(ids)[:, -1]", our_call="m.last_logits(ids)", **logits),
+      S("loss", "GPT(11, 6, 2, 2, 8, 0.0, True)", "nn::GPT({{small}})", small=small, **loss),
+      S("loss_dropout", "GPT(11, 6, 2, 2, 8, 0.2, False)", "nn::GPT({{small}, .dropout = 0.2, .bias = false})", small=small, **loss),
+      S("llama", None, "nn::GPT(small_llama())", our_call="m.loss(ids, targets)", ids=ids([[0, 3, 1], [2, 2, 0]]),
+        targets=ids([[3, 1, -100], [2, 0, 1]])),
+      call="m(ids)", normal_start=True)
+
+layer("Identity", S("default", "nn.Identity()", "nn::Identity()", x=normal(2, 3)))
+layer("Flatten",
+      S("default", "nn.Flatten()", "nn::Flatten()", x=normal(2, 3, 4)),
+      S("0_1", "nn.Flatten(0, 1)", "nn::Flatten{0, 1}", x=normal(2, 3, 4)))
+layer("LeakyReLU",
+      S("default", "nn.LeakyReLU()", "nn::LeakyReLU()", x=with_kinks(), differences=False),
+      S("0.2", "nn.LeakyReLU(0.2)", "nn::LeakyReLU{0.2}", x=with_kinks(), differences=False),
+      S("normal", "nn.LeakyReLU(0.2)", "nn::LeakyReLU{0.2}", x=normal(2, 5)))
+layer("ELU",
+      S("default", "nn.ELU()", "nn::ELU()", x=with_kinks(), differences=False),
+      S("0.5", "nn.ELU(0.5)", "nn::ELU{0.5}", x=with_kinks(), differences=False),
+      S("normal", "nn.ELU(0.7)", "nn::ELU{0.7}", x=normal(2, 5)))
+layer("Softplus",
+      S("default", "nn.Softplus()", "nn::Softplus()", x=with_kinks(), differences=False),  # it becomes linear at 20
+      S("2_3", "nn.Softplus(2, 3)", "nn::Softplus{2, 3}", x=with_kinks()),
+      S("normal", "nn.Softplus(2)", "nn::Softplus{2}", x=normal(2, 5)))
+layer("PReLU",
+      S("one", "nn.PReLU()", "nn::PReLU()", x=with_kinks(), differences=False),
+      S("normal", "nn.PReLU()", "nn::PReLU()", x=normal(2, 5)),
+      S("channels", "nn.PReLU(3, 0.1)", "nn::PReLU(3, 0.1)", x=normal(2, 3, 4)),
+      S("rows", "nn.PReLU(3)", "nn::PReLU(3)", x=normal(4, 3)))
+layer("LogSoftmax",
+      *(S(str(dim), "nn.LogSoftmax({dim})", "nn::LogSoftmax{{dim}}", dim=dim, x=normal(3, 4, 5, scale=4)) for dim in (-1, 0)))
+layer("GroupNorm",
+      S("3d", "nn.GroupNorm(2, 6)", "nn::GroupNorm(2, 6)", x=normal(3, 6, 5, scale=3, shift=1)),
+      S("2d", "nn.GroupNorm(2, 8)", "nn::GroupNorm(2, 8)", x=normal(4, 8)),
+      S("4d", "nn.GroupNorm(1, 4, eps=0.1)", "nn::GroupNorm(1, 4, {.eps = 0.1})", x=normal(2, 4, 2, 3)),
+      S("not_affine", "nn.GroupNorm(4, 4, affine=False)", "nn::GroupNorm(4, 4, {.affine = false})", x=normal(2, 4, 7)))
+layer("SwiGLU",
+      S("default", "SwiGLU(4, 6)", "nn::SwiGLU(4, 6)", x=normal(2, 3, 4)),
+      S("bias", "SwiGLU(4, 6, True)", "nn::SwiGLU(4, 6, true)", x=normal(3, 4)))
+rows, long = normal(5, 3, scale=2, shift=1), normal(4, 3, 5)
+layer("BatchNorm1d",
+      S("2d", "nn.BatchNorm1d(3)", "nn::BatchNorm1d(3)", calls=1, then_eval=False, x=rows),
+      S("3d", "nn.BatchNorm1d(3)", "nn::BatchNorm1d(3)", calls=2, then_eval=False, x=long),
+      S("cumulative", "nn.BatchNorm1d(3, momentum=None)", "nn::BatchNorm1d(3, {.momentum = std::nullopt})", calls=3, then_eval=False, x=rows),
+      S("momentum", "nn.BatchNorm1d(3, momentum=0.4, eps=0.1)", "nn::BatchNorm1d(3, {.eps = 0.1, .momentum = 0.4})", calls=1,
+        then_eval=False, x=rows),
+      S("eval", "nn.BatchNorm1d(3)", "nn::BatchNorm1d(3)", calls=1, then_eval=True, x=rows, differences=False),
+      S("eval_3d", "nn.BatchNorm1d(3)", "nn::BatchNorm1d(3)", calls=2, then_eval=True, x=long, differences=False),
+      S("eval_alone", "evaluated(nn.BatchNorm1d(3), torch.arange(12.).reshape(4, 3))",
+        "evaluated(nn::BatchNorm1d(3), reshape(arange(0, 12), {4, 3}))", x=rows, call="m(x)"),
+      S("not_affine", "nn.BatchNorm1d(3, affine=False)", "nn::BatchNorm1d(3, {.affine = false})", calls=1, then_eval=False, x=long),
+      S("no_statistics", "nn.BatchNorm1d(3, track_running_stats=False)", "nn::BatchNorm1d(3, {.track_running_stats = false})", calls=1,
+        then_eval=True, x=rows, differences=False),
+      call="called_batch_norm(m, x, {calls}, {then_eval})", outputs="y running_mean running_var num_batches_tracked")
+
+
+def recurrent(name, x, theirs="", ours="", states=True, ends=()):
+    """LSTM and GRU, perhaps with states to start from, of sizes ends + (4,)."""
+    for kind, letters in ("LSTM", "hc"), ("GRU", "h"):
+        given = {k: normal(*ends, 4) for k in letters} if states else {}
+        start = ", (h, c)" if states and kind == "LSTM" else ", h" if states else ""
+        layer(kind, S(name, f"nn.{kind}(3, 4, {theirs})", f"nn::{kind}(3, 4, {{{ours}}})", x=normal(*x), **given), call=f"m(x{start})",
+              ours=f"m(x{start.replace('(', '{').replace(')', '}')})", outputs="y h_n c_n" if kind == "LSTM" else "y h_n")
+
+
+recurrent("default", (5, 2, 3), states=False)
+recurrent("start", (5, 2, 3), ends=(1, 2))
+recurrent("unbatched", (5, 3), ends=(1,))
+recurrent("batch_first", (2, 5, 3), "batch_first=True", ".batch_first = true", ends=(1, 2))
+recurrent("no_bias", (3, 2, 3), "bias=False", ".bias = false", states=False)
+recurrent("both_ways", (4, 2, 3), "bidirectional=True", ".bidirectional = true", ends=(2, 2))
+recurrent("three_layers", (4, 2, 3), "num_layers=3", ".num_layers = 3", ends=(3, 2))
+recurrent("all", (2, 4, 3), "num_layers=2, bidirectional=True, batch_first=True, dropout=0.3",
+          ".num_layers = 2, .batch_first = true, .dropout = 0.3, .bidirectional = true", ends=(4, 2))
+recurrent("unbatched_both_ways", (4, 3), "num_layers=2, bidirectional=True", ".num_layers = 2, .bidirectional = true", states=False)
+
+x, positions, of_batch = normal(2, 3, 4, 6), ids([0, 1, 5, 1000]), ids([[[0, 1, 2, 3]], [[4, 5, 6, 7]]])
+layer("RotaryEmbedding",
+      *(S(name, "nn.Identity()", "nn::Identity()", theta=theta, interleaved=pairs == "interleaved", pairs=pairs, x=x, positions=at)
+        for name, at, theta, pairs in (("half", positions, 1e4, "half"), ("interleaved", positions, 1e4, "interleaved"),
+                                       ("theta", positions, 500.0, "half"), ("of_batch", of_batch, 1e4, "half"))),
+      call="rotary(x, positions, {theta}, {interleaved})",
+      ours="nn::RotaryEmbedding(6, positions, {.theta = {theta}, .pairs = nn::RotaryPairs::{pairs}})(x)")
+layer("alibi_bias",
+      *(S(f"{heads}_{offset}", "nn.Identity()", "nn::Identity()", heads=heads, offset=offset, x=normal(heads, 3, 5))
+        for heads, offset in ((8, 0), (6, 2), (1, 0))),
+      call="x + alibi({heads}, 3, 5, {offset}).to(x.dtype)", ours="x + nn::alibi_bias({heads}, 3, 5, {offset}, x.dtype())")
+
+query, key = normal(2, 4, 8), normal(2, 5, 8)
+few = flags(0.6, 4, 5, always=1)
+
+
+def grouped(name, groups, which="None", options="", weights=False, bias=True, dropout=0.0, **inputs):
+    k = "key" if "key" in inputs else "query"
+    options += "" if weights else ".need_weights = false"
+    layer("MultiHeadAttention",
+          S(f"grouped_{name}", f"GroupedAttention(8, 4, {groups}, {bias}, {dropout})",
+            f"nn::MultiHeadAttention(8, 4, {{.dropout = {dropout}, .bias = {cpp_text(bias)}, .num_kv_heads = {groups}}})", **inputs),
+          call=f"m(query, {k}, {which}, {weights})", ours=f"m(query, {k}, {k}, {{{options}}})", outputs="y weights")
+
+
+grouped("self", 2, weights=True, query=query)
+grouped("causal", 2, "causal(4)", ".is_causal = true, ", query=query)
+grouped("one", 1, "causal(4)", ".is_causal = true, ", bias=False, query=query)
+grouped("cross", 2, query=query, key=key)
+grouped("mask", 1, "allowed", ".attn_mask = ~allowed, ", weights=True, query=query, key=key, allowed=few)
+grouped("mask_no_weights", 2, "allowed", ".attn_mask = ~allowed, ", query=query, key=key, allowed=few)
+grouped("dropout", 2, "causal(4)", ".is_causal = true, ", dropout=0.3, query=query)
+
+if torch:
+    weights, scales = torch.tensor([0.5, 2, 1, 3]), torch.tensor([[0.5], [2], [1]])
+our_weights, our_scales = "tensor({0.5, 2, 1, 3})", "tensor({{0.5}, {2}, {1}})"
+numbers = {"x": normal(3, 4), "target": normal(3, 4)}
+shares = {"x": normal(3, 4), "target": share(3, 4)}
+two_shares = {"x": share(3, 4), "target": share(3, 4)}
+classes = {"x": normal(3, 4), "target": ids([2, 0, 3])}
+
+
+def losses(name, *lines):
+    layer(name, *lines, call="m(x, target)", outputs="loss")
+
+
+for name, ours in (("MSELoss", "{Reduction::{r}}"), ("L1Loss", "{Reduction::{r}}"), ("SmoothL1Loss", "{{Reduction::{r}}}"),
+                   ("HuberLoss", "{{Reduction::{r}}}"), ("KLDivLoss", "{{Reduction::{r}}}")):
+    losses(name, *(S(r, f"nn.{name}(reduction='{r}')", f"nn::{name}{ours}", r=r, **shares) for r in ("mean", "sum", "none")))
+losses("SmoothL1Loss", S("beta", "nn.SmoothL1Loss(beta=0.3)", "nn::SmoothL1Loss{{.beta = 0.3}}", **numbers))
+losses("HuberLoss", S("delta", "nn.HuberLoss(delta=0.3)", "nn::HuberLoss{{.delta = 0.3}}", **numbers))
+losses("KLDivLoss", S("log_target", "nn.KLDivLoss(log_target=True)", "nn::KLDivLoss{{.log_target = true}}", **numbers))
+losses("CrossEntropyLoss",
+       S("default", "nn.CrossEntropyLoss()", "nn::CrossEntropyLoss()", **classes),
+       S("probabilities", "nn.CrossEntropyLoss()", "nn::CrossEntropyLoss()", **shares),
+       S("weight", "nn.CrossEntropyLoss(weights, label_smoothing=0.1)",
+         f"nn::CrossEntropyLoss{{{{.weight = {our_weights}, .label_smoothing = 0.1}}}}", **classes))
+losses("NLLLoss", S("weight", "nn.NLLLoss(weights, reduction='sum')",
+                    f"nn::NLLLoss{{{{.weight = {our_weights}, .reduction = Reduction::sum}}}}", **classes))
+losses("BCELoss",
+       S("default", "nn.BCELoss()", "nn::BCELoss()", **two_shares),
+       S("weight", "nn.BCELoss(scales, reduction='sum')", f"nn::BCELoss{{{{.weight = {our_scales}, .reduction = Reduction::sum}}}}", **two_shares))
+losses("BCEWithLogitsLoss",
+       S("default", "nn.BCEWithLogitsLoss()", "nn::BCEWithLogitsLoss()", **shares),
+       S("weights", "nn.BCEWithLogitsLoss(scales, pos_weight=weights)",
+         f"nn::BCEWithLogitsLoss{{{{.weight = {our_scales}, .pos_weight = {our_weights}}}}}", **shares))
+
+
+# ---- what is written ----
+
+def add_numbers(golden, s):
+    generator = torch.Generator().manual_seed(seed_of(s.name))
+    inputs = {k: x.draw(generator) for k, x in s.inputs.items()}
+    for k, x in inputs.items():
+        golden.add(f"{s.name}/in/{k}", x)
+    if s.theirs is None:
+        return
+    draw = lambda like: torch.randn(like.shape, generator=generator)
     torch.manual_seed(1337)
-    layer = make()
+    m = eval(filled(s.theirs, s.values, python_text), globals())
     with torch.no_grad():
-        for parameter_name, parameter in layer.named_parameters():
-            golden.add(f"{name}/init/{parameter_name}", parameter)
-            if parameter.numel() > 0 and (parameter == parameter.flatten()[0]).all():
-                parameter.add_(normal(*parameter.shape) / 2)
-                golden.add(f"{name}/given/{parameter_name}", parameter)
-    for key, value in inputs.items():
-        golden.add(f"{name}/in/{key}", value)
+        for k, p in m.named_parameters():
+            golden.add(f"{s.name}/init/{k}", p)
+            if p.numel() > 0 and (p == p.flatten()[0]).all():
+                p.add_(draw(p) / 2)
+                golden.add(f"{s.name}/given/{k}", p)
     up = {}
     for label, dtype in ("f64", torch.float64), ("f32", torch.float32):
-        model = copy.deepcopy(layer).to(dtype)
-        values = {k: v.to(dtype, copy=True).requires_grad_() if v.is_floating_point() else v
-                  for k, v in inputs.items()}
+        model = copy.deepcopy(m).to(dtype)
+        values = {k: x.to(dtype, copy=True).requires_grad_() if x.is_floating_point() else
+                  x.bool() if s.inputs[k].kind == "mask" else x for k, x in inputs.items()}
         torch.manual_seed(99)
-        outputs = run(model, **values)
+        outputs = eval(f"lambda m, {', '.join(values)}: {s.call}", globals())(model, **values)
         total = 0
-        for key, out in outputs.items():
-            golden.add(f"{name}/{label}/out/{key}", out)
-            if key not in up:
-                up[key] = normal(*out.shape)
-                golden.add(f"{name}/up/{key}", up[key])
-            total = total + (out * up[key].to(dtype)).sum()
-        if not total.requires_grad:
-            continue
+        for k, y in zip(s.outputs, flat(outputs)):
+            golden.add(f"{s.name}/{label}/out/{k}", y)
+            if k not in up:
+                up[k] = draw(y)
+                golden.add(f"{s.name}/up/{k}", up[k])
+            total = total + (y * up[k].to(dtype)).sum()
         total.backward()
-        for parameter_name, parameter in model.named_parameters():
-            golden.add(f"{name}/{label}/grad/{parameter_name}", parameter.grad)
-        for key, value in values.items():
-            if value.requires_grad:
-                golden.add(f"{name}/{label}/grad_in/{key}", value.grad)
+        for k, p in model.named_parameters():
+            golden.add(f"{s.name}/{label}/grad/{k}", p.grad)
+        for k, x in values.items():
+            if x.requires_grad:
+                golden.add(f"{s.name}/{label}/grad_in/{k}", x.grad)
 
 
-def simple(name, make, x):
-    case(name, make, lambda layer, x: {"y": layer(x)}, {"x": x})
+def flat(outputs):
+    """The Tensors in nested tuples, and in a dictionary, in their order."""
+    if isinstance(outputs, dict):
+        outputs = tuple(outputs.values())
+    if isinstance(outputs, tuple):
+        return [x for y in outputs for x in flat(y)]
+    return [] if outputs is None else [outputs]
 
 
-# ---- the layers that PyTorch has ----
-
-def plain_layers():
-    simple("Linear/bias", lambda: nn.Linear(5, 4), lambda: normal(3, 5))
-    simple("Linear/no_bias", lambda: nn.Linear(5, 4, bias=False), lambda: normal(3, 5))
-    simple("Linear/3d", lambda: nn.Linear(7, 9), lambda: normal(2, 3, 7))
-    simple("Linear/1d", lambda: nn.Linear(3, 2), lambda: normal(3))
-    simple("Linear/wide", lambda: nn.Linear(40, 17), lambda: normal(6, 40))
-    ids = torch.tensor([[0, 3, 3, 6], [6, 3, 1, 0]])  # 2, 4 and 5 get no gradient
-    look_up = lambda layer, ids: {"y": layer(ids)}
-    case("Embedding/repeated", lambda: nn.Embedding(7, 5), look_up, {"ids": ids})
-    case("Embedding/padding", lambda: nn.Embedding(7, 5, padding_idx=3), look_up, {"ids": ids})
-    case("Embedding/padding_from_the_end", lambda: nn.Embedding(7, 5, padding_idx=-1), look_up, {"ids": ids})
-    case("Embedding/small", lambda: nn.Embedding(3, 4), look_up, {"ids": ids[0, :2] // 3})
-    simple("LayerNorm/bias", lambda: nn.LayerNorm(6), lambda: normal(4, 6) * 3 + 1)
-    simple("LayerNorm/3d", lambda: nn.LayerNorm(37), lambda: normal(2, 3, 37))
-    simple("LayerNorm/two_dimensions", lambda: nn.LayerNorm((3, 4)), lambda: normal(2, 3, 4))
-    simple("LayerNorm/eps", lambda: nn.LayerNorm(6, eps=0.1), lambda: normal(4, 6))
-    simple("LayerNorm/no_bias", lambda: LayerNorm(6, False), lambda: normal(4, 6))
-    simple("RMSNorm/default_eps", lambda: RMSNorm((6,)), lambda: normal(4, 6))
-    simple("RMSNorm/eps", lambda: RMSNorm((37,), 0.1), lambda: normal(2, 3, 37))
-    simple("RMSNorm/two_dimensions", lambda: RMSNorm((3, 4)), lambda: normal(2, 3, 4))
-    simple("Dropout/0.3", lambda: nn.Dropout(0.3), lambda: normal(5, 7))
-    simple("Dropout/0.5", lambda: nn.Dropout(), lambda: normal(4, 4))
-    simple("Dropout/0", lambda: nn.Dropout(0), lambda: normal(4))
-    simple("Dropout/1", lambda: nn.Dropout(1), lambda: normal(4))
-    simple("Dropout/eval", lambda: nn.Dropout(0.3).eval(), lambda: normal(5))
-    x = lambda: torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
-    for layer in nn.ReLU, nn.SiLU, nn.Tanh, nn.Sigmoid:
-        simple(f"{layer.__name__}/default", layer, x)
-    simple("GELU/erf", nn.GELU, x)
-    simple("GELU/tanh", lambda: nn.GELU(approximate="tanh"), x)
-    for dim in -1, 0, 1:
-        simple(f"Softmax/{dim}", lambda: nn.Softmax(dim), lambda: normal(3, 4, 5) * 4)
-    simple("Sequential/mixed",
-           lambda: nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.LayerNorm(6), nn.Dropout(0.4),
-                                 nn.Linear(6, 3)),
-           lambda: normal(5, 4))
-
-
-def multi_head_attention():
-    B, T, S, C, H = 2, 4, 5, 6, 2
-    query, key, value = lambda: normal(B, T, C), lambda: normal(B, S, C), lambda: normal(B, S, C)
-    future = torch.ones(T, T).triu(1)
-    some = (torch.arange(S) != 1).long()  # no row is forbidden completely
-    bool_mask = lambda: flags(0.4, T, S) * some
-    per_head = lambda: flags(0.4, B * H, T, S) * some
-    padding = torch.tensor([[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]])
-
-    def attention(name, inputs, bias=True, dropout=0.0, causal=False, **options):
-        def run(layer, query, key=None, value=None, attn_mask=None, padding=None):
-            key = query if key is None else key
-            mask = future.bool() if causal else attn_mask
-            if mask is not None and not mask.is_floating_point():
-                mask = mask.bool()
-            forbidden_keys = None if padding is None else padding.bool()
-            y, weights = layer(query, key, key if value is None else value, attn_mask=mask,
-                               key_padding_mask=forbidden_keys, **options)
-            return {"y": y} if weights is None else {"y": y, "weights": weights}
-        case(f"MultiHeadAttention/{name}",
-             lambda: nn.MultiheadAttention(C, H, dropout=dropout, bias=bias, batch_first=True),
-             run, inputs)
-
-    self_input = {"query": query}
-    cross = {"query": query, "key": key, "value": value}
-    attention("self", self_input)
-    attention("self_per_head", self_input, average_attn_weights=False)
-    attention("self_no_weights", self_input, need_weights=False)
-    attention("self_no_bias", self_input, bias=False)
-    attention("self_unbatched", {"query": lambda: normal(T, C)})
-    attention("causal", self_input, causal=True)
-    attention("causal_no_weights", self_input, causal=True, need_weights=False)
-    attention("cross", cross)
-    attention("cross_no_weights", cross, need_weights=False)
-    attention("cross_no_bias_per_head", cross, bias=False, average_attn_weights=False)
-    attention("cross_key_is_value", {"query": query, "key": key})
-    attention("bool_mask", cross | {"attn_mask": bool_mask})
-    attention("bool_mask_no_weights", cross | {"attn_mask": bool_mask}, need_weights=False)
-    attention("bool_mask_of_each_head", cross | {"attn_mask": per_head}, average_attn_weights=False)
-    attention("additive_mask", cross | {"attn_mask": lambda: normal(T, S)})
-    attention("additive_mask_no_weights", cross | {"attn_mask": lambda: normal(T, S)}, need_weights=False)
-    attention("additive_mask_of_each_head", cross | {"attn_mask": lambda: normal(B * H, T, S)})
-    attention("padding", cross | {"padding": padding})
-    padded = cross | {"padding": padding}
-    attention("padding_and_bool_mask_no_weights", padded | {"attn_mask": bool_mask},
-              need_weights=False)
-    attention("padding_and_additive_mask", padded | {"attn_mask": lambda: normal(T, S)})
-    attention("dropout", self_input, dropout=0.3)
-    attention("dropout_no_weights", cross, dropout=0.3, need_weights=False)
-    attention("dropout_causal_no_weights", self_input, dropout=0.3, causal=True, need_weights=False)
-
-
-def self_attention():
-    B, T, C = 2, 4, 6
-    x = lambda: normal(B, T, C)
-    causal = torch.ones(T, T).tril().bool()
-    some = (torch.arange(T) == 0).long()  # no row is forbidden completely
-    masked = {"x": x, "mask": lambda: flags(0.5, B, T, T) | some}
-    plain = lambda layer, x: layer(x)
-    whole = lambda: SelfAttention(C)
-    case("SelfAttention/plain", whole, plain, {"x": x})
-    case("SelfAttention/unbatched", whole, plain, {"x": lambda: normal(T, C)})
-    case("SelfAttention/causal", whole, lambda layer, x: layer(x, causal), {"x": x})
-    case("SelfAttention/mask", whole, lambda layer, x, mask: layer(x, mask.bool()), masked)
-    case("SelfAttention/mask_and_causal", whole,
-         lambda layer, x, mask: layer(x, mask.bool() & causal), masked)
-    case("SelfAttention/widths", lambda: SelfAttention(C, d_k=3, d_v=5), plain, {"x": x})
-    case("SelfAttention/no_output_projection", lambda: SelfAttention(C, 3, 5, False), plain, {"x": x})
-
-
-def transformer():
-    x = lambda: normal(2, 5, 8)
-    for name, dropout, bias in ("bias", 0.0, True), ("no_bias", 0.0, False), ("dropout", 0.2, True):
-        simple(f"CausalSelfAttention/{name}", lambda: CausalSelfAttention(8, 2, dropout, bias), x)
-        simple(f"MLP/{name}", lambda: MLP(8, dropout, bias), x)
-        simple(f"TransformerBlock/{name}", lambda: TransformerBlock(8, 2, dropout, bias), x)
-    ids = lambda: torch.randint(11, (2, 6), generator=generator)
-
-    def targets():
-        drawn = torch.randint(11, (2, 6), generator=generator)
-        drawn[1, 2] = -100  # does not count
-        return drawn
-
-    def loss(model, ids, targets):
-        return {"loss": F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())}
-
-    both = {"ids": ids, "targets": targets}
-    case("GPT/logits", lambda: GPT(11, 6, 2, 2, 8, 0.0, True),
-         lambda model, ids: {"logits": model(ids)}, {"ids": ids})
-    case("GPT/last_logits", lambda: GPT(11, 8, 1, 4, 8, 0.3, False).eval(),
-         lambda model, ids: {"logits": model(ids)[:, -1]}, {"ids": ids})
-    case("GPT/loss", lambda: GPT(11, 6, 2, 2, 8, 0.0, True), loss, both)
-    case("GPT/loss_dropout", lambda: GPT(11, 6, 2, 2, 8, 0.2, False), loss, both)
-
-
-def more_plain_layers():
-    x = lambda: torch.cat([normal(30) * 3, torch.tensor([0.0, -0.0, 1e-3, -1e-3, 20, -20])])
-    simple("Identity/default", nn.Identity, lambda: normal(2, 3))
-    simple("Flatten/default", nn.Flatten, lambda: normal(2, 3, 4))
-    simple("Flatten/0_1", lambda: nn.Flatten(0, 1), lambda: normal(2, 3, 4))
-    for layer in nn.LeakyReLU, nn.ELU, nn.Softplus:
-        simple(f"{layer.__name__}/default", layer, x)
-    simple("LeakyReLU/0.2", lambda: nn.LeakyReLU(0.2), x)
-    simple("ELU/0.5", lambda: nn.ELU(0.5), x)
-    simple("Softplus/2_3", lambda: nn.Softplus(2, 3), x)
-    simple("PReLU/one", nn.PReLU, x)
-    simple("PReLU/channels", lambda: nn.PReLU(3, 0.1), lambda: normal(2, 3, 4))
-    simple("PReLU/rows", lambda: nn.PReLU(3), lambda: normal(4, 3))
-    for dim in -1, 0:
-        simple(f"LogSoftmax/{dim}", lambda: nn.LogSoftmax(dim), lambda: normal(3, 4, 5) * 4)
-    simple("GroupNorm/3d", lambda: nn.GroupNorm(2, 6), lambda: normal(3, 6, 5) * 3 + 1)
-    simple("GroupNorm/2d", lambda: nn.GroupNorm(2, 8), lambda: normal(4, 8))
-    simple("GroupNorm/4d", lambda: nn.GroupNorm(1, 4, eps=0.1), lambda: normal(2, 4, 2, 3))
-    simple("GroupNorm/not_affine", lambda: nn.GroupNorm(4, 4, affine=False), lambda: normal(2, 4, 7))
-    simple("SwiGLU/default", lambda: SwiGLU(4, 6), lambda: normal(2, 3, 4))
-    simple("SwiGLU/bias", lambda: SwiGLU(4, 6, True), lambda: normal(3, 4))
-
-    def batch_norm(name, x, calls=1, evaluate=False, **options):
-        def run(layer, x):
-            for i in range(calls):
-                y = layer(x * (i + 1))
-            if evaluate:
-                y = layer.eval()(x)
-            if layer.running_mean is None:
-                return {"y": y}
-            return {"y": y, "running_mean": layer.running_mean, "running_var": layer.running_var,
-                    "num_batches_tracked": layer.num_batches_tracked.to(x.dtype)}
-        case(f"BatchNorm1d/{name}", lambda: nn.BatchNorm1d(3, **options), run, {"x": x})
-
-    x, long = lambda: normal(5, 3) * 2 + 1, lambda: normal(4, 3, 5)
-    batch_norm("2d", x)
-    batch_norm("3d", long, calls=2)
-    batch_norm("cumulative", x, calls=3, momentum=None)
-    batch_norm("momentum", x, momentum=0.4, eps=0.1)
-    batch_norm("eval", x, evaluate=True)
-    batch_norm("eval_3d", long, calls=2, evaluate=True)
-    batch_norm("not_affine", long, affine=False)
-    batch_norm("no_statistics", x, evaluate=True, track_running_stats=False)
-
-
-def recurrent():
-    def recurrence(name, x, layer, states=0, **options):
-        def run(model, x, h=None, c=None):
-            y, end = model(x, (h, c) if c is not None else h)
-            return {"y": y, "h_n": end[0], "c_n": end[1]} if layer is nn.LSTM else {"y": y, "h_n": end}
-        layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
-        batch = () if len(x) == 2 else (x[0] if options.get("batch_first") else x[1],)
-        given = {k: lambda: normal(layers, *batch, 4) for k in "hc"[:states]}
-        case(f"{layer.__name__}/{name}", lambda: layer(3, 4, **options), run, {"x": lambda: normal(*x)} | given)
-
-    for layer, states in (nn.LSTM, 2), (nn.GRU, 1):
-        recurrence("default", (5, 2, 3), layer)
-        recurrence("start", (5, 2, 3), layer, states)
-        recurrence("unbatched", (5, 3), layer, states)
-        recurrence("batch_first", (2, 5, 3), layer, states, batch_first=True)
-        recurrence("no_bias", (3, 2, 3), layer, bias=False)
-        recurrence("both_ways", (4, 2, 3), layer, states, bidirectional=True)
-        recurrence("three_layers", (4, 2, 3), layer, states, num_layers=3)
-        recurrence("all", (2, 4, 3), layer, states, num_layers=2, bidirectional=True, batch_first=True, dropout=0.3)
-        recurrence("unbatched_both_ways", (4, 3), layer, num_layers=2, bidirectional=True)
-
-
-def attention_parts():
-    x = lambda: normal(2, 3, 4, 6)
-    positions = torch.tensor([0, 1, 5, 1000])
-    of_batch = torch.tensor([[[0, 1, 2, 3]], [[4, 5, 6, 7]]])
-    for name, at, theta, interleaved in (("half", positions, 1e4, False), ("interleaved", positions, 1e4, True),
-                                         ("theta", positions, 500.0, False), ("of_batch", of_batch, 1e4, False)):
-        case(f"RotaryEmbedding/{name}", nn.Identity,
-             lambda layer, x, positions: {"y": rotary(x, positions, theta, interleaved)}, {"x": x, "positions": at})
-    for heads, offset in (8, 0), (6, 2), (1, 0):
-        case(f"alibi_bias/{heads}_{offset}", nn.Identity,
-             lambda layer, x: {"y": x + alibi(heads, 3, 5, offset).to(x.dtype)}, {"x": lambda: normal(heads, 3, 5)})
-    B, T, S, C = 2, 4, 5, 8
-    query, key = lambda: normal(B, T, C), lambda: normal(B, S, C)
-    causal = torch.ones(T, T).tril().bool()
-
-    def grouped(name, inputs, groups, weights=False, bias=True, dropout=0.0, is_causal=False):
-        def run(layer, query, key=None, allowed=None):
-            mask = causal if is_causal else None if allowed is None else allowed.bool()
-            return layer(query, query if key is None else key, mask, weights)
-        case(f"MultiHeadAttention/grouped_{name}", lambda: GroupedAttention(C, 4, groups, bias, dropout), run, inputs)
-
-    some = (torch.arange(S) != 1).long()
-    grouped("self", {"query": query}, 2, weights=True)
-    grouped("causal", {"query": query}, 2, is_causal=True)
-    grouped("one", {"query": query}, 1, bias=False, is_causal=True)
-    grouped("cross", {"query": query, "key": key}, 2)
-    grouped("mask", {"query": query, "key": key, "allowed": lambda: flags(0.6, T, S) | (1 - some)}, 1, weights=True)
-    grouped("mask_no_weights", {"query": query, "key": key, "allowed": lambda: flags(0.6, T, S) | (1 - some)}, 2)
-    grouped("dropout", {"query": query}, 2, dropout=0.3, is_causal=True)
-
-
-def losses():
-    def loss(name, make, x, target):
-        case(name, make, lambda layer, x, target: {"loss": layer(x, target)}, {"x": x, "target": target})
-
-    x, share = lambda: normal(3, 4), lambda: torch.rand((3, 4), generator=generator) * 0.98 + 0.01
-    classes = torch.tensor([2, 0, 3])
-    weights, rows = torch.tensor([0.5, 2, 1, 3]), torch.tensor([[0.5], [2], [1]])
-    for layer in nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.KLDivLoss:
-        for reduction in "mean", "sum", "none":
-            loss(f"{layer.__name__}/{reduction}", lambda: layer(reduction=reduction), x, share)
-    loss("SmoothL1Loss/beta", lambda: nn.SmoothL1Loss(beta=0.3), x, x)
-    loss("HuberLoss/delta", lambda: nn.HuberLoss(delta=0.3), x, x)
-    loss("KLDivLoss/log_target", lambda: nn.KLDivLoss(log_target=True), x, x)
-    loss("CrossEntropyLoss/default", nn.CrossEntropyLoss, x, classes)
-    loss("CrossEntropyLoss/probabilities", nn.CrossEntropyLoss, x, share)
-    loss("CrossEntropyLoss/weight", lambda: nn.CrossEntropyLoss(weights, label_smoothing=0.1), x, classes)
-    loss("NLLLoss/weight", lambda: nn.NLLLoss(weights, reduction="sum"), x, classes)
-    loss("BCELoss/default", nn.BCELoss, share, share)
-    loss("BCELoss/weight", lambda: nn.BCELoss(rows, reduction="sum"), share, share)
-    loss("BCEWithLogitsLoss/default", nn.BCEWithLogitsLoss, x, share)
-    loss("BCEWithLogitsLoss/weights", lambda: nn.BCEWithLogitsLoss(rows, pos_weight=weights), x, share)
+def our_calls():
+    lines = ["// Written by tests/golden/layers.py."]
+    read = {"in": "const Tensor& {} = in[\"{}\"];", "ids": "const Indices {} = in.indices(\"{}\");",
+            "mask": "const Mask {} = in.mask(\"{}\");"}
+    for s in samples:
+        inputs = " ".join(read[x.kind].format(k, k) for k, x in s.inputs.items())
+        options = [f".{option} = true" for option, on in (("normal_start", s.normal_start), ("derivatives_only", s.theirs is None),
+                                                          ("no_differences", not s.differences)) if on]
+        lines.append(f'layer_call("{s.name}", "{" ".join(s.outputs)}", [] {{ return {filled(s.ours, s.values, cpp_text)}; }}, '
+                     f"[]([[maybe_unused]] auto& m, LayerInputs& in) -> LayerOutputs {{ {inputs} return {s.our_call}; }}, "
+                     f"{{{', '.join(options)}}}),")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check-calls"]:
+        sys.exit(None if CALLS.read_text() == our_calls() else "not the calls of the table; run tests/golden/layers.py")
+    from golden import Golden
+
+    CALLS.write_text(our_calls())
     torch.set_num_threads(1)
-    plain_layers()
-    multi_head_attention()
-    self_attention()
-    transformer()
-    more_plain_layers()
-    recurrent()
-    attention_parts()
-    losses()
-    print(f"{golden.write()} bytes: {golden.path}")
+    golden = Golden(HERE / "layers.safetensors", {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
+    for s in samples:
+        add_numbers(golden, s)
+    print(f"{len(samples)} samples, {golden.write()} bytes: {golden.path}")

@@ -30,7 +30,9 @@ GradcheckReport check_order(int order, const Differentiated& d, bool fast = fals
 struct LayerSample {
   std::string layer, name;
   Differentiated d;
+  bool large = false;  ///< has more than 170 elements: to be checked in fast mode
 };
+/// Those of the table of layers.
 std::vector<LayerSample> layer_samples();
 
 }  // namespace xgrad::testing
