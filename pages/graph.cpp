@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <regex>
 #include <set>
 #include <xgrad/autograd/ops/rules.hpp>
 #include <xgrad/pages/assets.hpp>
@@ -132,23 +132,12 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
 
 // A formula as a reader writes it: c(a, 2), a constant of the type of a, is 2.
 std::string for_readers(std::string_view formula) {
+  static const std::regex constant(R"(\bc\(\w, ([^() ]+)\))"), product(R"(\bc\(\w, ([^()]+)\))"),
+      numbers("std::numbers::");
   std::string text(formula);
-  for (std::size_t at = 0; (at = text.find("c(", at)) != std::string::npos;) {
-    const std::size_t comma = text.find(", ", at);
-    if ((at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]))) || comma != at + 3) {
-      ++at;
-      continue;
-    }
-    std::size_t end = comma;
-    for (int depth = 1; depth > 0;) {
-      ++end;
-      depth += (text[end] == '(') - (text[end] == ')');
-    }
-    text = text.substr(0, at) + text.substr(comma + 2, end - comma - 2) + text.substr(end + 1);
-  }
-  for (std::size_t at; (at = text.find("std::numbers::")) != std::string::npos;)
-    text.erase(at, std::string_view("std::numbers::").size());
-  return text;
+  text = std::regex_replace(text, constant, "$1");
+  text = std::regex_replace(text, product, "($1)");
+  return std::regex_replace(text, numbers, "");
 }
 
 Json rules_json(const Graph& graph) {

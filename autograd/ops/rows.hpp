@@ -40,7 +40,7 @@
     return elementwise(                                               \
         #op, x, [](const auto& a) { return value; }, ZeroGradient{}); \
   }
-/// An op of two inputs with its derivatives by a and by b: each uses some of (a, b, y).
+/// An op of two inputs with its derivatives by a and by b: each uses one or two of (a, b, y).
 #define XGRAD_BINARY(op, value, by_a, uses_a, by_b, uses_b)                 \
   static const detail::StatedRule op##_rule({#op, #value, {#by_a, #by_b}}); \
   Tensor op(const Tensor& p, const Tensor& q) {                             \

@@ -11,8 +11,8 @@ Tensors that are differentiated; w, c constants (Fixed); i, j, k integers; m, n 
 sample's value of that name.  PyTorch's text is an expression that sees PyTorch as torch, torch.nn.functional as F,
 and the functions of the table's file: a formula where PyTorch has no such op, or decides otherwise than we do.
 
-Every sample is compared with PyTorch's values and gradients, and runs through everything that an op must satisfy
-(tests/autograd/ops/samples_test.cpp).  ops.py writes PyTorch's numbers to ops.safetensors and our calls to
+Every sample is compared with PyTorch's values and, unless PyTorch's text detaches them, gradients; then it runs through
+everything that an op must satisfy (tests/autograd/ops/samples_test.cpp).  ops.py writes PyTorch's numbers to ops.safetensors and our calls to
 generated/*.inc; this file needs no PyTorch for the latter.
 """
 
@@ -226,7 +226,7 @@ def digest(x):
     """The largest magnitude, a mean with weights that differ from line to line, and at most 62 elements at even
     distances."""
     flat = x.detach().double().flatten()
-    weights = torch.arange(flat.numel(), dtype=torch.float64) * 467 % 1009 / 1009
+    weights = (torch.arange(flat.numel(), dtype=torch.float64) * 467 % 1009 + 1) / 1010
     some = flat[:: max(1, -(-flat.numel() // 62))]
     return torch.cat([flat.abs().max().reshape(1), (flat * weights).mean().reshape(1), some])
 

@@ -93,6 +93,7 @@ for name in "maximum", "minimum":
 binary("logaddexp", "torch.logaddexp(x, y)", "logaddexp({}, {})")
 op("logaddexp", "torch.logaddexp(x, y)", "logaddexp(x, y)",
    S("large numbers", values([800, -800, 0]), values([799, -801, -800]), second=False),
+   S("tie and far apart", values([0, 800]), values([0, -800]), second=False, differences=True),
    special("NaN and infinities", [inf, -inf, inf, -inf, 1, nan], [inf, -inf, -inf, 2, nan, inf]))
 
 binary("pow", "torch.pow(x, y)", "pow({}, {})", positive)
@@ -166,7 +167,7 @@ for name in "log1p", "expm1":  # exact for numbers that are lost when 1 is added
 op("log1p", "torch.log1p(x)", "log1p(x)", S("either sign", uniform(-0.75, 1, 37)))
 for name in "sign", "floor", "ceil", "round":
     unary(name, S("at the steps", values([-2.5, -2, -1.5, -0.5, 0, 0.25, 0.5, 1, 1.5, 2.5, 3]), differences=False),
-          draw=away_from_zero if name == "sign" else randn)
+          draw=away_from_zero if name == "sign" else randn, numbers=WIDE + [2.0**40, -(2.0**100)])
 unary("reciprocal", draw=away_from_zero)
 unary("tan", draw=angles, numbers=[0, nan, tiny, 30, -30, 1000])
 
@@ -190,7 +191,8 @@ op("leaky_relu", "F.leaky_relu(x, -0.5)", "leaky_relu(x, -0.5)", S("slope", away
 # elu and hardtanh pass the gradient at NaN, as in PyTorch 2.15; 1.13 does so for some elements only.
 at_nan, no_nan = special("NaN", [nan, 0.5], theirs="x * 1"), [v for v in WIDE if v == v]
 # PyTorch's second derivative at 0 is 0, not that of the piece it has chosen.
-unary("elu", S("at 0", at_0, second=False), at_nan, theirs="F.{}(x)", draw=away_from_zero,
+unary("elu", S("at 0", at_0, second=False), at_nan,
+      S("where exp is infinite", values([1000, -1000, 800]), second=False, differences=True), theirs="F.{}(x)", draw=away_from_zero,
       numbers=no_nan)
 op("elu", "F.elu(x, 0.5)", "elu(x, 0.5)", S("alpha", away_from_zero(2, 3)),
    S("alpha, register and some", away_from_zero(37)))

@@ -100,7 +100,7 @@ EQUAL = values([[2, 2, 2], [1, 2, 4]])
 for name, cpp in (("var", "var"), ("std", "xgrad::std")):
     op(name, f"x.{name}(over(x, {{dims}}), correction=int({{c}}), keepdim={{keep}})",
        ours := f"{cpp}(x, {{dims}}, {{c}}, {{keep}})", *ways(ours, some=WAYS, c=1),
-       S("all", randn(3, 4), dims=(), c=1, keep=False),
+       S("all", randn(3, 4), dims=(), c=1, keep=False), S("0-d", randn(), dims=(), c=0, keep=False, differences=False, second=False),
        S("biased, all", randn(3, 4), dims=(), c=False, keep=False),
        S("biased, dim 1", randn(3, 4), dims=(1,), c=False, keep=False),
        S("biased, dims 0 and -1, keepdim", randn(2, 3, 4), dims=(0, -1), c=False, keep=True),
@@ -174,7 +174,7 @@ for name in ("max", "min"):
 norm = lambda x, *a: torch.linalg.vector_norm(x, *a)
 for p in (2, 1, 3, inf, 1.5, 0.5, -1, -inf, 0):
     # The small ways are enough for orders that differ from 3 by the exponent alone.
-    some = {"some": WAYS} if p in (2, 1, 3, inf, 0) else {"some": WAYS[:4], "large": ()}
+    some = {"some": WAYS} if p in (2, 1, 3, inf, -inf, 0) else {"some": WAYS[:4], "large": ()}
     op("vector_norm", "norm(x, {p}, over(x, {dims}), {keep})", ours := "vector_norm(x, {p}, {dims}, {keep})",
        *ways(ours, distinct, prefix=f"ord {p}, ", p=p, **some))
 op("vector_norm", "norm(x, {p}, 1)", "vector_norm(x, {p}, 1)",

@@ -7,8 +7,7 @@ op, bad = table.op, table.bad
 
 if torch:
     arange_indices, reshape = torch.arange, torch.reshape
-# Integers of large samples, some of them the same: a text in both languages.  (Digests weigh elements by their place
-# modulo 7, so that no line of a large sample has a multiple of 7 elements: exchanged lines would have the same digest.)
+# Integers of large samples, some of them the same: a text in both languages.
 PICKS = "reshape(arange_indices(0, {count}) * 7 % 37, {sizes})"
 
 

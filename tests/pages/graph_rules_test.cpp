@@ -30,7 +30,7 @@ TEST_CASE("graph: rules are of ops, and the page has them as a reader writes for
   const std::string page =
       pages::graph_html(pages::run_graph([&] { return sum(erf(tanh(x)) / softmax(x, 0)); }));
   for (const char* const text :
-       {"g * (4 * sigmoid_slope(2 * a))", "g * (2 * inv_sqrtpi * exp(-(a * a)))", "tanh(a)",
+       {"g * (4 * sigmoid_slope(2 * a))", "g * ((2 * inv_sqrtpi) * exp(-(a * a)))", "tanh(a)",
         "g / b", "-g * (a / b) / b", "y ⊙ (g - Σ (g ⊙ y))"}) {
     INFO(text);
     CHECK(page.find(text) != std::string::npos);
