@@ -119,7 +119,7 @@ Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
 Tensor clone(const Tensor& x);            ///< a copy
 
-// ---- activations (ops/activation.cpp) ----
+// ---- activations (ops/functions.cpp; gelu: elementwise.cpp) ----
 
 enum class Gelu { erf, tanh };
 /// x * Phi(x), with the normal distribution's Phi exact (erf) or approximated as

@@ -171,6 +171,7 @@ class Table:
 
     def bad(self, ours, error, *fragments):
         """A call that throws this error, whose message holds every fragment."""
+        assert all(ours != text for text, _, _ in self.bads), f"{ours} stands twice: one would not run"
         self.bads.append((ours, error, fragments))
 
     def write_calls(self, source):

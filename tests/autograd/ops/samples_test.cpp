@@ -213,7 +213,7 @@ void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chose
 }
 
 // For each element n, + or -, for what is no number.
-std::string kinds(const std::vector<Tensor>& xs) {
+std::string signs_of(const std::vector<Tensor>& xs) {
   std::string text;
   for (const Tensor& x : xs) {
     if (x.defined())
@@ -225,10 +225,10 @@ std::string kinds(const std::vector<Tensor>& xs) {
 }
 
 // NaN and infinity as the same.
-std::string no_number(std::string kinds) {
+std::string no_number(std::string signs) {
   std::ranges::replace_if(
-      kinds, [](char c) { return c == '+' || c == '-'; }, 'n');
-  return kinds;
+      signs, [](char c) { return c == '+' || c == '-'; }, 'n');
+  return signs;
 }
 
 // With NaN and infinity in every place, of the inputs and of the gradient (in some where there are
@@ -258,7 +258,7 @@ void check_special_values(const OpSample& sample, const std::set<std::size_t>& c
                              .create_graph = create_graph,
                              .allow_unused = true});
           found.push_back(z);
-          said.push_back(kinds(found));
+          said.push_back(signs_of(found));
         } catch (const ValueError&) {
           said.push_back("refused");
         }
