@@ -327,14 +327,15 @@ LISTS = {name: f"{name}({{x}}, {{dims}}, false)" for name in ("sum", "mean", "lo
 LISTS |= {"var": "var({x}, {dims}, 1, false)", "std": "xgrad::std({x}, {dims}, 1, false)", "vector_norm": "vector_norm({x}, 2, {dims})"}
 ALONG = {name: f"{name}({{x}}, {{dims}})" for name in ("prod", "max", "min")}
 for name, call in (LISTS | ALONG).items():
-    bad(filled(call, {"x": "zeros({2, 3})", "dims": "{2}"}, str), "ValueError", name, "dimension 2", "out of range", "2-d")
-    bad(filled(call, {"x": "zeros({2, 3})", "dims": "{-3}"}, str), "ValueError", name, "dimension -3", "out of range")
-    bad(filled(call, {"x": "zeros({})", "dims": "{1}"}, str), "ValueError", name, "dimension 1", "0-d")
-    bad(filled(call, {"x": "Tensor()", "dims": "{0}"}, str), "ValueError", "undefined")
+    dim = lambda d, alone=name in ALONG: str(d) if alone else f"{{{d}}}"  # ops along one dimension take no list
+    bad(filled(call, {"x": "zeros({2, 3})", "dims": dim(2)}, str), "ValueError", name, "dimension 2", "out of range", "2-d")
+    bad(filled(call, {"x": "zeros({2, 3})", "dims": dim(-3)}, str), "ValueError", name, "dimension -3", "out of range")
+    bad(filled(call, {"x": "zeros({})", "dims": dim(1)}, str), "ValueError", name, "dimension 1", "0-d")
+    bad(filled(call, {"x": "Tensor()", "dims": dim(0)}, str), "ValueError", "undefined")
 for name, call in LISTS.items():
     bad(filled(call, {"x": "zeros({2, 3})", "dims": "{1, -1}"}, str), "ValueError", name, "dimension -1", "twice", "1, -1")
 for name in ("max", "min", "amax", "amin"):
-    bad(f"{name}(zeros({{2, 0}}), {{1}})", "ShapeError", name, "(2, 0)", "no elements")
+    bad(f"{name}(zeros({{2, 0}}), {'1' if name in ALONG else '{1}'})", "ShapeError", name, "(2, 0)", "no elements")
 for name in ("max", "min"):
     bad(f"{name}(zeros({{0}}))", "ShapeError", name, "(0,)")
 for p in (inf, -1):
