@@ -16,7 +16,7 @@ struct OpInputs {
   Mask m, n;
 };
 
-/// What a call returns: Tensors, and integers that must be equal.
+/// The results of a call: Tensors, and integers that must be equal.
 struct OpOutputs {
   std::vector<Tensor> tensors;
   std::vector<Indices> indices;

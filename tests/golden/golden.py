@@ -14,7 +14,7 @@ import sys
 import torch
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts" / "pytorch"))
-from safetensors_file import save_safetensors  # noqa: E402
+from safetensors_file import load_safetensors, save_safetensors  # noqa: E402
 
 
 class Golden:
@@ -37,3 +37,18 @@ class Golden:
         """Writes the file and returns its size in bytes."""
         save_safetensors(dict(sorted(self.tensors.items())), str(self.path), dict(sorted(self.metadata.items())))
         return os.path.getsize(self.path)
+
+
+def differences(tensors, path):
+    """Where these Tensors differ from those of the same names in a file by more than 1e-12 of the largest magnitude."""
+    stored, _ = load_safetensors(str(path))
+    found = [f"{name}: in no table" for name in stored.keys() - tensors.keys()]
+    for name, x in tensors.items():
+        y = stored.get(name)
+        if y is None or x.shape != y.shape or x.dtype != y.dtype:
+            found.append(f"{name}: not in the file, or of another shape or dtype")
+        elif not ((x == y) | ((x != x) & (y != y))).all():
+            error = (x.double() - y.double()).abs().max() / y.double().abs().max()
+            if not error <= 1e-12:
+                found.append(f"{name}: {error:.1e}")
+    return sorted(found)

@@ -33,7 +33,7 @@ class LayerInputs {
   std::map<std::string, Tensor> tensors_;
 };
 
-/// What a layer returns, in the order in which the table names it.
+/// The results of a layer, in the order of the names in the table.
 struct LayerOutputs : std::vector<Tensor> {
   LayerOutputs(Tensor y) : vector{std::move(y)} {}
   LayerOutputs(std::vector<Tensor> ys) : vector(std::move(ys)) {}

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The table of layers: one line a sample, PyTorch's text and ours beside each other.
 
-    /usr/bin/python3 tests/golden/layers.py           writes PyTorch's numbers (layers.safetensors) and our calls
-    python3 tests/golden/layers.py --check-calls      fails if generated/layers.inc is not the table's; needs no PyTorch
+script.py says how to call it.
 
     layer("Linear", S("bias", "nn.Linear(5, 4)", "nn::Linear(5, 4)", x=normal(3, 5)))
 
@@ -30,9 +29,8 @@ generator that each sample seeds by its name, so a new sample changes no other's
 without MKL (Debian: python3-torch), which writes the same bytes again.
 """
 import copy
-import pathlib
-import sys
 
+import script
 from table import F, Input, cpp_text, filled, python_text, seed_of, torch
 
 if torch:
@@ -40,8 +38,6 @@ if torch:
                           TransformerBlock, alibi, rotary)
     from torch import nn
 
-HERE = pathlib.Path(__file__).resolve().parent
-CALLS = HERE / "generated" / "layers.inc"
 samples = []
 
 
@@ -479,14 +475,10 @@ def our_calls():
     return "\n".join(lines) + "\n"
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--check-calls"]:
-        sys.exit(None if CALLS.read_text() == our_calls() else "not the calls of the table; run tests/golden/layers.py")
-    from golden import Golden
-
-    CALLS.write_text(our_calls())
-    torch.set_num_threads(1)
-    golden = Golden(HERE / "layers.safetensors", {"source": f"tests/golden/layers.py, PyTorch {torch.__version__}"})
+def add_all(golden):
     for s in samples:
         add_numbers(golden, s)
-    print(f"{len(samples)} samples, {golden.write()} bytes: {golden.path}")
+
+
+if __name__ == "__main__":
+    script.run("layers", ["layers.py", "formulas.py"], {"layers.inc": our_calls()}, add_all)

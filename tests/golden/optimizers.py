@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
-"""Writes PyTorch's numbers for the table of optimizers (optimizers.safetensors) and our calls (generated/optimizers.inc).
-
-    /usr/bin/python3 tests/golden/optimizers.py            writes both
-    python3 tests/golden/optimizers.py --check-calls       fails if the calls are not those of the table; needs no PyTorch
+"""PyTorch's numbers for the table of optimizers (optimizers.safetensors), and our calls.  script.py says how to call it.
 
 table_optimizers.py says what a sample is.  An optimizer trains two parameters, a and b, for 20 or 50 steps.  "start/a"
 is what a starts from; its gradient in step t is target/a[t % 20] * a - pull/a[t % 20], so that errors feed back;
@@ -12,15 +9,11 @@ gradients that are clipped are "clip/gradient/<k>".
 Needs PyTorch 1.13 (Debian: python3-torch); the same PyTorch writes the same bytes.
 """
 
-import pathlib
-import sys
-
+import script
 import table_optimizers
 from table import cpp_text, torch
 from table_optimizers import CLIPS, OPTIMIZERS, SCHEDULES, nanogpt
 
-HERE = pathlib.Path(__file__).resolve().parent
-CALLS = HERE / "generated" / "optimizers.inc"
 STEPS = 20
 
 
@@ -111,11 +104,7 @@ class Numbers:
                 self.golden.add(f"{name}/{label}/{k}", parameters[k].grad)
 
 
-def write_numbers():
-    from golden import Golden
-
-    torch.set_num_threads(1)
-    golden = Golden(HERE / "optimizers.safetensors", {"source": f"tests/golden/optimizers.py, PyTorch {torch.__version__}"})
+def add_numbers(golden):
     numbers, names = Numbers(golden), vars(table_optimizers)
     for name, theirs, s, steps in OPTIMIZERS:
         numbers.add_optimizer(f"{name}/{s.name}", eval(theirs, names), s, steps)
@@ -123,17 +112,7 @@ def write_numbers():
         numbers.add_schedule(name, eval(f"lambda o: {theirs}", names))
     for name, theirs, _ in CLIPS:
         numbers.add_clip(name, eval(f"lambda p: {theirs}", names))
-    return golden.write()
-
-
-def main(arguments):
-    if arguments == ["--check-calls"]:
-        sys.exit(None if CALLS.read_text() == calls() else f"not the calls of the table: {CALLS.name}; run {__file__}")
-    if arguments:
-        sys.exit(__doc__)
-    CALLS.write_text(calls())
-    print(f"{len(OPTIMIZERS + SCHEDULES + CLIPS)} samples, {write_numbers()} bytes")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    script.run("optimizers", ["optimizers.py", "table_optimizers.py"], {"optimizers.inc": calls()}, add_numbers)

@@ -104,7 +104,7 @@ class Comparison {
   Comparison(const OpCall& call, DType dtype)
       : call_(call), numbers_(numbers_of(call)), dtype_(dtype) {}
 
-  /// Those of a large sample, of which PyTorch's digest shows a part: outputs and gradients.
+  /// Outputs and gradients of a large sample, whole: PyTorch's digest shows a part of them.
   const std::vector<Tensor>& whole() const { return whole_; }
 
   Deviations all() {
@@ -246,7 +246,7 @@ Deviations deviations(const OpCall& call, DType dtype) {
   Deviations all = comparison.all();
   if (call.draw == nullptr || dtype == DType::float64)
     return all;
-  // Of every element, float32 is held equal to float64: a digest shows few.
+  // A digest shows few elements: compare each one in float32 with the same in float64.
   Comparison in_double(call, DType::float64);
   in_double.all();
   for (std::size_t i = 0; i < comparison.whole().size(); ++i)

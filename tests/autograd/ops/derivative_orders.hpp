@@ -32,7 +32,7 @@ struct LayerSample {
   Differentiated d;
   bool large = false;  ///< has more than 170 elements: to be checked in fast mode
 };
-/// Those of the table of layers.
+/// All samples of the table of layers (golden/layers.py).
 std::vector<LayerSample> layer_samples();
 
 }  // namespace xgrad::testing

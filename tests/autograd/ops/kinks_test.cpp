@@ -1,4 +1,5 @@
-// What ops.hpp says of gradients where an op is not smooth.  Away from there: samples_test.cpp.
+// Gradients at the points where an op is not smooth, as ops.hpp states them.  samples_test.cpp
+// checks all other points.
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>

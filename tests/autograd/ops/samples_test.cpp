@@ -231,10 +231,11 @@ std::string no_number(std::string signs) {
   return signs;
 }
 
-// With NaN and infinity in every place, of the inputs and of the gradient (in some where there are
-// more than 20), a fused op and the ops that it fuses say NaN, infinity or a number in the same
-// places, with create_graph and without.
-// Of an infinite gradient the ops may make inf - inf where the formula of the fused op is infinite.
+// NaN and infinity stand in each place of each input and of the gradient in turn (in 20 places of a
+// larger one).  Fused or decomposed, with create_graph or without, an op gives NaN, infinity and
+// numbers in the same places.
+// Exception: for an infinite gradient NaN and infinity count as the same under Decompose, because
+// the ops may subtract infinities.
 void check_special_values(const OpSample& sample, const std::set<std::size_t>& chosen) {
   Inputs all = sample.inputs;
   all.push_back(normal(sample.f(sample.inputs).shape(), 9));
@@ -404,7 +405,7 @@ void run(const std::string& name) {
   for (const OpCall& call : group.calls)
     if (const std::string op = op_of(call.name); std::ranges::find(ops, op) == ops.end())
       ops.push_back(op);
-  // Of a bad call the message begins with the op, and so does the first fragment.
+  // The op of a bad call is the first word of its first fragment, as of most messages.
   const auto bad_of = [&](const BadCall& bad) {
     const auto at = std::ranges::find_if(bad.fragments.front(), [](char c) {
       return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0;
