@@ -29,6 +29,11 @@ struct StatedRule : OpRule {
   const StatedRule* next;
 };
 
+// The sentences of several ops.
+inline constexpr std::string_view
+    elements_move = "Elements only move: each gradient goes back to the place of its element.",
+    part_of_x = "The part gets the upstream gradient; all other elements get 0.";
+
 }  // namespace detail
 
 /// XGRAD_RULE(exp, "exp(a)", {"g ⊙ y"}, "exp is its own slope.");

@@ -126,8 +126,7 @@ Selection expanded(const Shape& x, const Dims& sizes) {
 using detail::pick;
 using detail::Selection;
 
-XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"},
-           "Elements only move: each gradient goes back to the place of its element.");
+XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"}, detail::elements_move);
 Tensor reshape(const Tensor& x, const Dims& sizes) {
   return pick("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
 }
@@ -190,12 +189,11 @@ Selection detail::transposed(const Shape& x, std::int64_t dim0, std::int64_t dim
 }
 
 XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
-           "Elements only move: each gradient goes back to the place of its element.");
+           detail::elements_move);
 Tensor permute(const Tensor& x, const Dims& dims) {
   return pick("permute", x, detail::permuted(x.shape(), dims));
 }
-XGRAD_RULE(transpose, "aᵀ", {"gᵀ"},
-           "Elements only move: each gradient goes back to the place of its element.");
+XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
   return pick("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }

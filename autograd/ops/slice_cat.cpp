@@ -34,8 +34,7 @@ Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
   return s;
 }
 
-XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"},
-           "The part gets the upstream gradient; all other elements get 0.");
+XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"}, detail::part_of_x);
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
              std::optional<std::int64_t> end, std::int64_t step) {
   return pick("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
@@ -71,8 +70,7 @@ Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std
   return s;
 }
 
-XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"},
-           "The part gets the upstream gradient; all other elements get 0.");
+XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"}, detail::part_of_x);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
   return pick("select", x, detail::selected("select", x.shape(), dim, index));
 }
@@ -108,8 +106,7 @@ std::vector<Size> even_sizes(Size n, Size size) {
 
 }  // namespace
 
-XGRAD_RULE(split, "a part of a", {"g where the part was, else 0"},
-           "The part gets the upstream gradient; all other elements get 0.");
+XGRAD_RULE(split, "a part of a", {"g where the part was, else 0"}, detail::part_of_x);
 std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim) {
   check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
@@ -267,8 +264,7 @@ DiscreteTensor<T> join_discrete(const std::vector<DiscreteTensor<T>>& xs, const 
 
 }  // namespace
 
-XGRAD_RULE(cat, "the inputs, joined", {"its own part of g"},
-           "Elements only move: each gradient goes back to the place of its element.");
+XGRAD_RULE(cat, "the inputs, joined", {"its own part of g"}, detail::elements_move);
 Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
   check_can_join("cat", xs);
   const std::vector<Shape> shapes = shapes_of(xs);
