@@ -4,7 +4,7 @@
 
 #include <string>
 #include <xgrad/io/json.hpp>
-#include <xgrad/nn/gpt_config.hpp>
+#include <xgrad/nn/gpt.hpp>
 
 namespace xgrad::io {
 

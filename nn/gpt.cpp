@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <span>
+#include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -11,6 +14,246 @@
 #include <xgrad/nn/init.hpp>
 
 namespace xgrad::nn {
+
+const GPTConfig& checked(const GPTConfig& c, const char* caller) {
+  if (std::min({c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd}) <= 0)
+    fail<ValueError>(
+        "{}: block_size {}, vocab_size {}, n_layer {}, n_head {}, n_embd {}: all must be positive",
+        caller, c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd);
+  check<ValueError>(c.head_dim > 0 || c.n_embd % c.n_head == 0,
+                    "{}: n_embd {} is not a multiple of n_head {}", caller, c.n_embd, c.n_head);
+  check<ValueError>(c.n_head % c.kv_heads() == 0, "{}: n_head {} is not a multiple of n_kv_head {}",
+                    caller, c.n_head, c.kv_heads());
+  check<ValueError>(!c.rotary || c.head_width() % 2 == 0,
+                    "{}: heads of {} channels cannot rotate in pairs", caller, c.head_width());
+  check<ValueError>(c.dropout >= 0 && c.dropout <= 1,
+                    "{}: dropout is {}; a probability is in [0, 1]", caller, c.dropout);
+  check<ValueError>(c.norm_eps > 0 && std::isfinite(c.norm_eps), "{}: norm_eps {} must be positive",
+                    caller, c.norm_eps);
+  if (c.rotary)
+    RotaryEmbedding(2, arange_indices(0, 1), *c.rotary);  // its errors, whatever the sizes
+  return c;
+}
+
+static GPTConfig of_block(Size width, Size heads, double dropout, bool bias) {
+  return {.n_head = heads, .n_embd = width, .dropout = dropout, .bias = bias};
+}
+
+static Size checked_qkv_width(const GPTConfig& c) {
+  checked(c, "CausalSelfAttention");
+  return (c.n_head + 2 * c.kv_heads()) * c.head_width();
+}
+
+CausalSelfAttention::CausalSelfAttention(const GPTConfig& c)
+    : c_attn(c.n_embd, checked_qkv_width(c), c.qkv_bias.value_or(c.bias)),
+      c_proj(c.n_head * c.head_width(), c.n_embd, c.proj_bias.value_or(c.bias)),
+      n_head(c.n_head),
+      n_kv_head(c.kv_heads()),
+      dropout(c.dropout) {}
+
+CausalSelfAttention::CausalSelfAttention(Size width, Size heads, double p, bool bias)
+    : CausalSelfAttention(of_block(width, heads, p, bias)) {}
+
+Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
+                                       const RotaryEmbedding* rotate) const {
+  const double p = training ? dropout : 0;
+  check<ValueError>(cache == nullptr || p == 0,
+                    "CausalSelfAttention: dropout with a cache; call eval() first");
+  return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
+    const Tensor qkv = c_attn(x);  // (B, T, (H + 2G) D)
+    const auto attended = [&] {
+      if (rotate != nullptr || n_kv_head != n_head)
+        return grouped(qkv, p, cache, rotate);
+      return cache == nullptr ? causal_self_attention(qkv, n_head, p)
+                              : causal_self_attention(qkv, n_head, *cache);
+    };
+    const Tensor y = attended();                          // (B, T, HD)
+    return xgrad::dropout(c_proj(y), dropout, training);  // (B, T, C)
+  });
+}
+
+// As causal_self_attention, which has as many keys as queries and leaves them where they are.
+Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* cache,
+                                    const RotaryEmbedding* rotate) const {
+  check<ShapeError>(qkv.dim() == 3,
+                    "CausalSelfAttention: queries, keys and values are {}, not (B, T, channels)",
+                    to_string(qkv.shape()));
+  const Size B = qkv.size(0), T = qkv.size(1), H = n_head, G = n_kv_head,
+             D = qkv.size(2) / (H + 2 * G);
+  const auto heads = [&](Size first, Size n) {  // (B, n, T, D)
+    return transpose(reshape(narrow(qkv, -1, first * D, n * D), {B, T, n, D}), 1, 2);
+  };
+  Tensor q = heads(0, H), k = heads(H, G), v = heads(H + G, G);
+  if (rotate != nullptr) {
+    q = (*rotate)(q);
+    k = (*rotate)(k);
+  }
+  Size offset = 0;
+  if (cache != nullptr) {
+    const auto held = cache->append(k, v);
+    k = held.keys;
+    v = held.values;
+    offset = held.offset;
+  }
+  const Tensor y = scaled_dot_product_attention(q, k, v,
+                                                {.is_causal = true,
+                                                 .dropout_p = p,
+                                                 .causal_offset = offset,
+                                                 .enable_gqa = G != H});  // (B, H, T, D)
+  return reshape(transpose(y, 1, 2), {B, T, H * D});
+}
+
+MLP::MLP(const GPTConfig& c)
+    : c_fc(c.n_embd, c.inner_width(), c.mlp_bias.value_or(c.bias)),
+      c_gate(c.activation != Activation::swiglu
+                 ? std::nullopt
+                 : std::optional<Linear>(std::in_place, c.n_embd, c.inner_width(),
+                                         c.mlp_bias.value_or(c.bias))),
+      c_proj(c.inner_width(), c.n_embd, c.mlp_bias.value_or(c.bias)),
+      dropout(c.dropout),
+      activation(c.activation) {
+  check<ValueError>(c.dropout >= 0 && c.dropout <= 1,
+                    "MLP: dropout is {}; a probability is in [0, 1]", c.dropout);
+}
+
+MLP::MLP(Size width, double p, bool bias) : MLP(of_block(width, 1, p, bias)) {}
+
+Tensor MLP::operator()(const Tensor& x) const {
+  const Tensor y =
+      c_gate ? silu((*c_gate)(x)) * c_fc(x)
+             : gelu(c_fc(x), activation == Activation::gelu_tanh ? Gelu::tanh : Gelu::erf);
+  return xgrad::dropout(c_proj(y), dropout, training);
+}
+
+Norm::Norm(const GPTConfig& c)
+    : weight(ones({c.n_embd}).requires_grad_()), eps(c.norm_eps), kind(c.norm) {
+  if (c.norm == NormKind::layer && c.bias)
+    bias = zeros({c.n_embd}).requires_grad_();
+}
+Tensor Norm::operator()(const Tensor& x) const {
+  const Dims width = weight.shape();
+  return kind == NormKind::rms ? rms_norm(x, width, weight, eps)
+                               : layer_norm(x, width, weight, bias, eps);
+}
+
+TransformerBlock::TransformerBlock(const GPTConfig& c) : ln_1(c), attn(c), ln_2(c), mlp(c) {}
+TransformerBlock::TransformerBlock(Size width, Size heads, double dropout, bool bias)
+    : TransformerBlock(of_block(width, heads, dropout, bias)) {}
+
+Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
+                                    const RotaryEmbedding* rotate) const {
+  const auto attended = [&] {
+    const Scope scope("attn");
+    return x + attn(ln_1(x), cache, rotate);
+  };
+  return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
+    const Tensor y = attended();
+    const Scope scope("mlp");
+    return y + mlp(ln_2(y));
+  });
+}
+
+namespace {
+
+// A logit of what is not drawn.
+constexpr float never = -std::numeric_limits<float>::infinity();
+
+// softmax, in place.
+void to_probabilities(std::span<float> row) {
+  const float largest = std::ranges::max(row);
+  float sum = 0;
+  for (float& v : row)
+    sum += v = std::exp(v - largest);
+  for (float& v : row)
+    v /= sum;
+}
+
+void keep_top_k(std::span<float> row, std::size_t k) {
+  if (k >= row.size())
+    return;
+  std::vector<float> sorted(row.begin(), row.end());
+  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::ranges::nth_element(sorted, at, std::greater<>());
+  for (float& v : row)
+    if (v < *at)
+      v = never;
+}
+
+void keep_top_p(std::span<float> row, double top_p) {
+  if (top_p == 1)  // a sum of floats may be 1 before the last of them
+    return;
+  std::vector<float> p(row.begin(), row.end());
+  to_probabilities(p);
+  std::vector<std::size_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return p[i]; });
+  double before = 0;
+  for (const std::size_t i : order) {
+    if (before >= top_p)
+      row[i] = never;
+    before += p[i];
+  }
+}
+
+void keep_min_p(std::span<float> row, double min_p) {
+  const float largest = std::ranges::max(row);
+  for (float& v : row)
+    if (std::exp(v - largest) < min_p)
+      v = never;
+}
+
+// Logits to probabilities, in place.
+void filter(std::span<float> row, const GenerateOptions& options) {
+  const auto temperature =
+      static_cast<float>(std::min(options.temperature, double{std::numeric_limits<float>::max()}));
+  const auto likeliest = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
+  // So small a temperature that float32 does not hold the quotient is as good as 0.
+  if (temperature == 0 || !std::isfinite(row[likeliest] / temperature)) {
+    std::ranges::fill(row, 0.F);
+    row[likeliest] = 1;
+    return;
+  }
+  for (float& v : row)
+    v /= temperature;
+  if (options.top_k.has_value())
+    keep_top_k(row, static_cast<std::size_t>(*options.top_k));
+  keep_top_p(row, options.top_p);
+  keep_min_p(row, options.min_p);
+  to_probabilities(row);
+}
+
+}  // namespace
+
+void check_sampling(const GenerateOptions& options) {
+  check<ValueError>(options.temperature >= 0 && std::isfinite(options.temperature),
+                    "generate: temperature is {}; it must be 0 or above", options.temperature);
+  check<ValueError>(options.top_k.value_or(1) > 0, "generate: top_k is {}, which leaves no token",
+                    options.top_k.value_or(1));
+  check<ValueError>(options.top_p > 0 && options.top_p <= 1,
+                    "generate: top_p is {}; it must be above 0 and at most 1", options.top_p);
+  check<ValueError>(options.min_p >= 0 && options.min_p <= 1,
+                    "generate: min_p is {}; it must be from 0 to 1", options.min_p);
+}
+
+Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options) {
+  check_sampling(options);
+  check<ShapeError>(logits.dim() > 0 && logits.size(-1) > 0,
+                    "next_token_probabilities: logits are {}; they must be (..., V) with V above 0",
+                    to_string(logits.shape()));
+  const NoGrad no_grad;
+  Tensor values = logits.to(DType::float32);
+  if (!all(isfinite(values))) {
+    check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
+    values =
+        (logits - amax(logits, {-1}, true)).to(DType::float32);  // beyond float32, but for that
+  }
+  auto result = empty_array<float>(values.shape());
+  std::copy_n(values.data<float>(), values.numel(), result.data());
+  const std::size_t V = values.shape().back();
+  for (std::size_t begin = 0; begin < result.size(); begin += V)
+    filter({result.data() + begin, V}, options);
+  return Tensor(std::move(result));
+}
 
 GPT::GPT(const GPTConfig& c)
     : config(checked(c)),

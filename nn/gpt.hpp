@@ -1,6 +1,5 @@
 #pragma once
-// A decoder: GPT-2, Llama and their kin.  As GPT-2 it has the names, the order of draws and the
-// arithmetic of nanoGPT: one seed gives the same weights, and the same losses.
+// What a decoder is made of: GPT-2 and its kin, Llama and its kin.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,18 +7,197 @@
 #include <optional>
 #include <span>
 #include <vector>
-#include <xgrad/nn/dropout.hpp>
-#include <xgrad/nn/embedding.hpp>
-#include <xgrad/nn/gpt_config.hpp>
-#include <xgrad/nn/key_value_cache.hpp>
-#include <xgrad/nn/linear.hpp>
+#include <xgrad/autograd/tensor.hpp>
+#include <xgrad/nn/attention.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/nn/sampling.hpp>
-#include <xgrad/nn/transformer_block.hpp>
+
+namespace xgrad::nn {
+
+enum class NormKind : std::uint8_t { layer, rms };
+enum class Activation : std::uint8_t {
+  gelu,       ///< exact
+  gelu_tanh,  ///< Gelu::tanh, as OpenAI's GPT-2
+  swiglu      ///< silu(c_gate(x)) * c_fc(x)
+};
+
+/// Sizes and options of a GPT.  The defaults are nanoGPT's.
+struct GPTConfig {
+  Size block_size = 1024;  ///< longest sequence
+  Size vocab_size = 50304;
+  Size n_layer = 12;
+  Size n_head = 12;
+  Size n_embd = 768;
+  double dropout = 0;
+  bool bias = true;    ///< in the Linears of the blocks and in the LayerNorms
+  Size n_kv_head = 0;  ///< heads of keys and values, each for several queries; 0: n_head
+  Size head_dim = 0;   ///< 0: n_embd / n_head
+  Size n_inner = 0;    ///< width of the feed-forward part; 0: 4 n_embd
+  std::optional<RotaryOptions> rotary = {};  ///< none: positions are learned
+  NormKind norm = NormKind::layer;
+  double norm_eps = 1e-5;
+  Activation activation = Activation::gelu;
+  std::optional<bool> qkv_bias = {};   ///< of queries, keys and values; none: as `bias`
+  std::optional<bool> proj_bias = {};  ///< of the attention's result; none: as `bias`
+  std::optional<bool> mlp_bias = {};   ///< none: as `bias`
+  bool tied = true;                    ///< lm_head has the weight of wte
+
+  Size kv_heads() const { return n_kv_head > 0 ? n_kv_head : n_head; }
+  Size head_width() const { return head_dim > 0 ? head_dim : n_embd / n_head; }
+  Size inner_width() const { return n_inner > 0 ? n_inner : 4 * n_embd; }
+
+  /// These sizes as OpenAI's GPT-2.  Radford et al., 2019.
+  static constexpr GPTConfig gpt2(GPTConfig sizes) {
+    sizes.activation = Activation::gelu_tanh;
+    return sizes;
+  }
+  /// These sizes as Llama: rotary positions, RMSNorm, SwiGLU, no biases, a weight of lm_head's own.
+  /// Touvron et al., 2023.
+  static constexpr GPTConfig llama(GPTConfig sizes) {
+    sizes.rotary.emplace();
+    sizes.norm = NormKind::rms;
+    sizes.activation = Activation::swiglu;
+    sizes.bias = false;
+    sizes.tied = false;
+    return sizes;
+  }
+};
+
+/// The configuration.  ValueError, beginning with `caller`, if a size is 0, n_head does not divide
+/// n_embd (and no head_dim is given), n_kv_head does not divide n_head, norm_eps is not positive, a
+/// head that rotates has an odd width, and as of RotaryEmbedding.
+const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
+
+// The pre-norm transformer block of GPT-2 and Llama, with nanoGPT's names and order of draws.
+
+/// Causal self-attention: x (B, T, C) -> (B, T, C), H heads of D channels, of which G have keys and
+/// values.  With a cache, x are the positions that come after those that it holds; errors as of
+/// KeyValueCache::append(), and ValueError if dropout is on.  Queries and keys are rotated by
+/// `rotate`, if it is given: by x's own positions.
+struct CausalSelfAttention {
+  Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
+  Linear c_proj;  ///< HD -> C
+  Size n_head, n_kv_head;
+  double dropout;  ///< on the attention weights, and on the result
+  bool training = true;
+
+  /// ValueError as of checked().
+  explicit CausalSelfAttention(const GPTConfig& c);
+  CausalSelfAttention(Size width, Size heads, double p = 0, bool bias = true);
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
+                    const RotaryEmbedding* rotate = nullptr) const;
+  static void visit(auto& self, auto&& v) {
+    v("c_attn", self.c_attn);
+    v("c_proj", self.c_proj);
+    v("training", self.training);
+  }
+
+ private:
+  Tensor grouped(const Tensor& qkv, double p, KeyValueCache* cache,
+                 const RotaryEmbedding* rotate) const;
+};
+
+/// c_proj(gelu(c_fc(x))) or, of SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
+struct MLP {
+  Linear c_fc;
+  std::optional<Linear> c_gate;  ///< of SwiGLU
+  Linear c_proj;
+  double dropout;
+  Activation activation;
+  bool training = true;
+
+  explicit MLP(const GPTConfig& c);
+  MLP(Size width, double p = 0, bool bias = true);
+  Tensor operator()(const Tensor& x) const;
+  static void visit(auto& self, auto&& v) {
+    v("c_fc", self.c_fc);
+    v("c_gate", self.c_gate);
+    v("c_proj", self.c_proj);
+    v("training", self.training);
+  }
+};
+
+/// The LayerNorm or RMSNorm of a decoder, over the last dimension.
+struct Norm {
+  Tensor weight;  ///< (n_embd,), ones
+  Tensor bias;    ///< (n_embd,), zeros, or undefined: an RMSNorm has none
+  double eps;
+  NormKind kind;
+
+  explicit Norm(const GPTConfig& c);
+  Tensor operator()(const Tensor& x) const;
+  static void visit(auto& self, auto&& v) {
+    v("weight", self.weight);
+    v("bias", self.bias);
+  }
+};
+
+/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).  Cache and rotation are those of attn.
+struct TransformerBlock {
+  Norm ln_1;
+  CausalSelfAttention attn;
+  Norm ln_2;
+  MLP mlp;
+
+  explicit TransformerBlock(const GPTConfig& c);
+  TransformerBlock(Size width, Size heads, double dropout = 0, bool bias = true);
+  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
+                    const RotaryEmbedding* rotate = nullptr) const;
+  static void visit(auto& self, auto&& v) {
+    v("ln_1", self.ln_1);
+    v("attn", self.attn);
+    v("ln_2", self.ln_2);
+    v("mlp", self.mlp);
+  }
+};
+
+// The distribution that the next token of a text is drawn from.
+
+struct GenerateOptions {
+  double temperature = 1;          ///< logits are divided by it; 0: the likeliest, no draw
+  std::optional<Size> top_k = {};  ///< draws among the k likeliest only
+  double top_p = 1;  ///< draws among the likeliest that have this much probability together
+  double min_p = 0;  ///< draws among those that are at least this many times the likeliest
+  /// The ids that end a sequence, as transformers names them.  One that has ended is filled with
+  /// the first of these ids; generation ends when all have.
+  std::vector<std::int64_t> eos_token_id = {};
+  /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
+  std::function<void(const Tensor&)> on_logits = {};
+  /// Called after each step with the new token of each sequence.
+  std::function<void(std::span<const std::int64_t>)> on_token = {};
+  /// Asked after that: true ends it.
+  std::function<bool()> stop = {};
+};
+
+/// The probabilities that `generate` draws with: logits (..., V) -> (..., V) in float32, without a
+/// graph.  In HuggingFace's order, each step on what the one before has left:
+///
+///   1. temperature T:  p = softmax(logits / T); as T goes to 0, all of it on the likeliest
+///   2. top_k:  the k largest stay, and what equals the last of them (Fan et al., 2018)
+///   3. top_p:  of the largest as many as it takes for a sum of top_p or more; of equal ones the
+///      lower ids first (Holtzman et al., 2020)
+///   4. min_p:  those with `p >= min_p * max p` (Nguyen et al., 2024)
+///
+/// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
+/// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
+/// min_p from 0 to 1, and all logits finite (of float64 ones that float32 cannot hold, so is what
+/// they differ by from the largest, as far as it counts); ShapeError without a dimension, or if V
+/// is 0.
+Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
+
+/// The errors of next_token_probabilities() that are the options', before there are logits.
+void check_sampling(const GenerateOptions& options);
+
+}  // namespace xgrad::nn
 
 namespace xgrad {
+
+// A decoder: GPT-2, Llama and their kin.  As GPT-2 it has the names, the order of draws and the
+// arithmetic of nanoGPT: one seed gives the same weights, and the same losses.
+
 class Generator;
-}
+
+}  // namespace xgrad
 
 namespace xgrad::nn {
 

@@ -11,7 +11,7 @@
 //   };
 //
 // visit may name Tensors (parameters), buffer(t) (Tensors that are not trained),
-// may_be_bfloat16(t, m) (weights that may be in bfloat16 instead: bfloat16.hpp), layers,
+// may_be_bfloat16(t, m) (weights that may be in bfloat16 instead), layers,
 // std::vector, std::array and std::optional of these, the flag `bool training`, and ties.  The
 // functions below follow from it.  Copying a layer shares its Tensors; clone() copies them.
 
@@ -24,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <xgrad/autograd/ops/bfloat16_matrix.hpp>
 #include <xgrad/autograd/tensor.hpp>
-#include <xgrad/nn/bfloat16.hpp>
 
 namespace xgrad::nn {
 
@@ -185,7 +185,7 @@ class Collector {
       found_.weights.push_back({name, &x.tensor, &x.bfloat16, layer_});
     } else if constexpr (requires { x.collect(*this, name); }) {
       found_.sequences.push_back(owner);
-      x.collect(*this, name);  // a layer whose type is hidden: see sequential.hpp
+      x.collect(*this, name);  // a layer whose type is hidden: see Sequential
     } else if constexpr (requires { std::begin(x); }) {
       std::size_t i = 0;
       for (auto& element : x)
@@ -329,7 +329,7 @@ void to(M& model, DType dtype) {
   detail::convert(detail::members(model), dtype);
 }
 /// Rounds the weights that may be in bfloat16, those of Linear and Embedding, and has them in 2
-/// bytes an element from now on, as bfloat16.hpp says; other handles on their Tensors keep these.
+/// bytes an element from now on, as MayBeBfloat16 says; other handles on their Tensors keep these.
 /// ValueError for a model that is not float32, and for a finite value that rounds to infinity.
 template <MutableLayer M>
 void to_bfloat16(M& model) {
@@ -356,6 +356,28 @@ std::string summary(const M& model) {
 template <Layer M>
 std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
   return detail::unvisited_leaves(detail::members(model), output);
+}
+
+// Weights that stay in bfloat16, 2 bytes an element: for answers, of which one token reads every
+// weight once.  Linear and Embedding may have theirs so, and have no Tensor then:
+//
+//   nn::to_bfloat16(model);  // or io::load_pretrained(folder, {.bfloat16 = true})
+//   const NoGrad no_grad;
+//   model.last_logits(idx, caches);
+//
+// Such a model cannot be trained, saved or converted: what would need its weights as Tensors throws
+// a ValueError, and a gradient a GraphError.
+
+/// What visit is given for a weight that may be in bfloat16 instead: v("weight",
+/// may_be_bfloat16(self.weight, self.bfloat16)).
+template <class T, class M>
+struct MayBeBfloat16 {
+  T& tensor;
+  M& bfloat16;
+};
+template <class T, class M>
+MayBeBfloat16<T, M> may_be_bfloat16(T& tensor, M& bfloat16) {
+  return {tensor, bfloat16};
 }
 
 }  // namespace xgrad::nn

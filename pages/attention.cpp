@@ -11,7 +11,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/nn/sampling.hpp>
+#include <xgrad/nn/gpt.hpp>
 #include <xgrad/pages/svg.hpp>
 
 #include "assets.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/pretrained.hpp>
-#include <xgrad/nn/lora.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "notes.hpp"
 #include "output.hpp"

@@ -12,7 +12,7 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/lora.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"

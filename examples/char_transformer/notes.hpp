@@ -35,7 +35,7 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
-/// What a checkpoint of adapters (nn/lora.hpp) says of them, and of the model that they belong to.
+/// What a checkpoint of adapters (nn::add_lora) says of them, and of the model that they belong to.
 struct Lora {
   std::size_t rank;
   double alpha;

@@ -10,7 +10,7 @@
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/nn/lora.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "build.hpp"
 #include "output.hpp"

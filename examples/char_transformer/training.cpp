@@ -11,8 +11,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/lora.hpp>
-#include <xgrad/optim/clip.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "output.hpp"
 #include "progress.hpp"

@@ -9,8 +9,7 @@
 #include <vector>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/schedule.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "ranks.hpp"
 #include "start.hpp"

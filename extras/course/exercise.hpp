@@ -18,10 +18,10 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 namespace exercise {
 

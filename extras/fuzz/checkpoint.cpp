@@ -3,8 +3,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/checksum.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/optim/adam.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "char_transformer/notes.hpp"
 #include "files.hpp"

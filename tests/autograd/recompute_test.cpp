@@ -9,8 +9,8 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/recompute.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/nn/transformer_block.hpp>
 #include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"

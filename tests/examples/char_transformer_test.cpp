@@ -14,8 +14,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "examples/char_transformer_run.hpp"
 #include "examples/corpus_nll.hpp"

@@ -12,7 +12,7 @@
 #include <xgrad/io/model.hpp>
 #include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/io/tokenizer.hpp>
-#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"

@@ -4,23 +4,9 @@
 #include <optional>
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/nn/activations.hpp>
-#include <xgrad/nn/batch_norm.hpp>
-#include <xgrad/nn/dropout.hpp>
-#include <xgrad/nn/embedding.hpp>
-#include <xgrad/nn/flatten.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/group_norm.hpp>
-#include <xgrad/nn/layer_norm.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/losses.hpp>
-#include <xgrad/nn/masks.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/rms_norm.hpp>
-#include <xgrad/nn/rotary_embedding.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/nn/swiglu.hpp>
-#include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/nn/layers.hpp>
 
 namespace xgrad::testing {
 

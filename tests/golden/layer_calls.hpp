@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/nn/recurrent.hpp>
-#include <xgrad/nn/self_attention.hpp>
 
 #include "golden/file.hpp"
 

@@ -3,9 +3,8 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/model.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

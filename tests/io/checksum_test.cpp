@@ -7,8 +7,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/checksum.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/safetensors.hpp"

@@ -7,9 +7,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/optim/adam.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"

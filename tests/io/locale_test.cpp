@@ -5,10 +5,10 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/pages/chart.hpp>
 #include <xgrad/io/safetensors.hpp>
-#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>
+#include <xgrad/pages/chart.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"
@@ -49,7 +49,8 @@ std::string everything() {
   io::save_safetensors(folder / "x", file);
   std::ostringstream out;
   out << x << nn::summary(nn::Linear(1234, 12));
-  return read_bytes(folder / "x") + out.str() + pages::line_chart({{"a", {0, 1234567}, {0.25, 1e6}}}) +
+  return read_bytes(folder / "x") + out.str() +
+         pages::line_chart({{"a", {0, 1234567}, {0.25, 1e6}}}) +
          std::to_string(io::parse_json("[1.5]").as<io::JsonArray>()->front().number().value());
 }
 

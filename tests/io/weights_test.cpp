@@ -6,11 +6,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/model.hpp>
-#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/layer_norm.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"

@@ -3,10 +3,8 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/masks.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/self_attention.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

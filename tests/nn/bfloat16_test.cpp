@@ -13,7 +13,7 @@
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/model.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/sequential.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

@@ -2,10 +2,10 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/check_layer.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

@@ -9,8 +9,7 @@
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

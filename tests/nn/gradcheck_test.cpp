@@ -1,11 +1,10 @@
 #include <utility>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/attention.hpp>
+#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 

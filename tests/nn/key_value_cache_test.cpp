@@ -9,10 +9,9 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/key_value_cache.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

@@ -4,15 +4,9 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/activations.hpp>
-#include <xgrad/nn/dropout.hpp>
-#include <xgrad/nn/embedding.hpp>
+#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/layer_norm.hpp>
-#include <xgrad/nn/linear.hpp>
-#include <xgrad/nn/rms_norm.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/nn/transformer_block.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

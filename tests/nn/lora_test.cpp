@@ -7,9 +7,8 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/lora.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/optim/adam.hpp>
+#include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

@@ -7,17 +7,10 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/model.hpp>
-#include <xgrad/nn/activations.hpp>
-#include <xgrad/nn/batch_norm.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/check_layer.hpp>
-#include <xgrad/nn/flatten.hpp>
-#include <xgrad/nn/group_norm.hpp>
-#include <xgrad/nn/masks.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/recurrent.hpp>
-#include <xgrad/nn/rotary_embedding.hpp>
-#include <xgrad/nn/sequential.hpp>
-#include <xgrad/nn/swiglu.hpp>
 #include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"

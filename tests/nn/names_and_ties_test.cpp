@@ -6,10 +6,8 @@
 #include <optional>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/nn/activations.hpp>
-#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/nn/sequential.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

@@ -4,8 +4,7 @@
 #include <thread>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/optim/clip.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"

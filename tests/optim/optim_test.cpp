@@ -6,12 +6,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/nn/linear.hpp>
+#include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/optim/adagrad.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/clip.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"

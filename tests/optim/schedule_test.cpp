@@ -1,8 +1,7 @@
 // Learning-rate schedules, against their formulas.
 
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/optim/schedule.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 

@@ -4,10 +4,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/self_attention.hpp>
 #include <xgrad/pages/attention.hpp>
 
 #include "helpers/catch.hpp"

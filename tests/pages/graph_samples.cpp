@@ -4,8 +4,8 @@
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/module.hpp>
-#include <xgrad/nn/transformer_block.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

@@ -8,7 +8,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/pages/graph.hpp>
 
 #include "helpers/catch.hpp"

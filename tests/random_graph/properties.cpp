@@ -6,7 +6,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/optim/sgd.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/tensors.hpp"
 #include "random_graph/attack.hpp"

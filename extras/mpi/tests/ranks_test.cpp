@@ -15,8 +15,7 @@
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/batches.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/optim/adam.hpp>
-#include <xgrad/optim/clip.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/threads.hpp"
 #include "ranks.hpp"

@@ -4,9 +4,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/multi_head_attention.hpp>
-#include <xgrad/nn/self_attention.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

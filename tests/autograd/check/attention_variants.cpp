@@ -2,7 +2,7 @@
 
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 
 using namespace xgrad;
 

@@ -1,6 +1,6 @@
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 
 #include "autograd/check/verdict_cases.hpp"
 #include "helpers/tensors.hpp"

@@ -6,7 +6,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"

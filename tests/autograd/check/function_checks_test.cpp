@@ -7,7 +7,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/self_attention.hpp>
+#include <xgrad/nn/attention.hpp>
 
 #include "autograd/check/attention_variants.hpp"
 #include "helpers/catch.hpp"

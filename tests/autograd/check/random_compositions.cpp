@@ -2,7 +2,7 @@
 #include <iterator>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 
 #include "autograd/check/verdict_cases.hpp"
 #include "helpers/tensors.hpp"

@@ -14,7 +14,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
-#include <xgrad/nn/masks.hpp>
+#include <xgrad/nn/attention.hpp>
 
 #include "autograd/check/verdict_cases.hpp"
 #include "helpers/catch.hpp"
