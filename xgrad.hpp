@@ -18,13 +18,10 @@
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/update_formula.hpp>
 #include <xgrad/autograd/xtensor.hpp>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/data/utf8_stream.hpp>
 #include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/model.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>

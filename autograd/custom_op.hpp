@@ -50,7 +50,7 @@
 //   ctx.needs(i) says whether input i wants a gradient: ask before costly work.  The gradient has
 //   the input's shape, unless the op declares {.broadcasts = true}: then it is summed to it.
 // - A backward that loops over numbers gives no graph.  ops_or_kernel(ctx, ops, kernel) takes both
-//   forms; fused() (fused.hpp) derives the first from a composition of ops.
+//   forms; fused() (graph.hpp) derives the first from a composition of ops.
 // - Check inputs first and throw a ShapeError or ValueError that names the op and the shapes.
 //
 // Then let gradcheck() and gradgradcheck() (gradcheck.hpp) judge it:
@@ -65,7 +65,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fused.hpp>
+#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/xtensor.hpp>

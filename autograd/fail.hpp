@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 #include <xgrad/autograd/error.hpp>
 
 namespace xgrad {
@@ -33,6 +35,17 @@ void check_function(const F& f, const char* caller) {
 /// "1 element", "3 elements".
 inline std::string counted(std::size_t n, const char* one, const char* many) {
   return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
+// Lists of names in messages.  Not in headers for users: it includes fmt.
+
+/// "a, b, c"; of more than a hundred names the first, and how many more there are.
+inline std::string listed(const std::vector<std::string>& names, const char* between = ", ") {
+  constexpr std::size_t most = 100;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i > 0 ? between : "") + names[i];
+  return names.size() <= most ? text : fmt::format("{} and {} more", text, names.size() - most);
 }
 
 }  // namespace xgrad

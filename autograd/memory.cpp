@@ -4,9 +4,12 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <type_traits>
 #include <xgrad/autograd/fork.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
@@ -241,6 +244,16 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
     return free_first_small(block, bytes);
   if (!cache->keeps(small_class(bytes), block))
     give_back(block);
+}
+
+std::size_t available_memory(const std::string& meminfo) {
+  std::uint64_t kilobytes = 0;
+  std::ifstream file(meminfo);
+  for (std::string line; std::getline(file, line);)
+    for (const std::string_view word : {"MemAvailable:", "SwapFree:"})
+      if (line.starts_with(word))
+        kilobytes += std::strtoull(line.c_str() + word.size(), nullptr, 10);
+  return kilobytes == 0 ? std::numeric_limits<std::size_t>::max() : kilobytes * 1024;
 }
 
 }  // namespace xgrad

@@ -1,9 +1,10 @@
 #pragma once
-// Memory: blocks that are aligned, and kept for reuse when they are freed.
+// Memory: blocks that are aligned, and kept for reuse when they are freed; how much is left.
 
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace xgrad {
@@ -37,5 +38,12 @@ template <class T, class... Args>
 std::shared_ptr<T> make_pooled(Args&&... args) {
   return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
 }
+
+// How much memory there is left, for who wants to know before asking for a lot: Linux promises
+// more than it has, and ends the process that writes to it.
+
+/// The bytes that the machine has free or can free, with its swap: MemAvailable and SwapFree of
+/// `meminfo`.  The largest number where nothing says.
+std::size_t available_memory(const std::string& meminfo = "/proc/meminfo");
 
 }  // namespace xgrad

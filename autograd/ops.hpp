@@ -34,7 +34,7 @@
 
 namespace xgrad {
 
-// ---- elementwise, members (ops/elementwise.cpp, functions.cpp, clamp_where.cpp) ----
+// ---- elementwise, members (ops/elementwise.cpp, functions.cpp, comparisons.cpp) ----
 // Operands broadcast.
 
 Tensor add(const Tensor& a, const Tensor& b);
@@ -172,7 +172,7 @@ Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
-// ---- reductions, members (ops/reduce.cpp, extremum.cpp): over all or some dimensions ----
+// ---- reductions, members (ops/reduce.cpp): over all or some dimensions ----
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -211,7 +211,7 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor norm(const Tensor& x, double p = 2);  ///< vector_norm, below
 Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 
-// ---- norms of vectors and matrices (ops/extremum.cpp) ----
+// ---- norms of vectors and matrices (ops/reduce.cpp) ----
 
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
 /// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
@@ -254,8 +254,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// as in PyTorch.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
-// ---- indexing, scans and softmax, members (ops/index.cpp, scatter.cpp, scan.cpp, softmax.cpp)
-// ----
+// ---- indexing, scans and softmax, members (ops/index.cpp, reduce.cpp, norm.cpp) ----
 
 Tensor index_select(const Tensor& x, std::int64_t dim,
                     const Indices& index);  ///< index 1-D; rows may repeat

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/generator.hpp>
+#include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
 namespace {

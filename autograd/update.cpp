@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/profile.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 

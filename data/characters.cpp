@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/listed.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 

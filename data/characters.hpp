@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 #include <xgrad/autograd/shape.hpp>
-#include <xgrad/data/ids.hpp>
+#include <xgrad/data/text.hpp>
 
 namespace xgrad::text {
 

@@ -1,15 +1,102 @@
+#include <xgrad/data/text.hpp>
+
 #include <utf8.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <new>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/text.hpp>
+#include <xgrad/autograd/memory.hpp>
 
 namespace xgrad::text {
+
+Ids::Ids(std::span<const std::int64_t> ids) {
+  std::vector<std::uint32_t> narrow;
+  narrow.reserve(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    check<ValueError>(std::in_range<std::uint32_t>(ids[i]),
+                      "Ids: {} at position {} is not an id; they are from 0 to 2^32 - 1", ids[i],
+                      i);
+    narrow.push_back(static_cast<std::uint32_t>(ids[i]));
+  }
+  GrowingIds growing;
+  growing.widen(narrow.empty() ? 0 : std::ranges::max(narrow));
+  growing.append(narrow);
+  *this = std::move(growing).finish();
+}
+
+std::int64_t Ids::operator[](std::size_t i) const {
+  return itemsize_ == 2 ? std::int64_t{static_cast<const std::uint16_t*>(memory_.get())[i]}
+                        : std::int64_t{static_cast<const std::uint32_t*>(memory_.get())[i]};
+}
+
+Ids Ids::part(std::size_t first, std::size_t count) const {
+  check<ValueError>(first <= size_ && count <= size_ - first,
+                    "Ids: there are {}, so no {} from number {} on", size_, count, first);
+  const auto* const begin = static_cast<const char*>(memory_.get()) + first * itemsize_;
+  return {std::shared_ptr<const void>(memory_, begin), count, itemsize_};
+}
+
+void Ids::copy(std::size_t first, std::size_t count, std::int64_t* to) const {
+  const Ids from = part(first, count);
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = from[i];
+}
+
+bool operator==(const Ids& a, const Ids& b) {
+  bool equal = a.size_ == b.size_;
+  for (std::size_t i = 0; equal && i < a.size_; ++i)
+    equal = a[i] == b[i];
+  return equal;
+}
+
+void GrowingIds::widen(std::uint32_t largest) {
+  if (const auto* const narrow = std::get_if<Narrow>(&ids_); narrow != nullptr && largest > 0xFFFF)
+    ids_ = std::vector<std::uint32_t>(narrow->begin(), narrow->end());
+}
+
+void GrowingIds::append(std::span<const std::uint32_t> more) {
+  std::visit(
+      [&]<class T>(std::vector<T>& ids) {
+        constexpr std::size_t much = (std::size_t{64} << 20) / sizeof(T);
+        const std::size_t size = ids.size() + more.size();
+        if (size > ids.capacity()) {
+          const std::size_t room = std::max(size, ids.size() + ids.size() / 2);
+          // The system may promise what it does not have, and end the process later.
+          if (room > much && room > available_memory() / sizeof(T))
+            throw std::bad_alloc();
+          ids.reserve(room);
+        }
+        for (const std::uint32_t id : more)
+          ids.push_back(static_cast<T>(id));
+      },
+      ids_);
+}
+
+void GrowingIds::replace(std::span<const std::uint32_t> table) {
+  std::visit(
+      [&]<class T>(std::vector<T>& ids) {
+        for (T& id : ids)
+          id = static_cast<T>(table[id]);
+      },
+      ids_);
+}
+
+Ids GrowingIds::finish() && {
+  return std::visit(
+      []<class T>(std::vector<T>& ids) -> Ids {
+        const auto owner = std::make_shared<const std::vector<T>>(std::move(ids));
+        return {{owner, owner->data()}, owner->size(), sizeof(T)};
+      },
+      ids_);
+}
+
 namespace {
 
 constexpr char32_t byte_order_mark = 0xFEFF;
@@ -173,6 +260,131 @@ std::string encode_utf8(std::u32string_view text) {
     utf8::unchecked::append(c, std::back_inserter(bytes));
   }
   return bytes;
+}
+
+namespace {
+
+void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
+  check<ValueError>(block_size > 0, "block_size must be at least 1");
+  // Without the sum block_size + 1, which could overflow.
+  check<ValueError>(data.size() > block_size,
+                    "the {} split has {} characters, but a block of {} needs one more than that",
+                    part, data.size(), block_size);
+}
+
+}  // namespace
+
+Split split(const Ids& ids, double fraction) {
+  check<ValueError>(fraction > 0 && fraction < 1,
+                    "split: the fraction is {}, but must be between 0 and 1", fraction);
+  const auto n = static_cast<std::size_t>(fraction * static_cast<double>(ids.size()));
+  return {ids.part(0, n), ids.part(n, ids.size() - n)};
+}
+
+std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
+                                       std::size_t batch_size, Generator& generator,
+                                       std::string_view part) {
+  check_size(data, block_size, part);
+  check<ValueError>(batch_size > 0, "batch_size must be at least 1");
+  const std::size_t starts = data.size() - block_size;
+  // PyTorch takes 64-bit draws from here on.
+  check<ValueError>(starts <= std::numeric_limits<std::uint32_t>::max(),
+                    "the {} split is too long: {} characters", part, data.size());
+  numel(Shape{batch_size, block_size});  // ShapeError before anything is drawn
+  std::vector<std::size_t> all(batch_size);
+  for (std::size_t& start : all)
+    start = generator.random() % starts;
+  return all;
+}
+
+Batch blocks_at(const Ids& data, std::size_t block_size, std::span<const std::size_t> starts) {
+  const Shape shape = {starts.size(), block_size};
+  Array<std::int64_t> x = empty_array<std::int64_t>(shape), y = empty_array<std::int64_t>(shape);
+  for (std::size_t b = 0; b < starts.size(); ++b) {
+    check<ValueError>(starts[b] < data.size() && block_size < data.size() - starts[b],
+                      "blocks_at: no block of {} begins at {} of {}", block_size, starts[b],
+                      data.size());
+    data.copy(starts[b], block_size, x.data() + b * block_size);
+    data.copy(starts[b] + 1, block_size, y.data() + b * block_size);
+  }
+  return {Indices(std::move(x)), Indices(std::move(y))};
+}
+
+Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,
+                   Generator& generator, std::string_view part) {
+  return blocks_at(data, block_size, random_starts(data, block_size, batch_size, generator, part));
+}
+
+std::size_t block_count(const Ids& data, std::size_t block_size, std::string_view part) {
+  check_size(data, block_size, part);
+  return (data.size() - 1) / block_size;
+}
+
+Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first, std::size_t count,
+                  std::string_view part) {
+  const std::size_t blocks = block_count(data, block_size, part);
+  check<ValueError>(first < blocks && count > 0,
+                    "block_batch: no {} blocks from number {} on, of {} in the {} split", count,
+                    first, blocks, part);
+  std::vector<std::size_t> starts(std::min(count, blocks - first));
+  for (std::size_t b = 0; b < starts.size(); ++b)
+    starts[b] = (first + b) * block_size;
+  return blocks_at(data, block_size, starts);
+}
+
+namespace {
+
+enum class Found { character, beginning, nothing };
+
+/// What bytes begin with: a character; the beginning of one, all that there is; or what is neither,
+/// in its longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
+Found begins(std::string_view bytes, std::size_t& length) {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  const std::size_t whole = first < 0x80    ? 1
+                            : first < 0xC2  ? 0
+                            : first < 0xE0  ? 2
+                            : first < 0xF0  ? 3
+                            : first <= 0xF4 ? 4
+                                            : 0;
+  // The second byte's range keeps out what is too long, surrogates, and what is above U+10FFFF.
+  unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  for (length = 1; length < whole; ++length, low = 0x80, high = 0xBF) {
+    if (length == bytes.size())
+      return Found::beginning;
+    const auto byte = static_cast<unsigned char>(bytes[length]);
+    if (byte < low || byte > high)
+      return Found::nothing;
+  }
+  return whole > 0 ? Found::character : Found::nothing;
+}
+
+}  // namespace
+
+std::string Utf8Stream::add(std::string_view bytes) {
+  const std::string joined = begun_.append(bytes);
+  begun_.clear();
+  std::string characters;
+  for (std::size_t i = 0, length = 0; i < joined.size(); i += length) {
+    const Found found = begins(std::string_view(joined).substr(i), length);
+    if (found == Found::beginning)
+      begun_ = joined.substr(i);
+    else
+      characters.append(found == Found::character ? joined.substr(i, length) : "\uFFFD");
+  }
+  return characters;
+}
+
+std::string Utf8Stream::finish() {
+  const bool cut = !begun_.empty();
+  begun_.clear();
+  return cut ? "\uFFFD" : "";
+}
+
+std::string replace_invalid_utf8(std::string_view bytes) {
+  Utf8Stream stream;
+  std::string text = stream.add(bytes);
+  return text += stream.finish();
 }
 
 }  // namespace xgrad::text

@@ -1,18 +1,24 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <xgrad/io/file.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <fmt/format.h>
+
+#include <sys/stat.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
 
 namespace xgrad::io {
+
 namespace {
 
 /// Some systems refuse a single read or write of 2 GiB and more.
@@ -195,5 +201,19 @@ void check_output(const std::string& path, bool overwrite, const std::vector<std
   check<FileError>(overwrite,
                    "{}: is there already; --overwrite replaces it, or give it another name", path);
 }
+
+Checksum::Checksum() : state_(XXH3_createState()) {
+  if (state_ == nullptr)
+    throw std::bad_alloc();
+  XXH3_64bits_reset(state_);
+}
+Checksum::~Checksum() { XXH3_freeState(state_); }
+
+void Checksum::add(const void* data, std::size_t bytes) {
+  if (bytes > 0)
+    XXH3_64bits_update(state_, data, bytes);
+}
+
+std::string Checksum::digits() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_)); }
 
 }  // namespace xgrad::io

@@ -1,13 +1,17 @@
-#include <algorithm>
+#include <xgrad/io/json.hpp>
+
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <type_traits>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/json.hpp>
+#include <xgrad/io/file.hpp>
 
 // nlohmann-json reads and writes the text; arrays and objects are ours, because its own allocate
 // memory when they are destroyed, and end the program if there is none.
 
 namespace xgrad::io {
+
 namespace {
 
 using Library = nlohmann::json;
@@ -195,6 +199,20 @@ std::string format_json(const Json& json, InvalidUtf8 invalid, int indent) {
     fail<ValueError>("json: a text is not UTF-8");
   }
   return std::move(writer.text);
+}
+
+void write_chrome_trace(const std::string& path, std::span<const Profile::Event> events) {
+  JsonArray list;
+  for (const Profile::Event& e : events)
+    list.push_back(JsonObject{{"name", e.name},
+                              {"ph", "X"},  // a complete event: it has a duration
+                              {"ts", e.begin},
+                              {"dur", e.end - e.begin},
+                              {"pid", std::uint64_t{0}},
+                              {"tid", std::uint64_t{e.thread}}});
+  AtomicFile file(path);
+  file.write(format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
+  file.commit();
 }
 
 }  // namespace xgrad::io

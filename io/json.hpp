@@ -1,11 +1,12 @@
 #pragma once
-// JSON as a tree.  nlohmann-json reads and writes it, in json.cpp alone: including it costs a file
-// several seconds.
+// JSON as a tree; a Profile as JSON for Perfetto.  nlohmann-json reads and writes it, in json.cpp
+// alone: including it costs a file several seconds.
 
 #include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad::io {
 
@@ -101,5 +103,11 @@ enum class InvalidUtf8 { refused, replaced };
 /// unless that is to be replaced by U+FFFD.
 std::string format_json(const Json& json, InvalidUtf8 invalid = InvalidUtf8::refused,
                         int indent = -1);
+
+// A profile for a trace viewer: chrome://tracing, Perfetto.
+
+/// Writes the events in Chrome's trace event format, in microseconds.  FileError if the file cannot
+/// be written.
+void write_chrome_trace(const std::string& path, std::span<const Profile::Event> events);
 
 }  // namespace xgrad::io

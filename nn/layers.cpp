@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <map>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/init.hpp>
 
 namespace xgrad::nn {

@@ -11,8 +11,8 @@
 #include <typeinfo>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/nn/module.hpp>
 

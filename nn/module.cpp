@@ -10,7 +10,6 @@
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/listed.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::nn::detail {

@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/ops/bfloat16_matrix.hpp>
+#include <xgrad/autograd/ops/matmul.hpp>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad::nn {

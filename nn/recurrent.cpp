@@ -3,8 +3,8 @@
 #include <cmath>
 #include <functional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/init.hpp>
 
 namespace xgrad::nn {

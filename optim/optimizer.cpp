@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/listed.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 

@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/update_formula.hpp>
 
 namespace xgrad::optim {

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
-#include <xgrad/autograd/accumulate.hpp>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/update.hpp>
-#include <xgrad/parallel/shard_results.hpp>
 
 namespace xgrad::parallel {
 namespace {

@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad::detail {

@@ -6,8 +6,8 @@
 #include <map>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
+#include <xgrad/autograd/ops/index.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
-#include <xgrad/autograd/ops/selection.hpp>
 
 namespace xgrad {
 namespace {

@@ -1,16 +1,50 @@
 #pragma once
-// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See
-// simd.hpp for what a formula may use, and custom_op.hpp for an op of your own.
+// Loops on two arrays that broadcast, for elements of any type: comparisons, Indices and Masks.
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <tuple>
+#include <type_traits>
+#include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/ops.hpp>
 
+namespace xgrad::detail {
+
+/// f(a, b) with broadcasting.  ShapeError naming op.
+template <class T, class F>
+auto broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_shape, const T* b,
+               const F& f) {
+  auto out = empty_array<std::invoke_result_t<F, T, T>>(broadcast_shapes(a_shape, b_shape, op));
+  if (out.size() == 0)
+    return out;
+  const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
+  kernels::Odometer<2> row(rows.outer);
+  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
+    const T* const x = a + row[0];
+    const T* const y = b + row[1];
+    auto* const to = out.data() + r * rows.length;
+    // a loop for each way to walk, so that each is vectorised
+    if (rows.step[0] == rows.step[1])
+      std::transform(x, x + rows.length, y, to, f);
+    else if (rows.step[0] == 0)
+      std::transform(y, y + rows.length, to, [&f, c = *x](T v) { return f(c, v); });
+    else
+      std::transform(x, x + rows.length, to, [&f, c = *y](T v) { return f(v, c); });
+  }
+  return out;
+}
+
+}  // namespace xgrad::detail
+
 namespace xgrad {
+
+// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See
+// simd.hpp for what a formula may use, and custom_op.hpp for an op of your own.
 
 /// The constant v in the dtype of x, as a 0-d Tensor: a formula's constants, where it runs on
 /// Tensors.

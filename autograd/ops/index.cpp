@@ -1,14 +1,71 @@
-// Elements by index, and in order.
+#include <xgrad/autograd/ops/index.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/index_common.hpp>
 #include <xgrad/autograd/ops/rules.hpp>
 
+namespace xgrad::detail {
+
+void check_range(const char* op, const Indices& index, std::size_t limit) {
+  const auto outside = [limit](std::int64_t i) { return static_cast<std::uint64_t>(i) >= limit; };
+  const std::int64_t* const end = index.data() + index.numel();
+  const std::int64_t* const bad = std::find_if(index.data(), end, outside);
+  if (bad == end)
+    return;
+  Shape place = index.shape();
+  auto flat = static_cast<std::size_t>(bad - index.data());
+  for (std::size_t d = place.size(); d-- > 0; flat /= index.shape()[d])
+    place[d] = flat % index.shape()[d];
+  fail<ValueError>("{}: index {} at {} of the indices {} is out of range: expected 0 to {}", op,
+                   *bad, to_string(place), to_string(index.shape()),
+                   static_cast<std::int64_t>(limit) - 1);
+}
+
+void check_same_dtype(const char* op, const Tensor& x, const char* name, const Tensor& src) {
+  if (x.dtype() != src.dtype())
+    fail<DTypeError>("{}: x is {} but {} is {}; convert one with to()", op, to_string(x.dtype()),
+                     name, to_string(src.dtype()));
+}
+
+Shape at_least_1d(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+
+Shape selected_shape(const char* op, const Shape& x, std::size_t dim, const Indices& index) {
+  if (index.dim() > 1)
+    fail<ShapeError>("{}: the index has shape {} but must be 1-dimensional", op,
+                     to_string(index.shape()));
+  Shape shape = x;
+  if (x.empty())
+    check<ShapeError>(index.numel() == 1, "{}: {} indices for a 0-d tensor, which takes one", op,
+                      index.numel());
+  else
+    shape[dim] = static_cast<std::size_t>(index.numel());
+  return shape;
+}
+
+void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
+                std::optional<std::size_t> dim) {
+  if (index.numel() == 0)
+    return;
+  const Shape shape = at_least_1d(index.shape()), sizes = at_least_1d(tensor);
+  if (shape.size() != sizes.size())
+    fail<ShapeError>("{}: the index {} must have as many dimensions as {} {}", op,
+                     to_string(index.shape()), name, to_string(tensor));
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (d != dim && shape[d] > sizes[d])
+      fail<ShapeError>("{}: the index {} is larger than {} {} at dimension {}", op,
+                       to_string(index.shape()), name, to_string(tensor), d);
+}
+
+}  // namespace xgrad::detail
+
 namespace xgrad {
+
+// Elements by index, and in order.
 
 using kernels::Axis;
 
@@ -159,6 +216,217 @@ Extremum sort(const Tensor& x, std::int64_t dim, bool descending) {
 
 Indices argsort(const Tensor& x, std::int64_t dim, bool descending) {
   return sort(x.detach(), dim, descending).indices;
+}
+
+// Basic indexing, as in Python: x[0, 1:3, ..., None].
+
+namespace {
+
+// Walks through the dimensions of an x of this shape, from the first, and applies each entry to the
+// next one.
+struct Indexer {
+  const Shape& x;
+  detail::Selection selection{x};
+  std::size_t hidden;    // dimensions that the Ellipsis stands for
+  std::size_t at = 0;    // the next dimension of the selection
+  std::size_t of_x = 0;  // the same, counted in x
+
+  void operator()(std::int64_t i) {
+    const auto n = static_cast<std::int64_t>(selection.shape[at]);
+    if (i < -n || i >= n)
+      fail<ValueError>("index: {} is out of range for dimension {} of x {}, which has size {}", i,
+                       of_x, to_string(x), n);
+    selection.slice(at, static_cast<std::size_t>(i < 0 ? i + n : i), 1);
+    selection.drop(at);
+    ++of_x;
+  }
+  void operator()(const Slice& slice) {
+    const auto [start, length] =
+        detail::slice_range("index", selection.shape[at], slice.start, slice.end, slice.step);
+    selection.slice(at, start, length, length > 1 ? slice.step : 1);
+    ++at;
+    ++of_x;
+  }
+  void operator()(Ellipsis) {
+    at += hidden;
+    of_x += hidden;
+  }
+  void operator()(NewAxis) { selection.insert(at++); }
+};
+
+}  // namespace
+
+detail::Selection detail::indexed(const Shape& x, const std::vector<Index>& indices) {
+  const auto count = [&]<class T>() {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        indices, [](const Index& i) { return std::holds_alternative<T>(i.value); }));
+  };
+  const std::size_t used = count.operator()<std::int64_t>() + count.operator()<Slice>();
+  check<ValueError>(count.operator()<Ellipsis>() <= 1, "index: there is more than one Ellipsis");
+  if (used > x.size())
+    fail<ValueError>("index: {} for x {}, which has {}",
+                     counted(used, "integer or slice", "integers and slices"), to_string(x),
+                     counted(x.size(), "dimension", "dimensions"));
+  Indexer indexer{.x = x, .hidden = x.size() - used};
+  for (const Index& i : indices)
+    std::visit(indexer, i.value);
+  return indexer.selection;
+}
+
+Tensor index(const Tensor& x, const std::vector<Index>& indices) {
+  return detail::pick("index", x, detail::indexed(x.shape(), indices));
+}
+
+// A copy with some elements replaced or added to, by index.  Parts by position: slice.cpp.
+
+using detail::at_least_1d;
+using detail::changed_copy;
+using detail::check_fits;
+using detail::check_range;
+using detail::check_same_dtype;
+
+namespace {
+
+// ---- elements ----
+
+// The part of src that an index of this shape reaches.
+Tensor reached(Tensor src, const Shape& index) {
+  if (numel(index) == 0)
+    return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
+  for (std::size_t d = 0; d < index.size(); ++d)
+    if (src.dim() > 0 && index[d] < src.shape()[d])
+      src = narrow(src, static_cast<std::int64_t>(d), 0, index[d]);
+  return src.shape() == index ? src : reshape(src, index);
+}
+
+// What both check; the part of src that is used.
+struct Scatter {
+  const char* op;
+  std::size_t d;
+  Shape into;
+  Tensor src;
+  Scatter(const char* name, const Tensor& x, std::int64_t dim, const Indices& index,
+          const Tensor& from)
+      : op(name), d(normalize_dim(dim, x.dim(), name)), into(at_least_1d(x.shape())) {
+    check_same_dtype(op, x, "src", from);
+    check_fits(op, index, "x", x.shape(), d);
+    check_fits(op, index, "src", from.shape(), {});
+    check_range(op, index, into[d]);
+    src = reached(from, index.shape());
+  }
+};
+
+// Which elements of the index were overwritten by later ones: each writes its number to where it
+// goes, and does not find it there.
+Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
+  const Shape shape = at_least_1d(index.shape());
+  std::vector<double> numbers(numel(shape)), read(numel(shape)), last(numel(into));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  kernels::scatter(last.data(), into, d, index.data(), shape, numbers.data());
+  kernels::gather<double>(last.data(), into, d, index.data(), shape, read.data());
+  auto mask = empty_array<bool>(index.shape());
+  std::ranges::transform(numbers, read, mask.data(), std::not_equal_to<>());
+  return mask;
+}
+
+}  // namespace
+
+Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
+  const Scatter s("scatter_add", x, dim, index, src);
+  return record(
+      "scatter_add", {x, s.src},
+      [index, d = s.d, into = s.into]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
+          kernels::scatter_add(y, into, d, index.data(), at_least_1d(index.shape()), from);
+        });
+      },
+      [index, dim](Context& ctx) {
+        ctx.add(0, ctx.gradient());
+        if (ctx.needs(1))
+          ctx.add(1, gather(ctx.gradient(), dim, index));
+      });
+}
+
+Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
+  const Scatter s("scatter", x, dim, index, src);
+  return record(
+      "scatter", {x, s.src},
+      [index, d = s.d, into = s.into]<class T>(std::span<const Tensor> in) {
+        return changed_copy<T>(in, [&](T* y, const T* from) {
+          kernels::scatter(y, into, d, index.data(), at_least_1d(index.shape()), from);
+        });
+      },
+      [index, dim, d = s.d, into = s.into](Context& ctx) {
+        const Tensor& g = ctx.gradient();
+        if (ctx.needs(0))
+          ctx.add(0, scatter(g, dim, index, 0));
+        if (!ctx.needs(1))
+          return;
+        const Mask lost = overwritten(index, d, into);
+        const Tensor found = gather(g, dim, index);
+        ctx.add(1, any(lost) ? masked_fill(found, lost, 0) : found);
+      });
+}
+
+Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value) {
+  return scatter(x, dim, index, full(index.shape(), value, x.dtype()));
+}
+
+// ---- rows ----
+
+namespace {
+
+// The number of the row that each element of the indices, broadcast to `shape`, names in an array
+// of `sizes`.
+Indices rows_of(const std::vector<Indices>& indices, const Shape& shape, const Shape& sizes) {
+  if (numel(shape) == 0)
+    return arange_indices(0, 0);
+  Indices rows = IndexOperand(0).value;
+  for (std::size_t k = 0; k < indices.size(); ++k) {
+    const Indices& index = indices[k];
+    const std::int64_t n = sizes[k];
+    if (const Mask outside = (index < -n) | (index >= n); outside.any())
+      fail<ValueError>(
+          "index_put: {} in the indices of dimension {} is out of range: that of x has size {}",
+          index[outside][0].item(), k, n);
+    rows = rows * n + where(index < 0, index + n, index);
+  }
+  return rows.flatten();
+}
+
+}  // namespace
+
+Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
+                 bool accumulate) {
+  check<ValueError>(values.defined(), "index_put: values are undefined");
+  check_same_dtype("index_put", x, "values", values);
+  if (indices.empty() || std::cmp_greater(indices.size(), x.dim()))
+    fail<ValueError>("index_put: {} for x {}, which has {}; one to that many are needed",
+                     counted(indices.size(), "list of indices", "lists of indices"),
+                     to_string(x.shape()), counted(x.dim(), "dimension", "dimensions"));
+  Shape shape;
+  for (const Indices& index : indices)
+    shape = broadcast_shapes(shape, index.shape(), "index_put");
+  const Shape& sizes = x.shape();
+  const auto split = sizes.begin() + static_cast<std::ptrdiff_t>(indices.size());
+  const std::size_t places = numel(shape), n = numel({sizes.begin(), split}),
+                    width = numel({split, sizes.end()});
+  const Indices rows = rows_of(indices, shape, sizes);
+  Shape wanted = shape;
+  std::for_each(split, sizes.end(), [&](std::size_t size) { wanted.push_back(size); });
+  bool fits = std::cmp_less_equal(values.dim(), wanted.size());
+  for (Size d = 1; fits && d <= values.dim(); ++d) {
+    const std::size_t size = values.shape()[values.dim() - d];
+    fits = size == 1 || size == wanted[wanted.size() - d];
+  }
+  if (!fits)
+    fail<ShapeError>("index_put: values {} do not broadcast to {}, the shape of what they replace",
+                     to_string(values.shape()), to_string(wanted));
+  const Tensor all = values.shape() == wanted ? values : expand(values, wanted);
+  const Tensor from = reshape(all, {places, width}), to = reshape(x, {n, width});
+  if (accumulate)
+    return reshape(index_add(to, 0, rows, from), sizes);
+  return reshape(scatter(to, 0, rows.unsqueeze(1).expand({places, width}), from), sizes);
 }
 
 }  // namespace xgrad

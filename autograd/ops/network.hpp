@@ -11,7 +11,7 @@ namespace xgrad {
 
 class Generator;
 
-// ---- layer norms and dropout (ops/norm.cpp, dropout.cpp) ----
+// ---- layer norms and dropout (ops/norm.cpp) ----
 
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
 /// dimensions; weight and bias have that shape or are undefined.  A mean of any size

@@ -1,16 +1,20 @@
-#include <xgrad/autograd/kernels/norm.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
+#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/kernels/norm.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/kernels/softmax.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
 #include <xgrad/autograd/ops/rules.hpp>
+#include <xgrad/autograd/random.hpp>
 
 namespace xgrad {
+
 namespace {
 
 using kernels::Norm;
@@ -161,6 +165,71 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
   const double epsilon = x.dtype() == DType::float32 ? double{std::numeric_limits<float>::epsilon()}
                                                      : std::numeric_limits<double>::epsilon();
   return normalize("rms_norm", Norm::rms, x, normalized_shape, weight, {}, eps.value_or(epsilon));
+}
+
+// y = softmax(x):      dx = y (g - sum(g y))
+// y = log softmax(x):  dx = g - exp(y) sum(g)
+// (No fused op: these formulas need the output alone, a composition would keep x, too.)
+template <bool log>
+static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
+  const std::size_t d = normalize_dim(dim, x.dim(), op);
+  const auto axis = kernels::axis_of(x.shape(), d);
+  const auto forward = [axis]<class T>(std::span<const Tensor> in) {
+    auto y = empty_array<T>(in[0].shape());
+    (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
+    return y;
+  };
+  const auto backward = [axis, d](Context& ctx) {
+    const Tensor y = ctx.output(), &g = ctx.gradient();
+    ops_or_kernel(
+        ctx,
+        [&] { ctx.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
+        [&]<class T>() {
+          auto dx = empty_array<T>(y.shape());
+          (log ? kernels::log_softmax_backward<T>
+               : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
+          ctx.add(0, std::move(dx));
+        });
+  };
+  return record(op, {x}, forward, backward, {.saves_output = true});
+}
+
+XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
+           "Only the difference of g from its weighted mean moves probabilities; the sums of a row "
+           "are 0.");
+Tensor softmax(const Tensor& x, std::int64_t dim) {
+  return softmax_along<false>("softmax", x, dim);
+}
+XGRAD_RULE(log_softmax, "a - log Σ exp(a)", {"g - softmax(a) Σ g"}, "The sums of a row are 0.");
+Tensor log_softmax(const Tensor& x, std::int64_t dim) {
+  return softmax_along<true>("log_softmax", x, dim);
+}
+Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return softmax(to(x, dtype), dim);
+}
+Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype) {
+  return log_softmax(to(x, dtype), dim);
+}
+
+XGRAD_RULE(dropout, "a ⊙ kept / (1 - p)", {"g ⊙ kept / (1 - p)"},
+           "Dropped elements get 0; the others are scaled as in the forward pass.");
+Tensor dropout(const Tensor& x, double p, bool training) {
+  return dropout(x, p, training, default_generator());
+}
+
+Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
+  check<ValueError>(p >= 0 && p <= 1, "dropout: p {} is not between 0 and 1", p);
+  if (!training || p == 0 || x.numel() == 0)
+    return x;
+  const Saved scales = detail::compute("dropout", std::array{x}, [&]<class T>() {
+    auto drawn = empty_array<T>(x.shape());
+    fill_dropout(std::span(drawn.data(), drawn.size()), p, generator,
+                 x.dim() > 0 ? x.shape().front() : 0);
+    return Tensor(std::move(drawn));
+  });
+  return record(
+      "dropout", {x}, [scales](std::span<const Tensor> in) { return mul(in[0], scales.tensor()); },
+      [scales](Context& ctx) { ctx.add(0, mul(ctx.gradient(), scales.tensor())); });
 }
 
 }  // namespace xgrad

@@ -11,7 +11,7 @@
 
 namespace xgrad {
 
-// ---- shape, members (ops/shape.cpp, repeat.cpp, slice_cat.cpp, pad.cpp) ----
+// ---- shape, members (ops/shape.cpp, slice.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.
@@ -74,7 +74,7 @@ Tensor tril(const Tensor& x,
             std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 
-// ---- padding and grids (ops/pad.cpp, repeat.cpp) ----
+// ---- padding and grids (ops/shape.cpp) ----
 
 /// x with value around it (F.pad): pad {left, right} of the last dimension, then of the one before
 /// it, ...; what is negative cuts off.
@@ -84,7 +84,7 @@ enum class Meshgrid { ij, xy };
 /// first two dimensions are exchanged.
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing = Meshgrid::ij);
 
-// ---- indexing (ops/indexing.cpp) ----
+// ---- indexing (ops/index.cpp) ----
 
 /// Python's start:end:step.
 struct Slice {

@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 #include <utility>
-#include <xgrad/autograd/generator.hpp>
+#include <xgrad/autograd/random.hpp>
 
 // A text grows by choices, and tells which they were; ~ is a newline.
 //   rule:a|3 b|...   alternatives, b three times as likely as a; the rule's next line has more

@@ -8,9 +8,8 @@
 #include <iterator>
 #include <numeric>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/io/pretrained.hpp>
-#include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>

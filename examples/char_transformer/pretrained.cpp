@@ -9,7 +9,6 @@
 #include <string_view>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/pretrained.hpp>
-#include <xgrad/io/pretrained_config.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/init.hpp>
 

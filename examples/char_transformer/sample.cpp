@@ -6,7 +6,6 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/data/utf8_stream.hpp>
 
 #include "notes.hpp"
 #include "output.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/data/ids.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include "vocabulary.hpp"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 #include <xgrad/data/text.hpp>
-#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
 
 #include "notes.hpp"
 #include "output.hpp"

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <filesystem>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/io/checksum.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/nn/layers.hpp>
 

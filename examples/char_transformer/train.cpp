@@ -7,8 +7,8 @@
 #include <csignal>
 #include <limits>
 #include <utility>
-#include <xgrad/autograd/profile.hpp>
-#include <xgrad/io/chrome_trace.hpp>
+#include <xgrad/autograd/trace.hpp>
+#include <xgrad/io/json.hpp>
 
 #include "output.hpp"
 #include "progress.hpp"

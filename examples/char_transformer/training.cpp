@@ -9,7 +9,7 @@
 #include <span>
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>

@@ -7,7 +7,6 @@
 #include <numbers>
 #include <vector>
 #include <xgrad/data/text.hpp>
-#include <xgrad/data/utf8_stream.hpp>
 
 #include "output.hpp"
 

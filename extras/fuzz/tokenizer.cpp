@@ -1,7 +1,7 @@
 // Vocabularies from tokenizer.json, and texts in the pieces and tokens of each pattern.
 
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/tokenizer.hpp>
 
 #include "files.hpp"

@@ -15,8 +15,8 @@
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/update.hpp>
-#include <xgrad/autograd/profile.hpp>
 
 namespace xgrad::parallel {
 namespace {

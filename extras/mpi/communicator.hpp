@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/parallel/shard_results.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 namespace xgrad::parallel {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
-#include <xgrad/autograd/accumulate.hpp>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/update.hpp>
-#include <xgrad/parallel/shard_results.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 namespace xgrad::parallel {
 namespace {

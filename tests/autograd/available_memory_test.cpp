@@ -2,7 +2,7 @@
 
 #include <limits>
 #include <string>
-#include <xgrad/autograd/available_memory.hpp>
+#include <xgrad/autograd/memory.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/temporary_folder.hpp"

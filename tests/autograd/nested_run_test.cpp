@@ -2,7 +2,6 @@
 
 #include <thread>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/nested_run.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"

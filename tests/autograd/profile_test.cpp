@@ -4,9 +4,8 @@
 #include <string>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/profile.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/io/chrome_trace.hpp>
+#include <xgrad/autograd/trace.hpp>
 #include <xgrad/io/json.hpp>
 
 #include "helpers/catch.hpp"

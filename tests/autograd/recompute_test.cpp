@@ -4,7 +4,6 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/generator.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/recompute.hpp>

@@ -7,7 +7,6 @@
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/merge_pairs.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/data/utf8_stream.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <thread>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 

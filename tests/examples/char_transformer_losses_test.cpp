@@ -3,7 +3,7 @@
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/gpt.hpp>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>

@@ -5,7 +5,7 @@
 #include <map>
 #include <regex>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/nn/gpt.hpp>
 
 #include <xgrad/autograd/threads.hpp>

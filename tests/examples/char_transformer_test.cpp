@@ -9,7 +9,6 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/batches.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/checkpoint.hpp>

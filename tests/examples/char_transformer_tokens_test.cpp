@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
-#include <xgrad/data/utf8_stream.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>
 

@@ -9,8 +9,8 @@
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/pre_tokenizer.hpp>
 #include <xgrad/data/text.hpp>
-#include <xgrad/io/model.hpp>
-#include <xgrad/io/pretrained_config.hpp>
+#include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/layers.hpp>
 

@@ -2,7 +2,6 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/model.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 

@@ -6,7 +6,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 

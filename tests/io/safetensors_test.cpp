@@ -4,7 +4,7 @@
 #include <limits>
 #include <random>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/checksum.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "helpers/catch.hpp"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/io/model.hpp>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>

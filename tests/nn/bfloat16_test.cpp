@@ -11,7 +11,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/io/model.hpp>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 

@@ -6,7 +6,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/io/model.hpp>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/check_layer.hpp>
 #include <xgrad/nn/layers.hpp>

@@ -6,7 +6,7 @@
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/parallel/shards.hpp>
 

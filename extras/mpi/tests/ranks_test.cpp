@@ -13,7 +13,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/autograd/xtensor.hpp>
-#include <xgrad/data/batches.hpp>
+#include <xgrad/data/text.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
