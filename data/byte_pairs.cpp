@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/data/characters.hpp>
 #include <xgrad/data/merge_pairs.hpp>
-#include <xgrad/data/text.hpp>
 
 namespace xgrad::text {
 

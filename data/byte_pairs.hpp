@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/shape.hpp>
+#include <xgrad/data/characters.hpp>
 #include <xgrad/data/pre_tokenizer.hpp>
-#include <xgrad/data/text.hpp>
 
 namespace xgrad::text {
 

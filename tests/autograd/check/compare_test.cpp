@@ -19,7 +19,7 @@ using Inputs = std::vector<Tensor>;
 namespace {
 
 // The same by fused ops.
-Tensor fused(const Tensor& x, const Weights& w) {
+Tensor by_fused(const Tensor& x, const Weights& w) {
   const std::size_t B = x.size(0), T = x.size(1);
   std::vector<Tensor> heads = chunk(linear(x, w.qkv), 3, -1);
   for (Tensor& a : heads)
@@ -91,7 +91,7 @@ TEST_CASE("compare names the first intermediate that differs", "[compare]") {
 }
 
 TEST_CASE("compare looks into fused ops", "[compare]") {
-  Reference* const reference = GENERATE(plain, fused, packed);
+  Reference* const reference = GENERATE(plain, by_fused, packed);
   const auto differs = [&](const Variant& v, const std::string& theirs, const std::string& mine,
                            const std::string& hint) {
     const auto found = compare_with(v, reference);
