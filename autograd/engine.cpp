@@ -12,48 +12,53 @@
 
 namespace xgrad {
 
-// One call of backward() or grad().  All that is in flight belongs to it and not to the nodes: an
-// exception, or a run within a run, leaves nothing behind, and two threads may share leaves.
+// One call of backward() (no targets: the gradients of all leaves) or of grad() (the gradients of
+// its targets).  The run holds all of its state, and the nodes hold none: an exception, or a run
+// within a run, leaves nothing behind, and two threads may differentiate graphs that share leaves.
+//
+// execute() is the whole algorithm.  It starts with the gradients of the outputs.  It takes the
+// node with the largest sequence from the queue, calls the node's hooks with the gradient of the
+// node's output, stores this gradient if it was asked for, and runs the node's formula, which adds
+// to the gradients of the node's inputs.  The first gradient of an input puts it in the queue.
 class Context::Run {
  public:
-  // Without targets, gradients go to every leaf; with targets, only along the paths that lead to
-  // them.
   Run(const GradOptions& options, const std::vector<Tensor>& outputs,
       const std::vector<std::shared_ptr<Node>>& targets)
       : create_graph(options.create_graph),
         retain_graph_(options.retain_graph || options.create_graph),
+        all_leaves_(targets.empty()),
         mode_({create_graph, create_graph ? observer_ : nullptr}) {
     for (const auto& target : targets)
       results_.emplace(target.get(), Tensor());
-    if (!targets.empty())
+    if (!all_leaves_)
       find_wanted(outputs);
   }
 
   const bool create_graph;
   bool wants(const std::shared_ptr<Node>& node) const {
-    return node != nullptr && (results_.empty() || wanted_.contains(node.get()));
+    return node != nullptr && (all_leaves_ || wanted_.contains(node.get()));
   }
 
   bool wants_any(const Edges& edges) const {
     return std::ranges::any_of(edges, [this](const auto& node) { return wants(node); });
   }
 
-  // The gradient gathered so far for a node's output.  With the first one, the node takes its place
-  // in the queue.
-  Tensor& slot(const std::shared_ptr<Node>& node) {
+  // The sum of the gradients that have arrived for a node's output; undefined, and the node joins
+  // the queue, when it is asked for the first time.
+  Tensor& gradient_sum(const std::shared_ptr<Node>& node) {
     const auto [entry, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
-      queue_.push_back({node->sequence, arrivals_left_--, node});
+      queue_.push_back({node->sequence, arrivals_++, node});
       std::push_heap(queue_.begin(), queue_.end());
     }
     return entry->second;
   }
 
-  // Gives each output its gradient, and goes.
   void execute(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const bool given = i < gradients.size() && gradients[i].defined();
-      accumulate(slot(outputs[i].impl().node), given ? gradients[i] : ones_like(outputs[i]));
+      accumulate(gradient_sum(outputs[i].impl().node),
+                 given ? gradients[i] : ones_like(outputs[i]));
     }
     while (!queue_.empty()) {
       std::pop_heap(queue_.begin(), queue_.end());
@@ -66,9 +71,9 @@ class Context::Run {
           node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
-      take_own_handle(gradient);  // who was shown it may keep and change it
-      deliver(*node, gradient);
-      if (node->sequence > 0 && (results_.empty() || wants_any(node->inputs)))
+      take_own_handle(gradient);  // a hook or the observer may have kept the old one, to change it
+      store(*node, gradient);
+      if (node->sequence > 0 && (all_leaves_ || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
     }
   }
@@ -76,22 +81,25 @@ class Context::Run {
   Tensor result(const std::shared_ptr<Node>& target) const {
     return with_own_handle(results_.at(target.get()));
   }
-  const LeafGradients& kept() const { return kept_; }
+  const LeafGradients& of_leaves() const { return of_leaves_; }
 
  private:
-  // Largest sequence first; of equals the first to arrive, so that sums are the same in every run.
+  // The queue is a heap whose top is the largest Task: the one with the largest sequence, and among
+  // equals the one that arrived first, so that gradients are summed in the same order in every run.
   struct Task {
-    std::uint64_t sequence, arrivals_left;
+    std::uint64_t sequence, arrival;
     std::shared_ptr<Node> node;
-    auto operator<=>(const Task&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+    bool operator<(const Task& other) const {
+      return sequence != other.sequence ? sequence < other.sequence : arrival > other.arrival;
+    }
   };
 
-  void deliver(const Node& node, const Tensor& gradient) {
+  // Stores the gradient of a target, or of a leaf that still has this node.
+  void store(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = with_own_handle(gradient);
-    else if (auto impl = node.variable.lock();
-             results_.empty() && impl && impl->node.get() == &node)
-      kept_.emplace_back(std::move(impl), with_own_handle(gradient));
+    else if (auto impl = node.leaf.lock(); all_leaves_ && impl && impl->node.get() == &node)
+      of_leaves_.emplace_back(std::move(impl), with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
@@ -129,15 +137,15 @@ class Context::Run {
   }
 
   detail::NestedRun nested_;
-  bool retain_graph_;
+  bool retain_graph_, all_leaves_;
   Observer* observer_ = Mode::current().observer;
   ModeGuard mode_;
-  std::uint64_t arrivals_left_ = ~std::uint64_t{0};
-  std::vector<Task> queue_;                            // a heap
-  std::unordered_map<const Node*, Tensor> gradients_;  // in flight
+  std::uint64_t arrivals_ = 0;                         // so far
+  std::vector<Task> queue_;                            // a heap of nodes that wait for their turn
+  std::unordered_map<const Node*, Tensor> gradients_;  // of the nodes in the queue
   std::unordered_map<const Node*, Tensor> results_;    // of the targets
-  std::unordered_set<const Node*> wanted_;
-  LeafGradients kept_;
+  std::unordered_set<const Node*> wanted_;             // nodes from which a path leads to a target
+  LeafGradients of_leaves_;                            // of the leaves, if there are no targets
 };
 
 bool Context::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
@@ -151,7 +159,7 @@ void Context::add(std::size_t i, Tensor gradient) {
   if (node_->broadcasts && gradient.shape() != input->shape)
     gradient = sum_to(gradient, input->shape);
   input->check_gradient(gradient, node_->op, i);
-  Tensor& sum = run_.slot(input);
+  Tensor& sum = run_.gradient_sum(input);
   if (waiting_.empty())
     return accumulate(sum, std::move(gradient));
   waiting_.emplace_back(i, std::move(gradient));  // after what the formula writes
@@ -159,7 +167,7 @@ void Context::add(std::size_t i, Tensor gradient) {
 
 void Context::add_waiting() {
   for (auto& [i, gradient] : waiting_)
-    accumulate(run_.slot(node_->inputs[i]), std::move(gradient));
+    accumulate(run_.gradient_sum(node_->inputs[i]), std::move(gradient));
 }
 
 template <class T>
@@ -172,7 +180,7 @@ GradientBuffer<T> Context::buffer(std::size_t i) {
   if (input->dtype != dtype_of<T>)
     fail<DTypeError>("{}: its backward asks for a {} buffer of input {}, which is {}", node_->op,
                      to_string(dtype_of<T>), i, to_string(input->dtype));
-  Tensor& sum = run_.slot(input);
+  Tensor& sum = run_.gradient_sum(input);
   if (sum.defined() && !is_sole_owner(sum))
     sum = copy_of(sum.data<T>(), input->shape);
   const Tensor& to =
@@ -184,7 +192,7 @@ template GradientBuffer<double> Context::buffer<double>(std::size_t);
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
-  const auto targets = target_nodes(inputs);  // what inputs are, a hook may change
+  const auto targets = target_nodes(inputs);  // before hooks run, which may change the inputs
   std::vector<Tensor> results;
   if (targets.empty())
     return results;
@@ -207,7 +215,7 @@ LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptio
   check_outputs(outputs, options.grad_outputs, "backward");
   Context::Run run(options, outputs, {});
   run.execute(outputs, options.grad_outputs);
-  return run.kept();
+  return run.of_leaves();
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {

@@ -12,11 +12,14 @@ bool any_requires_grad(std::span<const Tensor> inputs) {
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
 
+// A formula that captures a Tensor holds one more handle on it.  So `copied` copies the formula, and
+// if the count of an input's handles is larger while the copy lives than it was before, the formula
+// holds that input.  Another thread may copy an input at that moment, and raise the count as well;
+// hence an input is blamed only if its count grows in every one of 1000 rounds.
 void detail::check_captures(std::string_view op, std::span<const Tensor> inputs,
                             const std::function<void(const std::function<void()>&)>& copied) {
   std::vector<long> before(inputs.size());
   std::vector<bool> owned(inputs.size(), true);
-  // Another thread may copy an input just then, but not every time.
   for (int round = 0; round < 1000 && std::ranges::find(owned, true) != owned.end(); ++round) {
     std::ranges::transform(inputs, before.begin(),
                            [](const Tensor& x) { return x.handle().use_count(); });
@@ -56,8 +59,8 @@ void Edges::assign(std::span<const Tensor> inputs) {
                          [](const Tensor& x) { return x.defined() ? x.impl().node : nullptr; });
 }
 
-// What is destroyed while another is waits in a list by itself, for there may be no memory for
-// another.  Its formula and hooks die with it, and what these hold is let go by Saved and Impl.
+// Nodes that are destroyed during another node's destruction are queued in an intrusive list:
+// allocating here could fail.  Its formula and hooks die with it, and what these hold is let go by Saved and Impl.
 void detail::destroy(std::shared_ptr<Node> node) noexcept {
   static thread_local constinit std::shared_ptr<Node>* waiting = nullptr;
   if (node.use_count() != 1)
@@ -140,7 +143,7 @@ namespace xgrad::detail {
 
 namespace {
 
-// Shows the ops of the derivative to who looks on at the run, but not the run within it.
+// Forwards the ops of the derivative to the observer, and hides the nested run.
 struct ForwardsOnly final : Observer {
   Observer* to;
   explicit ForwardsOnly(Observer* observer) : to(observer) {}

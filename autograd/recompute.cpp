@@ -54,7 +54,7 @@ struct Call {
       const bool own = makers.made.contains(node.get());
       if (own)
         made.push_back(node);
-      else if (node->sequence > 0 || node->variable.lock() != nullptr)  // a leaf of f's own is gone
+      else if (node->sequence > 0 || node->leaf.lock() != nullptr)  // a leaf of f's own is gone
         from.push_back(node);
       if (own)
         std::ranges::for_each(node->inputs, discover);
@@ -92,7 +92,7 @@ struct Call {
 
 // The value of a leaf; null of any other node.
 std::shared_ptr<const Value> leaf_value(const Node& node) {
-  const auto variable = node.sequence == 0 ? node.variable.lock() : nullptr;
+  const auto variable = node.sequence == 0 ? node.leaf.lock() : nullptr;
   return variable != nullptr ? variable->value : nullptr;
 }
 

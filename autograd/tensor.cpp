@@ -147,7 +147,7 @@ static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Impl>& impl
   node->op = "leaf";
   node->shape = impl->value->shape;
   node->dtype = dtype;
-  node->variable = impl;
+  node->leaf = impl;
   return node;
 }
 
@@ -207,7 +207,7 @@ void Tensor::set_grad(const Tensor& gradient) {
 void Tensor::retain_grad() {
   check<GraphError>(requires_grad(), "retain_grad: this Tensor does not require a gradient");
   if (!is_leaf())  // a leaf keeps its gradient anyway
-    impl_->node->variable = impl_;
+    impl_->node->leaf = impl_;
 }
 
 std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {

@@ -416,7 +416,7 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
     const Node* const node = todo.back();
     todo.pop_back();
     if (node->sequence == 0)
-      if (auto impl = node->variable.lock())
+      if (auto impl = node->leaf.lock())
         found.emplace_back(std::move(impl));
     for (const auto& input : node->inputs)
       discover(input.get());
