@@ -1,5 +1,5 @@
 #pragma once
-// What a program needs of the library, in one header.  Pages for a browser have headers of their
+// The library in one header.  Pages for a browser have headers of their
 // own (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).  Single headers compile faster.
 
 #include <xgrad/autograd/check/anomaly.hpp>

@@ -67,8 +67,8 @@ Array<T> copy_of(const T* from, const Shape& shape) {
   return array;
 }
 
-/// What a Tensor's value is: float32 or float64 elements in a window.  Shared between Tensors and
-/// formulas, and never changed while shared.
+/// The value of a Tensor: float32 or float64 elements in a window.  Tensors and formulas share it,
+/// and nobody changes it while it is shared.
 struct Value {
   std::shared_ptr<void> memory;  ///< the window's first element; shared with whoever else keeps it
   Shape shape;
@@ -100,8 +100,8 @@ struct Value {
 /// Whether this handle is the only one on its object, so that the object may be changed.
 template <class T>
 bool is_only_handle(const std::shared_ptr<T>& handle) {
-  // What other owners did before they let go happened before what is seen and done after this.
-  // ThreadSanitizer does not see fences, but it sees a handle that is made.
+  // Acquire: writes made by former owners before their release are visible.  ThreadSanitizer does
+  // not see fences, but it sees a handle that is made.
   if (handle.use_count() != 1)
     return false;
 #if XGRAD_THREAD_SANITIZER

@@ -39,7 +39,7 @@
 //
 // The rules:
 // - The forward is a function of its inputs alone and makes a new Tensor; it may be run again on
-//   others.  What is random is drawn before record() and captured.  It may be raw loops over
+//   others.  Random numbers are drawn before record() and captured.  It may be raw loops over
 //   in[0].data<T>(): []<class T>(std::span<const Tensor> in) is given the element type.
 // - The backward captures Saved, never a Tensor: a Tensor can be updated before the gradient is
 //   wanted.  gradcheck() and debug builds refuse one that is an input.  The only

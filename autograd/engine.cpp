@@ -219,7 +219,7 @@ LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptio
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
-  // Only what is complete is added: an exception before this has changed nothing.
+  // The gradients are complete when they are added: an exception before this has changed nothing.
   accumulate_grads(leaf_gradients(outputs, options), options.create_graph);
 }
 
@@ -292,7 +292,7 @@ void accumulate_grads(
     }
     if (graph) {
       lock.lock();
-      bool changed = false;  // by another thread, or by the observer: what was added up is old
+      bool changed = false;  // by another thread, or by the observer: then the sums are outdated
       for (std::size_t i = 0; i < n; ++i)
         changed = changed || gradients[i].first->grad != before[i];
       if (changed) {

@@ -30,10 +30,10 @@ struct GradOptions {
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 
-/// A Tensor whose grad() is filled, and what is to be added to it.
+/// A Tensor whose grad() is filled, and the gradient that is added to it.
 using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>;
 
-/// What backward() would add to the grad() of all leaves; adds nothing.
+/// The gradients that backward() would add to the grad() of all leaves; adds nothing.
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options = {});
 
 /// Adds the gradients of sum(outputs * grad_outputs) to the grad() of all leaves
@@ -42,11 +42,13 @@ void backward(const std::vector<Tensor>& outputs, const GradOptions& options = {
 
 // Sums of gradients: within a run, and into the grad() of leaves.
 
-/// Whether nobody else holds this Tensor, its value or its memory, so that nobody sees them change.
+/// Whether this is the only handle on the Tensor, its value and its memory, so that a change of
+/// them is seen through it alone.
 bool is_sole_owner(const Tensor& x);
 
-/// Makes x the same value and place in the graph, and nothing else that it may have (a grad(), a
-/// leaf's node), under a handle that is nobody else's: through it nobody changes what he was shown.
+/// Replaces x by a new Tensor with the same value and place in the graph, unless x is the only
+/// handle and has nothing else (a grad(), a leaf's node).  A hook or an observer that keeps the old
+/// handle can then not change the gradient that flows on.
 void take_own_handle(Tensor& x);
 /// A copy made so.
 inline Tensor with_own_handle(Tensor x) {

@@ -69,7 +69,7 @@ class Node {
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  virtual ~Node();  ///< those that die with this one: see detail::destroy()
+  virtual ~Node();  ///< inputs that die with this one: see detail::destroy()
   /// Runs the op's backward: reads ctx.gradient(), the gradient of the op's output, and adds the
   /// gradients of its inputs.  False if there is none: in leaves, and once freed.
   virtual bool backward(Context&) { return false; }
@@ -89,10 +89,10 @@ class Node {
 template <class T>
 struct GradientBuffer {
   T* data;
-  T beta;  ///< 0: what is there is garbage; 1: add to it
+  T beta;  ///< 0: the memory holds garbage; 1: add to it
 };
 
-/// What a backward formula reads from and writes to.
+/// A backward formula reads the gradient of the output from it, and writes the inputs' to it.
 class Context {
  public:
   class Run;
@@ -171,7 +171,7 @@ void ops_or_kernel(const Context& ctx, const Ops& ops, const Kernel& kernel) {
     dispatch(ctx.gradient().dtype(), kernel);
 }
 
-/// What an op's formula needs besides its captures.
+/// An op's formula may need these besides its captures.
 struct Flags {
   bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
   bool saves_output = false;  ///< ctx.output() is wanted

@@ -75,7 +75,7 @@ struct Blocks {
   }
 };
 
-// Together with what is in use, hardly more is kept than has been in use at a time.  An eighth
+// Kept and used bytes together are hardly more than have been in use at a time.  An eighth
 // more, because blocks of one size do not serve for another: so a program that makes the same
 // arrays again and again asks the system for none, and one that does not holds little more than it
 // needed.
@@ -106,7 +106,7 @@ struct Bounded : Blocks {
 constexpr std::size_t largest_small = 16384;
 constexpr std::size_t most_small = std::size_t{64} << 20;  // bytes a thread may keep
 
-// A thread that frees what others made keeps no more of it than it makes itself.
+// A thread that frees blocks of other threads keeps no more of them than it allocates itself.
 struct Cache : Bounded {
   ~Cache();
   bool keeps(SizeClass size, void* block) {
@@ -162,7 +162,7 @@ static_assert(std::is_trivially_destructible_v<Store>);
 // A child process starts with an empty one, for another thread may have been at work on this one.
 const detail::RenewedInChild<store> renewed_store;
 
-// What is kept goes back before an allocation fails, if it is worth it.
+// Kept blocks are returned to the system before an allocation fails, if there are enough.
 void* from_system(std::size_t bytes) {
   constexpr std::size_t much = std::size_t{64} << 20;
   try {
@@ -214,7 +214,7 @@ void* from_system(std::size_t bytes) {
   give_back(block);
 }
 
-// Of a thread that has no cache yet, or none any more.
+// A free by a thread that has no cache yet, or none any more.
 [[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
   Cache* const c = live_cache();
   if (c == nullptr || !c->keeps(small_class(bytes), block))

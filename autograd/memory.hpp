@@ -39,8 +39,8 @@ std::shared_ptr<T> make_pooled(Args&&... args) {
   return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
 }
 
-// How much memory there is left, for who wants to know before asking for a lot: Linux promises
-// more than it has, and ends the process that writes to it.
+// How much memory is left.  Ask before a large allocation: Linux promises more memory than it has,
+// and ends the process that writes to it.
 
 /// The bytes that the machine has free or can free, with its swap: MemAvailable and SwapFree of
 /// `meminfo`.  The largest number where nothing says.

@@ -1,6 +1,6 @@
 #pragma once
-// What the current thread is doing: whether graphs are recorded, who looks on, and whether fused
-// ops run as the ops that they fuse.
+// The mode of the current thread: whether graphs are recorded, which observer is told of ops, and
+// whether fused ops run as the ops that they fuse.
 
 #include <functional>
 #include <span>
@@ -13,7 +13,7 @@ namespace xgrad {
 /// An op's forward: a pure function of the inputs.  It may be called again, with other values.
 using Forward = std::function<Tensor(std::span<const Tensor>)>;
 
-/// Someone who looks on while ops run: see trace.hpp.
+/// Is told of each op that runs: see trace.hpp.
 struct Observer {
   virtual ~Observer() = default;
   virtual void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
@@ -25,7 +25,7 @@ struct Observer {
   virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
 };
 
-/// What the current thread is doing.  A guard: the state before is restored when it ends.
+/// The state of the current thread.  ModeGuard restores the state before it when it ends.
 struct Mode {
   bool grad_enabled = true;
   Observer* observer = nullptr;

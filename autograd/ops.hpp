@@ -176,7 +176,7 @@ Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
 
 Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// Of x converted to dtype first, as is everything that takes a dtype: x.sum({}, false, dtype).
+/// The sum of x converted to dtype first, as in every op with a dtype: x.sum({}, false, dtype).
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype);
 Tensor mean(const Tensor& x);  ///< a number also where the sum leaves the range
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -263,8 +263,8 @@ Tensor index_select(const Tensor& x, std::int64_t dim,
 Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
-/// The same with src, or one number, in place of what was there (torch.scatter).  Of several that
-/// go to one place the last stays, and the gradient of the others is 0; PyTorch says neither.
+/// The same, but src, or one number, replaces the elements (torch.scatter).  If several go to one
+/// place, the last stays and the gradient of the others is 0; PyTorch says neither.
 Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value);
 /// A copy of x with `values` at (i[0], i[1], ...) of its first dimensions, for each element i of

@@ -34,7 +34,7 @@ struct Style {
     return whole ? fmt::format("{:.0f}.", v) : fmt::format("{:.{}f}", v, precision);
   }
 
-  // Zeros and what is not finite have no say.
+  // Zeros, infinities and NaN do not count.
   explicit Style(std::vector<double> shown) {
     std::erase_if(shown, [](double v) { return v == 0 || !std::isfinite(v); });
     if (shown.empty())

@@ -24,7 +24,7 @@ void Generator::manual_seed(std::uint64_t seed) {
   state_[0] = static_cast<std::uint32_t>(seed);
   for (std::uint32_t i = 1; i < words; ++i)
     state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
-  temper();  // of used numbers, too: what compares Generators compares those
+  temper();  // used numbers, too, because operator== compares them
   position_ = words;
   kept_normal_.reset();
 }
@@ -180,7 +180,7 @@ std::string Generator::state() const {
 }
 
 void Generator::set_state(const std::string& state) {
-  // What is read leniently here is right if it gives the same text again.
+  // This reading is lenient: the caller accepts the state if it prints as the same text.
   std::string_view rest = state;
   const auto field = [&rest](std::size_t width, auto& value) {
     const std::string_view digits = rest.substr(0, width);

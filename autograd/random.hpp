@@ -1,6 +1,6 @@
 #pragma once
-// PyTorch's CPU generator (of builds without MKL), number for number, and what fills memory with
-// it.
+// PyTorch's CPU generator (of builds without MKL), number for number, and the draws that fill
+// memory.
 //
 // A Generator is not locked, so that filling memory is fast: two threads must not draw from the
 // same one at a time, default_generator() included.
@@ -38,8 +38,8 @@ class Generator {
   double normal();          ///< one value; of each pair the second is kept
   double exponential();     ///< with mean 1
 
-  /// What the next calls of random() would return: at least one number and at most `most` (which is
-  /// not 0).  They count as drawn.  Good until the next call of anything else.
+  /// The numbers that the next calls of random() would return: at least one and at most `most`
+  /// (which is not 0).  They count as drawn.  Good until the next call of anything else.
   std::span<const std::uint32_t> random_block(std::size_t most);
 
   /// Everything that determines what comes next, as one line of text; a FileError if set_state is
@@ -178,9 +178,9 @@ void fill_trunc_normal(std::span<double> out, double mean, double std, double a,
 /// 1 with probability p, else 0, as torch.bernoulli_(p).  ValueError unless 0 <= p <= 1.
 void fill_bernoulli(std::span<float> out, double p, Generator& generator);
 void fill_bernoulli(std::span<double> out, double p, Generator& generator);
-/// What dropout multiplies by: 1 / (1 - p) with probability 1 - p, else 0; or whether it keeps
-/// something.  p = 1 draws nothing, as in PyTorch.  `rows` is the first dimension of the masked
-/// Tensor: a shard takes its rows of the batch's mask.  ValueError unless 0 <= p <= 1.
+/// Dropout's factors: 1 / (1 - p) with probability 1 - p, else 0; or whether each element is kept.
+/// p = 1 draws nothing, as in PyTorch.  `rows` is the first dimension of the masked Tensor: a shard
+/// takes its rows of the batch's mask.  ValueError unless 0 <= p <= 1.
 void fill_dropout(std::span<float> out, double p, Generator& generator, std::size_t rows = 0);
 void fill_dropout(std::span<double> out, double p, Generator& generator, std::size_t rows = 0);
 void fill_dropout(std::span<bool> out, double p, Generator& generator, std::size_t rows = 0);

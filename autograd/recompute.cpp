@@ -108,18 +108,18 @@ class SetBack {
   Generator now_;
 };
 
-// What the backward run does.
+// Its backward run: calls f again, and differentiates it.
 struct Again {
   Function f;
   std::vector<Saved> inputs;
   std::vector<const Node*> from = {};                     // the edges of the op
-  std::vector<std::shared_ptr<const Value>> leaves = {};  // null of what is no leaf
+  std::vector<std::shared_ptr<const Value>> leaves = {};  // null unless it is a leaf
   std::optional<Generator> drew_from = {};
   bool in_shard = false;  // where it drew
 
   void operator()(Context& ctx) const {
     if (drew_from && !in_shard)
-      detail::check_draws();  // a shard would draw its part of what was drawn whole
+      detail::check_draws();  // a shard would draw its part of numbers that were drawn whole
     const Call call = call_again();
     if (call.y.shape() != ctx.gradient().shape())
       fail<GraphError>("checkpoint: f gave {} when it was called again, and {} before",

@@ -19,17 +19,17 @@ namespace xgrad {
 ///
 /// Gradients reach the inputs and all else that f uses, as the parameters of a layer.  For the
 /// second call default_generator() is set back to where it was at the first, so dropout has the
-/// same mask; other generators are not.  f is copied; what it has references to must live as long
+/// same mask; other generators are not.  f is copied; objects that it refers to must live as long
 /// as the graph.  Calls may be within one another.  Under create_graph the graph of the second call
 /// is kept, as if f had been called plainly; so it is, in the first place, under NoGrad, Decompose
-/// and where somebody looks on (Trace, DetectAnomaly).
+/// and under an observer (Trace, DetectAnomaly).
 ///
 /// The backward run throws GraphError if the second call of f is not made of the same leaves and
-/// results of ops as the first, or if one of its leaves has been changed in between.  What f itself
-/// changes, as running statistics, it changes twice.
+/// results of ops as the first, or if one of its leaves has been changed in between.  Changes that
+/// f makes, as of running statistics, are made twice.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                   const std::vector<Tensor>& inputs);
-/// Of a layer, or another function of one Tensor.
+/// The same for a layer, or another function of one Tensor.
 template <class F>
 requires std::invocable<const F&, const Tensor&> Tensor checkpoint(F f, const Tensor& x) {
   const auto of_first = [f = std::move(f)](const std::vector<Tensor>& in) { return f(in[0]); };

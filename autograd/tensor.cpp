@@ -53,8 +53,8 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
   impl_->value = std::move(value);
 }
 
-// Whoever lent memory may hold a Tensor whose memory was lent by another, and so on: of a long
-// chain the rest waits in a list, so that the stack suffices.
+// The lender of a Value's memory may hold a Tensor whose memory has another lender, and so on.  The
+// rest of a long chain is queued in a list, because recursion would overflow the stack.
 Value::~Value() {
   constexpr int deepest = 100;
   static thread_local constinit int depth = 0;

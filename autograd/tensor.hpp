@@ -32,14 +32,14 @@ struct Slice;
 
 namespace detail {
 /// Lets go of a node.  If it is the last handle, the node is destroyed: at once, or, while another
-/// is being destroyed on this thread, after that one.  What nodes hold may hold others, in chains
-/// of any length: they die in a loop, not by recursion.
+/// is being destroyed on this thread, after that one.  Nodes hold nodes, in chains of
+/// any length: they are destroyed in a loop, not by recursion.
 void destroy(std::shared_ptr<Node> node) noexcept;
 }  // namespace detail
 
-/// What a backward formula captures of a Tensor: its value and its place in the graph.  Unlike a
-/// Tensor's, these never change, so an update() between forward and backward cannot corrupt a
-/// gradient.
+/// A backward formula captures this in place of a Tensor: its value and its place in the graph.
+/// Unlike a Tensor's, these never change, so an update() between forward and backward cannot
+/// corrupt a gradient.
 struct Saved {
   std::shared_ptr<const Value> value;
   std::shared_ptr<Node> node;  ///< null for a constant
@@ -82,7 +82,7 @@ struct Values {
   Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
 };
 
-/// xtensor's containers, views, adaptors and lazy expressions.  What is made of them: xtensor.hpp.
+/// xtensor's containers, views, adaptors and lazy expressions.  Conversions: xtensor.hpp.
 template <class E>
 concept XtensorExpression =
     std::is_base_of_v<xt::xexpression<std::remove_cvref_t<E>>, std::remove_cvref_t<E>>;
@@ -109,7 +109,7 @@ template <class T>
 class DiscreteTensor;
 /// Token ids and positions (int64).
 using Indices = DiscreteTensor<std::int64_t>;
-/// Truth values: what comparisons return, and what where(), masked_fill() and attention take.
+/// Truth values: comparisons return them, and where(), masked_fill() and attention take them.
 using Mask = DiscreteTensor<bool>;
 /// A Mask, but not braces: x[{0, 2}] is x[Slice{0, 2}].
 template <class M>
@@ -249,7 +249,7 @@ class Tensor {
   void set_grad(const Tensor& gradient);  ///< an undefined one clears it
   void zero_grad() { set_grad({}); }      ///< as PyTorch's set_to_none
   void retain_grad();                     ///< makes backward() fill grad() of the result of an op
-  /// Calls hook with this Tensor's complete gradient in every run; what it returns, if defined,
+  /// Calls hook with this Tensor's complete gradient in every run; its result, if defined,
   /// replaces the gradient. Returns what remove_hook() takes.
   std::size_t register_hook(std::function<Tensor(const Tensor&)> hook);
   void remove_hook(std::size_t id);
@@ -279,7 +279,7 @@ class Tensor {
 
   // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
 #include <xgrad/members_declared.inc>
-  Tensor t() const;  ///< of a matrix its transpose; what has fewer dimensions stays as it is
+  Tensor t() const;  ///< the transpose of a matrix; x itself if it has fewer dimensions
   Tensor T() const { return t(); }
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)

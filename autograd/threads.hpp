@@ -1,6 +1,5 @@
 #pragma once
-// What does the work: how many threads, on which the numbers do not depend, and which SIMD
-// instructions.
+// How many threads do the work, on which the numbers do not depend, and which SIMD instructions.
 
 #include <cstddef>
 #include <functional>
@@ -21,7 +20,7 @@ std::size_t num_threads();
 void set_num_threads(std::size_t n);
 
 /// Calls task(0) ... task(n - 1), each once, on this and other threads, and returns when all are
-/// done.  The first exception is thrown on.  What ops do within a task runs on the task's thread.
+/// done.  The first exception is thrown on.  Ops within a task run on the task's thread.
 /// A child forked within a task is to end there: the threads that it would wait for are not in it.
 void on_threads(std::size_t n, const std::function<void(std::size_t)>& task);
 

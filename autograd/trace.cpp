@@ -161,7 +161,7 @@ void detail::Timed::start(const Node& node) {
   enter();
 }
 
-// Last, for nothing may throw after it: only a Timed that was made is destroyed.
+// Last, because nothing may throw after it: only a Timed that was constructed is destroyed.
 void detail::Timed::enter() {
   event_->thread = thread_number();
   outer_ = std::exchange(innermost, this);

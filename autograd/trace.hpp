@@ -1,5 +1,5 @@
 #pragma once
-// Looking on while ops run: which ones, in which layer, on which values.
+// Observing ops as they run: which ones, in which layer, on which values.
 //
 //   Trace trace;
 //   const Tensor y = model(x);
@@ -25,8 +25,8 @@
 namespace xgrad {
 
 /// While one lives, records every op that runs on this thread.  Ops of a backward run are recorded
-/// if it runs with create_graph; what an op does inside its own forward is not.  Of two Traces that
-/// live at the same time both record; the younger one must end first.
+/// if it runs with create_graph; ops inside another op's forward are not.  Two Traces that live at
+/// the same time both record; the younger one must end first.
 class Trace final : public Observer {
  public:
   struct Event {
@@ -41,7 +41,7 @@ class Trace final : public Observer {
     Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
   };
   /// Called in a backward run, after the formula of `node`, for each of its inputs that has a
-  /// gradient: what has been gathered for that input so far.
+  /// gradient: the sum for that input so far.
   using OnBackward =
       std::function<void(const Node& node, std::size_t input, const Tensor& gradient)>;
 
@@ -53,7 +53,7 @@ class Trace final : public Observer {
   const std::vector<Event>& events() const { return events_; }
   /// Which of events() was the last to have this value as its output.
   std::optional<std::size_t> maker(const Tensor& x) const;
-  void clear();  ///< forgets what has been recorded and goes on
+  void clear();  ///< forgets all events and goes on
 
   void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                   const Forward& forward) override;
@@ -75,7 +75,7 @@ std::string to_string(const std::vector<Trace::Event>& events,
                       const std::vector<bool>& marked = {});
 
 /// While one lives, ops on this thread are recorded under this name, below the names of the Scopes
-/// around it: "h.0" and in it "attn" give "h.0.attn".  Costs one branch where nobody looks on; a
+/// around it: "h.0" and in it "attn" give "h.0.attn".  Costs one branch without an observer; a
 /// Trace does not see the name of a Scope that was entered before the Trace.
 class Scope {
  public:
@@ -83,7 +83,7 @@ class Scope {
     if (Mode::current().observer != nullptr) [[unlikely]]
       enter(name);
   }
-  /// "h", 0 gives "h.0", without making that string where nobody looks on.
+  /// "h", 0 gives "h.0", without making that string if there is no observer.
   Scope(std::string_view name, std::size_t index) {
     if (Mode::current().observer != nullptr) [[unlikely]]
       enter(std::string(name) + '.' + std::to_string(index));
@@ -107,8 +107,8 @@ class Scope {
 
 // Where the time goes: each op's forward and backward, on all threads (torch.profiler).
 
-/// While one lives, ops on all threads are timed; ValueError if there is one already.  What is
-/// recorded is read when no op runs.
+/// While one lives, ops on all threads are timed; ValueError if there is one already.  Read the
+/// results when no op runs.
 class Profile {
  public:
   struct Event {

@@ -49,7 +49,7 @@ void update_elements(std::string_view name, std::span<const ElementUpdate> updat
 
 namespace {
 
-using Levels = std::vector<std::vector<ElementUpdate>>;  // those of a level need the ones before
+using Levels = std::vector<std::vector<ElementUpdate>>;  // a level needs the levels before it
 
 // Adds the additions of a list's tree to their levels, and returns how many levels it has.
 std::size_t add_tree(std::span<Tensor> list, Levels& levels) {

@@ -1,5 +1,5 @@
 #pragma once
-// Elementwise updates of Tensors in place, without a graph: what the step of an optimizer is.
+// Elementwise updates of Tensors in place, without a graph: the step of an optimizer.
 
 #include <cstddef>
 #include <functional>
@@ -19,11 +19,11 @@ struct ElementUpdate {
   std::function<void(DType, void* const* data, std::size_t begin, std::size_t end)> loop = {};
 };
 
-/// Makes all updates together, cut over threads.  All or nothing: what can fail, a check or memory,
-/// does so before the first element changes.  A Tensor that shares its elements gets its own first.
-/// No Tensor may be written by two updates, and none read that another one writes.  ShapeError,
-/// which begins with `name`, if an update's Tensors differ in shape or dtype; GraphError for
-/// writing to the result of an op.
+/// Makes all updates together, cut over threads.  All or nothing: checks and allocations, which can
+/// fail, does so before the first element changes.  A Tensor that shares its elements gets its own
+/// first. No Tensor may be written by two updates, and none read that another one writes.
+/// ShapeError, which begins with `name`, if an update's Tensors differ in shape or dtype;
+/// GraphError for writing to the result of an op.
 void update_elements(std::string_view name, std::span<const ElementUpdate> updates);
 
 /// The first Tensor of each list becomes the sum of the list in the order of a binary tree: the sum

@@ -69,7 +69,7 @@ struct BytePairs::Tables {
   explicit Tables(Parts all);
   Tables(const Tables&) = delete;  // they point to parts
 
-  /// What a piece becomes.
+  /// The ids of a piece.
   void merge(std::string_view piece, std::vector<std::uint32_t>& ids) const {
     ids.clear();
     for (const char c : piece)

@@ -26,7 +26,7 @@ struct AddedToken {
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 
-/// What the text of a special token becomes: tokens as of any text, or that token.  The text of an
+/// The text of a special token becomes tokens as any text does, or that token.  The text of an
 /// AddedToken that is not special always becomes its token, but within the text of a special one.
 enum class SpecialTokens : std::uint8_t { as_text, recognised };
 
@@ -79,12 +79,12 @@ class BytePairs {
   std::size_t text_size() const;
   const Parts& parts() const;
 
-  /// The tokens of a text.  What is not UTF-8 becomes U+FFFD first, as replace_invalid_utf8()
-  /// makes it.
+  /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first, as by
+  /// replace_invalid_utf8().
   Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
 
   /// The bytes that ids stand for, which need not be whole characters: Utf8Stream and
-  /// replace_invalid_utf8() are for what is shown.  Throws ValueError for an id not below size().
+  /// replace_invalid_utf8() make them text to show.  Throws ValueError for an id not below size().
   std::string decode(const Ids& ids) const;
   /// The bytes of one token.  Throws ValueError as decode() does.
   const std::string& bytes(std::int64_t id) const;

@@ -7,8 +7,8 @@
 #include <functional>
 #include <new>
 #include <utility>
-#include <xgrad/autograd/memory.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/memory.hpp>
 #include <xgrad/data/text.hpp>
 
 namespace xgrad::text {
@@ -65,7 +65,7 @@ void GrowingIds::append(std::span<const std::uint32_t> more) {
         const std::size_t size = ids.size() + more.size();
         if (size > ids.capacity()) {
           const std::size_t room = std::max(size, ids.size() + ids.size() / 2);
-          // The system may promise what it does not have, and end the process later.
+          // The system may promise memory that it does not have, and end the process later.
           if (room > much && room > available_memory() / sizeof(T))
             throw std::bad_alloc();
           ids.reserve(room);
@@ -207,8 +207,8 @@ namespace {
 
 enum class Found { character, beginning, nothing };
 
-/// What bytes begin with: a character; the beginning of one, all that there is; or what is neither,
-/// in its longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
+/// The bytes begin with a character, are the beginning of one, or begin with neither: then `length`
+/// is that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
 Found begins(std::string_view bytes, std::size_t& length) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   const std::size_t whole = first < 0x80    ? 1
@@ -217,7 +217,7 @@ Found begins(std::string_view bytes, std::size_t& length) {
                             : first < 0xF0  ? 3
                             : first <= 0xF4 ? 4
                                             : 0;
-  // The second byte's range keeps out what is too long, surrogates, and what is above U+10FFFF.
+  // The second byte's range excludes overlong forms, surrogates and values above U+10FFFF.
   unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   for (length = 1; length < whole; ++length, low = 0x80, high = 0xBF) {

@@ -109,7 +109,7 @@ class Characters {
 /// come, and in the end these numbers are replaced.
 class Encoder {
  public:
-  /// Adds a piece.  ValueError for what is not a code point.
+  /// Adds a piece.  ValueError for a value that is no code point.
   void add(std::u32string_view text);
   /// How many characters there were.
   std::size_t size() const { return ids_.size(); }
@@ -126,22 +126,23 @@ class Encoder {
   GrowingIds ids_;
 };
 
-// Bytes that should be UTF-8 and need not be: those of tokens, which end anywhere.
+// Bytes that should be UTF-8 and need not be: a token may end within a character.
 
-/// Whole characters of bytes that come piece by piece.  What is not UTF-8 becomes U+FFFD, once for
-/// the longest part that could begin a character, as in Python's bytes.decode(errors="replace").
+/// Whole characters of bytes that come piece by piece.  Bytes that are not UTF-8 become U+FFFD,
+/// once for the longest part that could begin a character, as in Python's
+/// bytes.decode(errors="replace").
 class Utf8Stream {
  public:
   /// The characters that more bytes complete.
   std::string add(std::string_view bytes);
-  /// What is left at the end: nothing, or U+FFFD for a character that was cut off.
+  /// The rest at the end: nothing, or U+FFFD for a character that was cut off.
   std::string finish();
 
  private:
   std::string begun_;  // of a character
 };
 
-/// Bytes with U+FFFD for what is not UTF-8, by the same rule.
+/// Bytes with U+FFFD for bytes that are not UTF-8, by the same rule.
 std::string replace_invalid_utf8(std::string_view bytes);
 
 }  // namespace xgrad::text

@@ -12,7 +12,7 @@
 
 namespace xgrad::text {
 
-/// What a pair of tokens becomes, and when: the lowest rank first.
+/// The token that a pair of tokens becomes, and its rank: the lowest rank is merged first.
 struct Merge {
   static constexpr std::uint32_t never = 0xFFFFFFFF;
   std::uint32_t rank = never, id = 0;
@@ -48,7 +48,7 @@ std::size_t merge_pairs(std::vector<std::uint32_t>& ids, const Find& find) {
     return steps;
   }
 
-  // A heap of ranks and places.  What it holds of pairs that are gone is passed over.
+  // A heap of ranks and places.  Entries of pairs that are gone are passed over.
   struct Place {
     std::uint32_t before, next;
     Merge pair = {};

@@ -52,8 +52,8 @@ std::string_view utf16_by_zeros(std::string_view bytes) {
   return most(1) ? "UTF-16LE" : most(0) ? "UTF-16BE" : "";
 }
 
-/// What a piece of a text that is not UTF-8 seems to be, by iconv's names; empty if that cannot be
-/// told.
+/// The encoding that a piece of a text which is not UTF-8 seems to have, by iconv's names; empty if
+/// that cannot be told.
 std::string_view encoding_of(std::string_view bytes, bool at_start) {
   using namespace std::literals;
   if (at_start && (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)))
@@ -118,7 +118,7 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
   constexpr std::size_t piece = 65536, longest = 4;  // bytes; of a character
   std::ifstream file = open_text(path);
   Encoder encoder;
-  std::string bytes;       // the next piece, after what is left of the one before
+  std::string bytes;       // the next piece, after the rest of the one before
   std::size_t offset = 0;  // of bytes in the file
   char32_t before = 0;
   while (file) {

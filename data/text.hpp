@@ -13,7 +13,7 @@
 
 namespace xgrad::text {
 
-/// A text as ids, and what they stand for.
+/// A text as ids, and the characters that they stand for.
 struct Text {
   Characters characters;
   Ids ids;
@@ -30,7 +30,7 @@ struct Text {
 Text read_text(const std::string& path, const std::optional<Characters>& characters = {});
 
 /// The code points of UTF-8 bytes; newlines stay as they are.  `what` names the bytes in the
-/// message.  Throws ValueError as read_text() does for what is not UTF-8.
+/// message.  Throws ValueError as read_text() does unless they are UTF-8.
 std::u32string decode_utf8(std::string_view bytes, std::string_view what);
 
 /// "\r\n" and a lone "\r" become "\n", as in Python's text mode.  Returns the last character that

@@ -195,8 +195,8 @@ std::string only_in(const char* what, const Places& names, const Places& without
   return list.empty() ? "" : fmt::format("\n  {}: {}", what, listed(list));
 }
 
-/// What the checkpoint's optimizer kept, in the order and the groups of this one, whose parameters
-/// have these names.  ValueError if that cannot be.
+/// The state of the checkpoint's optimizer, in the order and the groups of this one, whose
+/// parameters have these names.  ValueError if they do not fit.
 optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimizer& optimizer,
                                const Names& names) {
   const Names& stored = checkpoint.parameters;
@@ -250,7 +250,7 @@ void check_generators(const char* caller, const Generators& generators) {
 
 // ---- the metadata ----
 
-/// Reads what stands in a metadata file's entries, and says what is wrong with one.
+/// Reads the entries of a file's metadata; its errors name the entry.
 struct Metadata {
   const std::map<std::string, std::string>& entries;
   const std::string& path;

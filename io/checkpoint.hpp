@@ -94,13 +94,13 @@ std::string load(M& model, const std::string& path) {
 /// Generators other than default_generator(), which is always saved.
 using Generators = std::map<std::string, Generator*>;
 
-/// What a checkpoint holds beside model and optimizer.
+/// A checkpoint holds these beside model and optimizer.
 struct CheckpointOptions {
   std::uint64_t step = 0;  ///< updates made
-  Json user = {};          ///< at most 64 levels; what is not finite becomes null
+  Json user = {};          ///< at most 64 levels; NaN and infinities become null
   Generators generators = {};
-  /// Of the model only what the optimizer trains: who restores it adds the others to
-  /// Checkpoint::model before.
+  /// Only those of the model's Tensors that the optimizer trains: add the others to
+  /// Checkpoint::model before restoring it.
   bool trained_only = false;
 };
 
@@ -122,7 +122,7 @@ template <nn::Layer M>
 void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
                      const CheckpointOptions& options = {});
 
-/// Reads one.  Throws FileError for what is not a checkpoint, or has been damaged, saying why.
+/// Reads one.  Throws FileError, saying why, for a file that is no checkpoint or is damaged.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// Gives model, optimizer and generators the state in a checkpoint, which it returns.  The

@@ -142,8 +142,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(targe
   static std::atomic<unsigned> number{0};
   do {
     temporary_ = fmt::format("{}.{}.{}.tmp", target_, ::getpid(), number++);
-    // O_EXCL: what is there, be it a link that leads elsewhere, is never written to.
-    // 0666 is what every program asks for; the user's umask takes away what it should.
+    // O_EXCL: an existing file, or a link that leads elsewhere, is never written to.
+    // Every program asks for 0666; the user's umask takes its bits away.
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0)

@@ -62,8 +62,8 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-/// What a program with a flag --overwrite asks before it begins: that AtomicFile can write `path`,
-/// that nothing is there unless `overwrite`, and that it is none of the files that are read, by
+/// Call it before a long run that writes `path` at its end.  Checks that AtomicFile can write
+/// `path`, that no file is there unless `overwrite`, and that it is none of the input files, by
 /// device and inode.  Throws FileError.  Inputs that are empty or not there are passed over.
 void check_output(const std::string& path, bool overwrite,
                   const std::vector<std::string>& inputs = {});
@@ -86,7 +86,7 @@ class Checksum {
   ~Checksum();
 
   void add(const void* data, std::size_t bytes);
-  /// Of all that was added, as 16 hexadecimal digits.
+  /// The checksum of all bytes that were added, as 16 hexadecimal digits.
   std::string digits() const;
 
  private:

@@ -57,7 +57,7 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
                            Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
   Json() = default;
-  // The variant's own, of GCC 12, destroys what was never made if there is no memory for a copy.
+  // GCC 12's variant destroys an object that was never made if there is no memory for a copy.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }
   Json(Json&&) noexcept;  // these in json.cpp, or they cost every file that sees them

@@ -19,7 +19,7 @@
 namespace xgrad::io {
 
 struct PretrainedOptions {
-  DType dtype = DType::float32;  ///< of the model; what is stored may be F16, BF16, F32 or F64
+  DType dtype = DType::float32;  ///< of the model; the file may hold F16, BF16, F32 or F64
   double dropout = 0;
   /// As nn::to_bfloat16() leaves it, for answers alone, and never there in float32: half the
   /// memory, and half the time for a token.  Weights that are BF16 in the file are the file's.
@@ -69,8 +69,8 @@ struct PretrainedTensor {
 };
 /// The table of a model's parameters.  ValueError names the options that no family has.
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& config);
-/// What has the names and shapes of nn::GPT's parameters, values or gradients, with the names and
-/// shapes of the files.  One ValueError lists all that is missing, unexpected or misshapen.
+/// Converts values or gradients from the names and shapes of nn::GPT's parameters to those of the
+/// files.  One ValueError lists all that are missing, unexpected or misshapen.
 nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state);
 
 // The config.json of a pretrained model, for pretrained.cpp and for programs that store it in files
@@ -79,9 +79,9 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
 /// Reads a file of at most 64 MiB.  Throws FileError.
 Json read_json_file(const std::string& path);
 
-/// Throws FileError that names the file, the key and what is supported.
+/// Throws FileError that names the file, the key and the supported values.
 nn::GPTConfig read_pretrained_config(const std::string& path);
-/// The same of what such a file holds; `path` names it in messages.
+/// The same of such a file's text; `path` names it in messages.
 nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path);
 
 /// The model_type that has these options.  ValueError naming those that no family has.

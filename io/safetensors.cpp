@@ -33,14 +33,15 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_header(const std::string& path, std::string_view text,
                                std::uint64_t data_bytes);
 
-/// How a file is written: depends on what it holds alone, so whoever saves that again, in whatever
+/// How a file is written: depends on its contents alone, so a program that saves them again, in any
 /// order, has the same checksum.
 struct Arranged {
   std::string
       header;  ///< padded with blanks to a multiple of 8 bytes, and with zeros for a checksum
   std::vector<std::string> order;  ///< of the tensors
 };
-/// Of these tensors, whatever their offsets.  Throws ValueError for text that is not UTF-8.
+/// The arrangement of these tensors; their offsets are ignored.  Throws ValueError for text that is
+/// not UTF-8.
 Arranged arranged(SafetensorsHeader header);
 
 /// Where the digits of the checksum stand in a header; npos if it has none.
@@ -52,19 +53,19 @@ namespace {
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::size_t most_dimensions = 64;  // NumPy's and PyTorch's limit
 
-/// The bytes of an element of the dtypes that can be read.  Others are for whoever asks for such a
-/// tensor to refuse, so their sizes are not known here.
+/// The bytes of an element of the dtypes that can be read.  A tensor of another dtype is refused
+/// when it is asked for, so its size need not be known here.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> element_bytes{
     {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"I64", 8}}};
 
-/// What a message says of a text from the file, which may be anything.
+/// A text from the file, which may be anything, as a message shows it.
 std::string shown(const std::string& text) { return printable_name(text); }
 template <class T>
 const T& shown(const T& other) {
   return other;
 }
 
-/// One reading of one header: what all messages begin with.
+/// One reading of one header; all messages begin with its path.
 struct Reader {
   const std::string& path;
   std::uint64_t data_begin;
@@ -135,7 +136,7 @@ Shape Reader::shape(const std::string& name, const Json& entry) const {
   return shape;
 }
 
-/// The bytes that a tensor of this shape and dtype has; those that it says, of an unknown dtype.
+/// The bytes of a tensor of this shape and dtype; for an unknown dtype, as its offsets say.
 std::uint64_t Reader::size(const std::string& name, const StoredTensor& stored) const {
   const auto* const row = std::ranges::find(element_bytes, std::string_view(stored.dtype),
                                             &std::pair<std::string_view, std::uint64_t>::first);
@@ -329,7 +330,7 @@ Described describe(const TensorFile& content) {
   return described;
 }
 
-/// Of a header that has zeros for its digits; the values follow.
+/// Adds a header that has zeros for the checksum's digits; the values follow.
 void add_header(Checksum& checksum, const std::string& header) {
   const std::uint64_t length = header.size();
   checksum.add(&length, sizeof(length));

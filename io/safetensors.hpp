@@ -9,8 +9,8 @@
 // Reading is strict: a file that breaks a rule is refused with a FileError that names the file, the
 // tensor, the rule and the byte, before anything is allocated for its values.
 //
-// What is written here has a checksum in its metadata, "xgrad_checksum", of all that the file
-// holds: of the bytes that are written here, with zeros for its digits.  A program that saves the
+// Files that are written here have a checksum in their metadata, "xgrad_checksum", of all bytes of
+// the file, with zeros for the checksum's own digits.  A program that saves the
 // same again, in other bytes, may keep it; one that changes anything leaves it out.  Files without
 // one, as others write them, are read as well.
 
@@ -25,7 +25,7 @@
 
 namespace xgrad::io {
 
-/// What the header says of one tensor.
+/// The header's entry of one tensor.
 struct StoredTensor {
   std::string name;          ///< in the file
   std::string dtype;         ///< as the file spells it: "F32", "BF16", ...
@@ -37,7 +37,7 @@ struct StoredTensor {
 /// A safetensors file that is open: the header is read and checked, values are read when asked for.
 class SafetensorsFile {
  public:
-  /// Throws FileError for what is not a safetensors file.
+  /// Throws FileError unless it is a safetensors file.
   explicit SafetensorsFile(std::string path);
 
   const std::string& path() const { return file_.path(); }
@@ -49,7 +49,7 @@ class SafetensorsFile {
   void take_off(const std::vector<std::string>& prefixes);
   /// Gives each tensor another name.  FileError if two would have the same.
   void rename(const std::function<std::string(const std::string&)>& to);
-  /// Reads the whole file and throws FileError if it does not hold what was written; returns false
+  /// Reads the whole file and throws FileError if its checksum is another; returns false
   /// if it has no checksum.
   bool verify() const;
 
@@ -74,14 +74,14 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// What a safetensors file holds.
+/// The contents of a safetensors file.
 struct TensorFile {
   std::map<std::string, Tensor> tensors = {};   ///< F32 and F64
   std::map<std::string, Indices> indices = {};  ///< I64
   std::map<std::string, std::string> metadata = {};
 };
 
-/// Reads a whole file.  Throws FileError for what is not a safetensors file or has another
+/// Reads a whole file.  Throws FileError for a file that is no safetensors file or has another
 /// checksum, and one that lists all tensors of dtypes that have no counterpart here.
 TensorFile load_safetensors(const std::string& path);
 

@@ -24,7 +24,7 @@ using Parts = text::BytePairs::Parts;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
 
-/// Calls f; what it finds wrong is wrong with a file.
+/// Calls f; its errors become errors of the file.
 template <class F>
 auto of_file(const std::string& what, const F& f) {
   try {

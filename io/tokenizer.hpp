@@ -24,8 +24,8 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
 /// Writes a tokenizer.json, which HuggingFace's tokenizers read as well.
 void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary);
 
-/// What a tokenizer.json holds, five levels deep: for a checkpoint's JSON, and from it.  `what`
-/// names it in the message.
+/// A vocabulary as the contents of a tokenizer.json, five levels deep, for a checkpoint's JSON; and
+/// back.  `what` names it in the message.
 Json tokenizer_json(const text::BytePairs& vocabulary);
 text::BytePairs tokenizer_of(const Json& json, const std::string& what);
 

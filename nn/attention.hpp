@@ -13,7 +13,7 @@
 
 namespace xgrad::nn {
 
-/// (T, S), true at [t][s] where s > t: what a causal query must not see.
+/// (T, S), true at [t][s] where s > t: the keys that a causal query must not see.
 Mask future(Size queries, Size keys);
 
 // Query t is at position t + offset: S - T if the queries are the last of the keys' positions; it
@@ -38,9 +38,9 @@ enum class RotaryPairs {
 struct RotaryOptions {
   double theta = 10000;
   RotaryPairs pairs = RotaryPairs::half;
-  /// What all frequencies are divided by, for texts longer than those of the training ("linear").
+  /// All frequencies are divided by it, for texts longer than those of the training ("linear").
   double factor = 1;
-  /// Of Llama 3: if n is not 0, a pair that turns more than high_freq_factor times in n positions
+  /// As Llama 3: if n is not 0, a pair that turns more than high_freq_factor times in n positions
   /// keeps its frequency, one that turns fewer than low_freq_factor times has it divided, and those
   /// between go from the one to the other.
   Size original_max_position_embeddings = 0;
@@ -55,8 +55,8 @@ struct RotaryOptions {
 ///   y = scaled_dot_product_attention(rotate(q), rotate(k), v, {.is_causal = true});
 class RotaryEmbedding {
  public:
-  /// Of heads of D channels, at positions (T,), or any shape that broadcasts to that of x without
-  /// D: (B, 1, T) where they differ within the batch.  ValueError unless D is even, theta and
+  /// For heads of D channels, at positions (T,), or any shape that broadcasts to that of x without
+  /// D: (B, 1, T) if they differ within the batch.  ValueError unless D is even, theta and
   /// factor are positive and low_freq_factor is below high_freq_factor.
   RotaryEmbedding(Size head_dim, const Indices& positions, const RotaryOptions& options = {});
   Tensor operator()(const Tensor& x) const;  ///< (..., T, D) -> (..., T, D)
@@ -130,7 +130,7 @@ Tensor all_or_nothing(std::span<KeyValueCache> caches, const F& f) {
   }
 }
 
-/// What an attention layer returns.
+/// The result of an attention layer.
 struct Attended {
   Tensor output;
   Tensor weights;  ///< each query's weights over the keys; undefined if they were not asked for
@@ -179,8 +179,8 @@ struct MultiHeadAttentionOptions {
 /// Attention of several heads, with the parameters, names and draws of torch.nn.MultiheadAttention.
 /// Batches come first, as with its batch_first=True, which is not its default.
 struct MultiHeadAttention {
-  /// (3C, C): the projections of query, key and value, one on the other.  Those of key and value
-  /// are C * num_kv_heads / num_heads wide.
+  /// (3C, C): the projections of query, key and value, one on the other.  The projections of
+  /// key and value are C * num_kv_heads / num_heads wide.
   Tensor in_proj_weight;
   Tensor in_proj_bias;  ///< (3C,), zeros, or undefined
   Linear out_proj;      ///< (C, C); its bias starts as zeros
@@ -201,7 +201,7 @@ struct MultiHeadAttention {
     bool is_causal = false;  ///< forbids keys after the query, besides what the masks forbid
     bool need_weights = true;
     bool average_attn_weights = true;  ///< over the heads
-    /// The positions are those after what it holds.  ValueError unless query, key and value are one
+    /// The positions follow those that it holds.  ValueError unless query, key and value are one
     /// Tensor, with is_causal, without masks, weights and dropout; others as of its append().
     KeyValueCache* cache = nullptr;
   };

@@ -155,7 +155,7 @@ Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
 
 namespace {
 
-// A logit of what is not drawn.
+// The logit of a token that is not drawn.
 constexpr float never = -std::numeric_limits<float>::infinity();
 
 // softmax, in place.
@@ -284,7 +284,7 @@ GPT::GPT(const GPTConfig& c)
       init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
 }
 
-// What goes into ln_f: (B, T) -> (B, T, C).
+// The input of ln_f: (B, T) -> (B, T, C).
 Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
   const Size held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())

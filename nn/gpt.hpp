@@ -1,5 +1,5 @@
 #pragma once
-// What a decoder is made of: GPT-2 and its kin, Llama and its kin.
+// A decoder and its parts: GPT-2 and its kin, Llama and its kin.
 
 #include <cstddef>
 #include <cstdint>

@@ -59,7 +59,7 @@ Tensor RMSNorm::operator()(const Tensor& x) const {
   return rms_norm(x, normalized_shape, weight, eps);
 }
 
-// Of channels, (C,), as x with its dimensions (N, C, ...) broadcasts with it.
+// Values of channels, (C,), in a shape that broadcasts with x (N, C, ...).
 static Tensor along_channels(const Tensor& x, const Tensor& of_channels) {
   Shape shape(static_cast<std::size_t>(std::max<Size>(0, x.dim() - 1)), 1);
   if (!shape.empty())

@@ -361,7 +361,7 @@ class Sequential {
 
   void push_back(detail::AnyLayer layer) { layers_.push_back(std::move(layer)); }
   std::size_t size() const { return layers_.size(); }
-  /// Layer i, as what it is: net.at<Linear>(0).weight.  ValueError if it is not an M.
+  /// Layer i by its type: net.at<Linear>(0).weight.  ValueError if it is not an M.
   template <Layer M>
   M& at(std::size_t i) {
     return get<M>(i);
@@ -395,7 +395,7 @@ class Sequential {
 // of two small matrices beside its weight.  Hu et al., 2021 (arXiv 2106.09685).
 //
 //   nn::add_lora(model, {.rank = 8});
-//   optim::AdamW optimizer(nn::parameters(model));  // what is frozen has no gradient, and stays
+//   optim::AdamW optimizer(nn::parameters(model));  // frozen parameters have no gradient, and stay
 //   ...
 //   nn::merge_lora(model);  // the model that it was, with other weights
 
@@ -404,7 +404,7 @@ struct LoraOptions {
   /// `rank` unless given, so that B A counts as it is: the paper's first choice, and what PEFT's
   /// defaults are.  Many give twice the rank.
   std::optional<double> alpha = {};
-  /// Names of layers that get none, nor what is in them; they need not be there.
+  /// Names of layers that get none, nor do layers in them; they need not exist.
   std::vector<std::string> except = {"lm_head"};
 };
 
@@ -414,7 +414,7 @@ void merge_lora(const Members& members);
 }  // namespace detail
 
 /// Gives each Linear the adapters lora_A (rank, in), from U(-1 / sqrt(in), 1 / sqrt(in)), and
-/// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is what it was, at first. All
+/// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is unchanged at first. All
 /// other parameters are frozen, and lose their gradients.  Linears that are tied as a whole get the
 /// same.  ValueError, before anything changes, for a rank of 0 or above a weight's smaller side, an
 /// alpha that is not positive, adapters that are there already, weights in bfloat16, a weight that
@@ -425,8 +425,8 @@ void add_lora(M& model, const LoraOptions& options = {},
   detail::add_lora(detail::members(model), options, generator);
 }
 
-/// Adds (alpha / rank) B A to each weight and removes the adapters, if there are any.  What was
-/// frozen stays so.  ValueError for weights in bfloat16.
+/// Adds (alpha / rank) B A to each weight and removes the adapters, if there are any.  Frozen
+/// parameters stay frozen.  ValueError for weights in bfloat16.
 template <MutableLayer M>
 void merge_lora(M& model) {
   detail::merge_lora(detail::members(model));

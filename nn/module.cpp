@@ -318,7 +318,7 @@ static std::string short_type_name(std::string_view pretty) {
   return std::string(pretty);
 }
 
-// Those in bfloat16, each once.
+// The weights in bfloat16, each once.
 static std::vector<const Weight*> in_bfloat16(const Members& members) {
   std::vector<const Weight*> list;
   for (const Weight& w : members.weights)

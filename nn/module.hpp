@@ -1,5 +1,5 @@
 #pragma once
-// What a model is, and all that can be done with one.
+// Models: what one is, and the functions of all.
 //
 // A layer is a struct with Tensors or other layers as members, a call operator, and one line that
 // lists the members:
@@ -34,7 +34,7 @@ struct Linear;
 /// Names and values, in the order of the model's members.
 using StateDict = std::vector<std::pair<std::string, Tensor>>;
 
-/// What visit is given in place of a Tensor that is saved with the model but is not a parameter.
+/// In visit, stands for a Tensor that is saved with the model but is no parameter.
 template <class T>
 struct Buffer {
   T& tensor;
@@ -220,7 +220,7 @@ class Collector {
   std::size_t layer_ = 0;
 };
 
-// Of a const model too, though nobody writes to that: so its visit is compiled once, not twice.
+// Members of a const model, too, though these are only read: so visit is compiled once, not twice.
 template <class M>
 Members members(const M& model) {
   Members found;
@@ -244,7 +244,7 @@ struct StateEntry {
 /// The entries that a model's state must have, and the entries of a state.
 std::vector<StateEntry> state_entries(const Members& members);
 std::vector<StateEntry> state_entries(const StateDict& state);
-/// A line for each kind of mismatch between a state and what is expected, listing names; empty if
+/// A line for each kind of mismatch between a state and the expected one, listing names; empty if
 /// it fits.  `where` says in messages whose shape that is.
 std::string mismatches(const std::vector<StateEntry>& expected,
                        const std::vector<StateEntry>& state, const char* where = "in the model");
@@ -258,8 +258,8 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
 
 }  // namespace detail
 
-// Of each of these: ValueError if visit gives one name twice, if one Tensor stands under two names
-// and no tie says so, or if what a tie names is not a member that visit names.
+// Each of these throws ValueError if visit gives one name twice, if one Tensor stands under two
+// names and no tie says so, or if a tie's target is no member that visit names.
 
 /// The parameters by name, as "h.0.attn.c_attn.weight"; each once, frozen ones too.
 template <Layer M>
@@ -274,7 +274,7 @@ std::vector<Tensor> parameters(const M& model) {
     list.push_back(std::move(tensor));
   return list;
 }
-/// What visit names as buffer().
+/// The Tensors that visit names as buffer().
 template <Layer M>
 StateDict named_buffers(const M& model) {
   return detail::named_buffers(detail::members(model));
@@ -365,11 +365,11 @@ std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
 //   const NoGrad no_grad;
 //   model.last_logits(idx, caches);
 //
-// Such a model cannot be trained, saved or converted: what would need its weights as Tensors throws
-// a ValueError, and a gradient a GraphError.
+// Such a model cannot be trained, saved or converted: a function that needs its weights as Tensors
+// throws a ValueError, and a gradient a GraphError.
 
-/// What visit is given for a weight that may be in bfloat16 instead: v("weight",
-/// may_be_bfloat16(self.weight, self.bfloat16)).
+/// In visit, a weight that may be in bfloat16 instead: v("weight", may_be_bfloat16(self.weight,
+/// self.bfloat16)).
 template <class T, class M>
 struct MayBeBfloat16 {
   T& tensor;

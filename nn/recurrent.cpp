@@ -42,9 +42,9 @@ std::string detail::cell_suffix(std::size_t cell, bool bidirectional) {
 
 namespace {
 
-// What a cell carries from one position to the next, each (N, H): h, and of an LSTM c.
+// The state that a cell carries from one position to the next, each (N, H): h, and an LSTM's c.
 using Carried = std::vector<Tensor>;
-// Of W_ih x + b_ih (N, G * H), what was carried, and W_hh h + b_hh (N, G * H).
+// The next state, from W_ih x + b_ih (N, G * H), the state before, and W_hh h + b_hh (N, G * H).
 using Step = std::function<Carried(const Tensor&, const Carried&, const Tensor&)>;
 
 template <class L>
@@ -52,7 +52,7 @@ struct Recurrence {
   const char* name;
   const L& layer;
 
-  // The output, and what is carried in the end.
+  // The output, and the state at the end.
   std::vector<Tensor> operator()(const Tensor& x, Carried states, const Step& step) const {
     const auto& options = layer.options;
     const std::size_t directions = options.bidirectional ? 2 : 1;
@@ -84,7 +84,7 @@ struct Recurrence {
  private:
   Size hidden() const { return layer.cells[0].weight_hh.size(1); }
 
-  // Cell i along y (L, N, C) -> (L, N, H); what it carries in the end goes to `ends`.
+  // Cell i along y (L, N, C) -> (L, N, H); its last state goes to `ends`.
   Tensor one_way(std::size_t i, bool reverse, const Tensor& y, const Carried& states,
                  std::vector<Carried>& ends, const Step& step) const {
     const RecurrentCell& cell = layer.cells[i];
@@ -113,7 +113,7 @@ struct Recurrence {
                        to_string(x.shape()), batch, width, width);
   }
 
-  // (layers * directions, N, H) of what was given; zeros if nothing was.
+  // The given state (layers * directions, N, H); zeros if none is given.
   Tensor starting(const Tensor& given, const Shape& shape, bool batched, DType dtype) const {
     if (!given.defined())
       return zeros(shape, dtype);

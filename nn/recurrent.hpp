@@ -43,7 +43,7 @@ void visit_cells(auto& self, auto&& v) {
 }
 }  // namespace detail
 
-/// Of each position, from the first on (reverse: from the last):
+/// At each position, from the first on (reverse: from the last):
 ///   i, f, o = sigmoid(...), g = tanh(...)  of W_ih x + b_ih + W_hh h + b_hh
 ///   c = f * c + i * g,  h = o * tanh(c)
 /// Hochreiter and Schmidhuber, 1997.

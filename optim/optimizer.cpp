@@ -181,7 +181,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   }
   for (const auto& [name, number] : state.numbers)
     note(name);
-  // Takes a number or a Tensor out; what is left in the end was not expected.
+  // Takes a number or a Tensor out; those left at the end were not expected.
   const auto take = [&problems](auto& from, const std::string& name) {
     auto node = from.extract(name);
     if (!node.empty())

@@ -1,5 +1,5 @@
 #pragma once
-// What all optimizers have: parameters in groups, gradients to clear, state to save and load.
+// The base of all optimizers: parameters in groups, gradients to clear, state to save and load.
 // A new optimizer: docs/write_an_optimizer.md.
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Option {
   void set(double number) const;
 };
 
-/// What an optimizer is given of a parameter that has a gradient.
+/// A parameter that has a gradient, as an optimizer is given it.
 struct Parameter {
   Tensor value, gradient;
   std::vector<Tensor>& state;  ///< in the order of state_names(), zeros of value's shape at first;
@@ -60,7 +60,7 @@ class Optimizer {
   std::size_t num_groups() const { return num_groups_; }
   const std::vector<Tensor>& params() const { return params_; }  ///< of all groups
   double learning_rate(std::size_t group = 0) const;
-  /// Of all groups.  ValueError if it is negative or not finite.
+  /// Sets that of all groups.  ValueError if it is negative or not finite.
   void set_learning_rate(double lr);
   void set_learning_rate(double lr, std::size_t group);
 
@@ -85,7 +85,7 @@ class Optimizer {
     std::size_t steps = 0;
     std::vector<Tensor> state = {};  // empty before the first step
   };
-  // Of a group's options, as OptimizerOf has them.
+  // The options of a group, as OptimizerOf has them.
   virtual std::vector<Option> options(std::size_t group) = 0;
   virtual std::vector<std::string> state_names(std::size_t group, const Tensor& param) const = 0;
   virtual bool state_fits(std::size_t group, const std::string& name, const Tensor& state,

@@ -44,7 +44,8 @@ struct AdamOptions {
 /// Adam, as torch.optim.Adam.  With g the gradient plus weight_decay * p, in step t = 1, 2, ...:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
-/// Each parameter counts its own steps: those in which it had a gradient.  Kingma and Ba, 2015.
+/// Each parameter counts its own steps: only steps in which it had a gradient.  Kingma and Ba,
+/// 2015.
 using Adam = OptimizerOf<AdamOptions>;
 
 struct AdamWOptions {

@@ -25,9 +25,9 @@ using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 
 /// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed as
 /// a binary tree over the shards, so they are the same on any number of threads.  `loss` is called
-/// by several threads at a time, each with a graph of its own; it reads what it shares with others
-/// and writes nothing of it.  Hooks on leaves are called for each shard, and again if the batch
-/// then runs whole.
+/// by several threads at a time, each with a graph of its own; the data that it shares with others
+/// it only reads and writes nothing of it.  Hooks on leaves are called for each shard, and again if
+/// the batch then runs whole.
 ///
 /// The whole batch's loss is the mean of the shards' losses, weighted by their rows.  The batch
 /// runs whole, after the shards' forward passes, if one of them meets something that is not so
@@ -82,12 +82,12 @@ requires(sizeof...(Batch) > 0 &&
 
 namespace xgrad::parallel::detail {
 
-// What shards give.  For what computes some of a batch's shards: parallel/ and extras/.
+// The results of shards, for code that computes some of a batch's shards: parallel/ and extras/.
 
 /// Shards [first, last).
 using ShardRange = std::pair<std::size_t, std::size_t>;
 
-/// What one shard gives.
+/// The result of one shard.
 struct ShardResult {
   double loss = 0;  ///< times its share of the rows
   DType dtype = DType::float32;

@@ -1,5 +1,5 @@
 // einsum: the equation is read here, the work is that of other ops.  Operands are taken from left
-// to right, two at a time: what only they have is summed in their product.
+// to right, two at a time: labels that only these two have are summed in their product.
 
 #include <algorithm>
 #include <array>
@@ -200,7 +200,7 @@ Tensor with_shape(const Tensor& x, const Dims& shape) {
   return Dims(x.shape()) == shape ? x : reshape(x, shape);
 }
 
-// Sums over the labels that nobody needs.
+// Sums over the labels that neither the output nor a later operand has.
 Term sum_unneeded(Term term, const Labels& needed) {
   const Labels kept = filter(term.labels, [&](Label l) { return contains(needed, l); });
   Dims dims;
@@ -298,7 +298,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   std::vector<Term> terms;
   for (std::size_t i = 0; i < operands.size(); ++i)
     terms.push_back(prepare(operands[i], e.operands[i], sizes));
-  // What the output and the operands from the i-th on need.
+  // The labels of the output and of the operands from the i-th on.
   const auto needed_from = [&](std::size_t i) {
     Labels needed = e.output;
     for (; i < terms.size(); ++i)

@@ -54,11 +54,12 @@ Tensor c(const Tensor& x, double v);
 Tensor sigmoid_slope(const Tensor& x);
 inline Logistic<Tensor> logistic(const Tensor& x) { return {sigmoid(x), sigmoid_slope(x)}; }
 
-/// What a derivative formula is given besides the gradient g: operands A, B, C and the output Y.
+/// The values that a derivative formula uses besides the gradient g: operands A, B, C, output Y.
 /// Only these are kept from forward to backward, and a formula that uses another does not compile.
 enum class Uses { A = 0, B = 1, C = 2, Y = 3 };
 
-/// A derivative: formula(g, ...) is the gradient of one operand, given what it Uses, in that order.
+/// A derivative: formula(g, ...) is the gradient of one operand; the values that it Uses follow g
+/// in that order.
 template <class F, Uses... U>
 struct Partial {
   F formula;
@@ -129,7 +130,7 @@ void add_derivative(Context& ctx, std::size_t i, const P& p, std::span<const Sav
 /// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
 void check_operands(const char* op, std::span<const Tensor> inputs);
 
-/// What is not differentiated: f<T>(), of the operands' element type.  Errors as above.
+/// A result without a derivative: f<T>(), of the operands' element type.  Errors as above.
 template <std::size_t N, class F>
 auto compute(const char* op, const std::array<Tensor, N>& inputs, const F& f) {
   check_operands(op, inputs);

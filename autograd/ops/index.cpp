@@ -299,7 +299,7 @@ Tensor reached(Tensor src, const Shape& index) {
   return src.shape() == index ? src : reshape(src, index);
 }
 
-// What both check; the part of src that is used.
+// The arguments of scatter and scatter_add, checked; the part of src that is used.
 struct Scatter {
   const char* op;
   std::size_t d;

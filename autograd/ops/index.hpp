@@ -19,7 +19,7 @@ void check_same_dtype(const char* op, const Tensor& x, const char* name, const T
 /// A 0-d shape counts as one of a single element, as in PyTorch.
 Shape at_least_1d(const Shape& shape);
 
-/// What index_select makes of an x of this shape, and index_add takes as src.
+/// The shape of index_select's result for an x of this shape, and of index_add's src.
 Shape selected_shape(const char* op, const Shape& x, std::size_t dim, const Indices& index);
 
 /// The index of gather and scatter: of the tensor's rank, and no larger off dim.  One without
@@ -35,8 +35,8 @@ Array<T> changed_copy(std::span<const Tensor> in, const F& change) {
   return y;
 }
 
-// What reshape, permute, slice, split and their like are made of: elements of a Tensor, Indices or
-// a Mask picked in some order; none of a Tensor twice.
+// Reshape, permute, slice, split and their like pick elements of a Tensor, Indices or a Mask in
+// some order, none of a Tensor twice: a Selection.
 
 /// Which elements of a row-major array, and how they are arranged: element (i, j, ...) of `shape`
 /// is at offset + i * strides[0] + j * strides[1] + ...
@@ -60,7 +60,7 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
                                                 std::optional<std::int64_t> start,
                                                 std::optional<std::int64_t> end, std::int64_t step);
 
-// What each op selects of an x of this shape.  Errors name the op.
+// The selection of each op for an x of this shape.  Errors name the op.
 Selection reshaped(const char* op, const Shape& x, const Dims& sizes);
 Selection flattened(const Shape& x, std::int64_t start_dim, std::int64_t end_dim);
 Selection squeezed(const Shape& x);
@@ -83,7 +83,7 @@ Mask triangle(const char* op, const Shape& x, std::int64_t diagonal);
 /// The selected elements of an array, copied.
 template <class T>
 Array<T> picked(const Selection& selection, const T* from);
-/// Those of Indices or a Mask: a window where they lie side by side.
+/// The selected elements of Indices or a Mask: a window where they lie side by side.
 template <class T>
 DiscreteTensor<T> pick(const DiscreteTensor<T>& x, const Selection& selection);
 /// The selected elements of x.  Differentiable: each gradient goes where its element came from.

@@ -1,4 +1,4 @@
-// Ops of Indices and Masks, and by masks.  Only what is made of ops of Tensors is differentiable.
+// Ops of Indices and Masks, and ops by masks.  Only those made of ops of Tensors have a gradient.
 
 #include <xgrad/autograd/ops/indices.hpp>
 

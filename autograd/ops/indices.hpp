@@ -2,8 +2,8 @@
 // Ops of Indices and Masks, and those that lead from a Tensor to them and back.  Part of the
 // catalogue: include ops.hpp.
 //
-// Names, arguments and errors are those of Tensor's ops.  What is missing here is a line of
-// xtensor: Indices(ids.array() ^ 1).
+// Names, arguments and errors are those of Tensor's ops.  Other ops are a line of xtensor:
+// Indices(ids.array() ^ 1).
 
 #include <optional>
 #include <vector>
@@ -54,7 +54,7 @@ DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
 
 // ---- sums, extremes and places, members ----
 
-/// Of a Mask how many are true; no dims: over all.  Wraps around beyond int64.
+/// The sum; for a Mask, how many are true.  No dims: over all.  Wraps around beyond int64.
 template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims = {}, bool keepdim = false);
 template <class T>

@@ -28,7 +28,7 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x);
 /// ShapeError if the shapes do not fit, ValueError if an id is neither a class nor `ignored`.
 void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored);
 
-/// What is asked of each target, as the formulas capture it.
+/// The targets and their weights, as the formulas capture them.
 struct Wanted {
   Indices ids;  ///< the targets, 0 where ignored
   Mask ignore;  ///< which are

@@ -1,6 +1,6 @@
 #pragma once
-// What matrix products share: the product whose operands may stand transposed, and how matrices are
-// found in broadcast batches.
+// Matrix products: one product() whose operands may be transposed, the matrices of broadcast
+// batches, and matrices in bfloat16.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +44,7 @@ class Bfloat16Matrix {
 
   bool defined() const { return !shape_.empty(); }
   const Shape& shape() const { return shape_; }
-  /// What tells whether two share their memory.
+  /// Equal for two that share their memory.
   const void* handle() const { return memory_.get(); }
   /// Puts x (n, m), float32, rounded to the nearest, ties to even, with x[0, 0] at (row, column).
   /// Returns whether all that is finite stays so.

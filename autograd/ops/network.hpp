@@ -51,7 +51,7 @@ struct NllLossOptions {
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
 /// (x - target)^2; equal shapes, where PyTorch would broadcast with a warning.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// Those below, too, want equal shapes.
+// The losses below, too, take equal shapes.
 /// |x - target|; gradient 0 where they are equal.
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 struct HuberLossOptions {

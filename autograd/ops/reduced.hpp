@@ -38,7 +38,7 @@ class Reduced {
     if (dims.empty())
       std::fill(listed_.begin(), listed_.end(), true);
   }
-  // Those along which `target` broadcasts to x.
+  // The dimensions along which `target` broadcasts to x.
   Reduced(const Shape& x, const Shape& target) : x_(x), listed_(x.size()) {
     const std::size_t missing = x.size() - target.size();
     for (std::size_t d = 0; d < x.size(); ++d)
@@ -109,7 +109,7 @@ class Reduced {
   Listed listed_;
 };
 
-// x reduced by kernels of the form k(axis, from, to): `first` on x, then `rest` on what it left.
+// x reduced by kernels of the form k(axis, from, to): `first` on x, then `rest` on its result.
 template <class T, class First, class Rest>
 Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape, const First& first,
                 const Rest& rest) {
@@ -135,7 +135,7 @@ Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape,
   return reduce<T>(x, dims, shape, kernel, kernel);
 }
 
-// x with what is reduced as its rows: a list of dims.kept() rows of dims.count() elements.
+// x with the reduced dimensions last: dims.kept() rows of dims.count() elements.
 inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
   Dims order;
   for (const bool reduced : {false, true})

@@ -1,5 +1,5 @@
-// Ops that arrange all elements anew.  Those that use each element once are a Selection: here is
-// only which, and what may go wrong.
+// Ops that arrange all elements anew.  An op that uses each element once is a Selection: this file
+// says which one, and checks the arguments.
 
 #include <xgrad/autograd/ops/shape.hpp>
 
@@ -366,7 +366,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
   return out;
 }
 
-// Ops that move what is there, or put something around it.
+// Ops that move elements, or put others around them.
 
 using detail::Selection;
 

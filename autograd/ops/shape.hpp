@@ -64,11 +64,11 @@ Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drop
 Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);  ///< select(x, dim, i) for all i
 Tensor flip(const Tensor& x, const Dims& dims);
-/// Each dims[i] turned by shifts[i]: what leaves at the end comes in at the front.  Without dims,
-/// the flattened x.
+/// Each dims[i] turned by shifts[i]: elements that leave at the end come in at the front.  Without
+/// dims, the flattened x.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
-/// Of a matrix its diagonal, the one `diagonal` places to the right; of 1-d x a matrix of zeros
-/// with x there.
+/// The diagonal of a matrix that is `diagonal` places to the right of the main one; of 1-d x, a
+/// matrix of zeros with x there.
 Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
 Tensor tril(const Tensor& x,
             std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
@@ -77,7 +77,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
 // ---- padding and grids (ops/shape.cpp) ----
 
 /// x with value around it (F.pad): pad {left, right} of the last dimension, then of the one before
-/// it, ...; what is negative cuts off.
+/// it, ...; a negative number cuts off.
 Tensor pad(const Tensor& x, const Dims& pad, double value = 0);
 enum class Meshgrid { ij, xy };
 /// The coordinates of a grid over 0-d or 1-d axes: out[k][i0][i1]... = axes[k][ik].  With xy the

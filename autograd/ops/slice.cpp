@@ -86,7 +86,7 @@ kernels::Walk from_picked(const Selection& s) {
   return walk;
 }
 
-// Whether what is selected lies side by side, in order, so that it need not be copied.
+// Whether the selected elements lie side by side, in order, so that they need not be copied.
 bool is_window(const Selection& s) {
   std::ptrdiff_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(s.shape[d]))
@@ -381,7 +381,7 @@ std::vector<Shape> shapes_of(const std::vector<X>& xs) {
   return shapes;
 }
 
-// Where each part of what is joined begins along dimension d.
+// Where each of the joined parts begins along dimension d.
 struct Joined {
   Shape shape;
   std::size_t d;
