@@ -49,7 +49,7 @@ std::string base64(const std::vector<double>& numbers) {
 
 std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
 
-/// Of one head.
+/// The matrix of one head.
 Tensor head_of(const Tensor& x, std::size_t h) {
   return select(x, 0, static_cast<std::int64_t>(h));
 }
@@ -136,8 +136,8 @@ struct Place {
   std::size_t layer = 0, head = 0, query = 0, key = 0;
 };
 
-/// The largest |A dL/dA|, of one query if that is given.  What is masked or not finite is passed
-/// over, and where nothing counts it is the last query's first.
+/// The place of the largest |A dL/dA|, of one query if that is given.  Masked and non-finite
+/// elements are passed over; if no element is left, it is the first of the last query.
 Place place_of_most(const AttentionRun& run, const std::optional<std::size_t>& query) {
   Place place{.query = query.value_or(size_of(run.layers.front().weights, 1) - 1)};
   double most = 0;

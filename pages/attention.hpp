@@ -35,8 +35,8 @@ struct AttentionOptions {
   std::size_t item = 0;                   ///< of the batch
   std::vector<std::size_t> layers = {};   ///< which attentions, in the order they ran; empty: all
   std::vector<std::size_t> heads = {};    ///< which heads of each; empty: all
-  /// The query that is looked at first.  Of its weights, or of all without one, the page opens at
-  /// the largest |A dL/dA|.
+  /// The query that is shown first.  The page opens at the largest |A dL/dA| of its weights, or of
+  /// all weights if no query is given.
   std::optional<std::size_t> position = {};
   std::size_t max_bytes = 20 << 20;  ///< of the page
 };

@@ -1,4 +1,4 @@
-// What a head does, as far as numbers tell.
+// The pattern of a head, as far as its weights tell.
 
 #include <algorithm>
 #include <cmath>

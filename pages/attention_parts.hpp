@@ -1,5 +1,5 @@
 #pragma once
-// What the sources of the attention page share.
+// Shared by the sources of the attention page.
 
 #include <cstddef>
 #include <string>
@@ -32,17 +32,17 @@ auto is_masked(const auto& score) { return score < -1e8; }
 /// them.
 class AttentionHeads {
  public:
-  /// Of grouped queries, weights are (..., G, H / G, T, S).  ValueError if there is no such item.
+  /// With grouped queries, weights are (..., G, H / G, T, S).  ValueError if there is no such item.
   AttentionHeads(std::string name, const Shape& weights, bool grouped,
                  const AttentionOptions& options);
   std::size_t heads() const { return heads_; }
   std::size_t items() const { return items_; }
   const Shape& shape() const { return shape_; }
 
-  /// Of matrices (..., M, N) whose leading dimensions are, or broadcast to, those of the weights;
-  /// undefined if they do not.
+  /// The matrices of the heads, of x (..., M, N) whose leading dimensions are, or broadcast to,
+  /// those of the weights; undefined if they do not.
   Tensor of(const Tensor& x) const;
-  /// Of what broadcasts to the weights.
+  /// x broadcast to the weights.
   Tensor like_weights(const Tensor& x) const { return broadcast(x, shape_); }
   /// Weights of the whole batch, in whatever shape, those of a head 0.  ValueError if it cannot be
   /// told which they are.

@@ -1,4 +1,4 @@
-// What the scores of an attention are made of, for one item of a batch.
+// The summands of an attention's scores, for one item of a batch.
 
 #include <algorithm>
 #include <cmath>

@@ -32,7 +32,7 @@ bool is_over_last(const Tensor& weights) {
   return true;
 }
 
-/// What may lie between the weights, input n, and their product with the values: the same matrices.
+/// Whether the op may lie between the weights, its input n, and their product with the values.
 bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
   static const std::vector<std::string_view> ops{"dropout", "where", "mul", "masked_fill",
                                                  "reshape"};
@@ -136,7 +136,7 @@ bool is_grouped(const Trace::Event& product) {
 
 // ---- the logits ----
 
-/// Those of the item, if the last log_softmax has as many rows as there are positions.
+/// The logits of the item, if the last log_softmax has as many rows as there are positions.
 Tensor find_logits(const Events& events, const AttentionHeads& heads, std::size_t item) {
   const auto is_last = [](const Trace::Event& e) {
     return e.op == "log_softmax" || e.op == "cross_entropy";

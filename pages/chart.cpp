@@ -17,7 +17,7 @@ namespace {
 // Told apart by people who see colours differently, too.  Okabe and Ito, 2008.
 constexpr std::array<std::string_view, 7> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000"};
-// What tells apart more series than there are colours.
+// Dashes tell apart more series than there are colours.
 constexpr std::array<std::string_view, 3> dashes{"", "8 5", "2 5"};
 constexpr double far = 1e5;  // in pixels: beyond all edges
 
@@ -206,8 +206,8 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   chart.draw_axes();
   svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
   chart.legend();
-  // What is in here is cut off above and below the plot; dots and lines at its sides are whole.
-  // Scripts find the ends of the axes.
+  // Lines in this group are cut off above and below the plot; dots and lines at its sides are
+  // whole. Scripts find the ends of the axes.
   constexpr double beside = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "

@@ -62,7 +62,7 @@ struct HeatMapOptions {
   bool numbers = true;  ///< written in the cells, where these are large enough
 };
 
-/// Values (rows, columns) as colours, with a scale.  What is not finite is grey, crossed and
+/// Values (rows, columns) as colours, with a scale.  NaN and infinities are grey, crossed and
 /// counted beside the map.  ShapeError for another rank or no elements, ValueError for labels of
 /// another number or too many cells.
 std::string heat_map(const Tensor& values, const HeatMapOptions& options = {});

@@ -30,7 +30,7 @@ class Chart {
     const [low, high] = this.y_ends;
     return this.height - ((value - low) / (high - low)) * this.height;
   }
-  // What is said on hovering is what the program has drawn.
+  // The numbers shown on hovering are those that the program has drawn.
   verify() {
     this.series.forEach((s, i) => {
       const path = this.plot.querySelector(`path[data-line="${i}"]`).getAttribute("d"); // of straight lines

@@ -25,7 +25,7 @@ std::vector<std::string> labels_of(const char* what, const std::vector<std::stri
   return labels;
 }
 
-/// What both forms show.
+/// The contents of both forms.
 struct Map {
   std::size_t rows, columns;
   std::vector<double> values;

@@ -1,5 +1,5 @@
 "use strict";
-// What every page has: its data, elements, numbers, and a check of itself.
+// Shared by all pages: the data, elements, numbers, and a check of the page itself.
 const data = JSON.parse(document.getElementById("data").textContent);
 
 // make("td", {class: "number", onclick: f}, "text", child...): texts are never read as HTML.

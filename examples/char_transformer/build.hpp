@@ -1,5 +1,5 @@
 #pragma once
-// What was built.
+// The version and commit of this build.
 
 namespace char_transformer {
 

@@ -81,7 +81,7 @@ double read_number(const std::string& flag, const std::string& given, Range rang
 // Each takes one value, and says what is wrong with it: "--n-layer: '0' is not a whole number from
 // 1 to 1024".
 
-/// Of a whole number, also an optional one, or a double.
+/// Adds a flag of a whole number, also an optional one, or of a double.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range range,
                         const std::string& help) {

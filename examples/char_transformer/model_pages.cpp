@@ -59,7 +59,7 @@ std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabul
   return ids;
 }
 
-/// What the model reads, and what follows the last; -100 where nobody knows.
+/// The ids that the model reads, and the id that follows each; -100 if it is not known.
 struct Piece {
   std::vector<std::int64_t> ids;
   std::string name;
@@ -141,7 +141,7 @@ void explain(const ExplainOptions& options) {
   say(fmt::format("{}: {}\n", options.out, vocabulary.count(page.tokens.size())));
 }
 
-/// What the model writes by itself, always the likeliest.
+/// The ids that the model writes without a prompt, always the likeliest.
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(

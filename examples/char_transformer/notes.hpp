@@ -1,6 +1,6 @@
 #pragma once
-// What a checkpoint, and config.json beside it, hold of this program's own; the texts and the model
-// that these name.
+// This program's own entries of a checkpoint and of the config.json beside it; the texts and the
+// model that they name.
 
 #include <cstdint>
 #include <optional>
@@ -28,14 +28,14 @@ struct Evaluations {
   std::optional<Best> best;  ///< the lowest loss
 };
 
-/// What their losses are over: "20 random batches".
+/// The batches that a loss is the mean of: "20 random batches".
 std::string format_batches(std::size_t n);
-/// Whether one belongs after so many steps.
+/// Whether an evaluation is due after so many steps.
 bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
-/// What a checkpoint of adapters (nn::add_lora) says of them, and of the model that they belong to.
+/// The entries of a checkpoint of adapters (nn::add_lora) about them and about their base model.
 struct Lora {
   std::size_t rank;
   double alpha;
@@ -48,9 +48,9 @@ struct Notes {
   std::string text = {};      ///< Source::sum of a run; empty if nobody knows
   std::string val_text = {};  ///< its Source::val_sum
   Evaluations evaluations = {};
-  /// Of what was a pretrained model: all that it is made of, where `config` has some sizes.
+  /// The whole configuration of a model that was pretrained; `config` has only sizes.
   std::optional<xgrad::nn::GPTConfig> model = {};
-  /// And what else its folder says: xgrad::io::read_pretrained_metadata().
+  /// The other entries of its folder: xgrad::io::read_pretrained_metadata().
   xgrad::io::JsonObject metadata = {};
   std::optional<Lora> lora = {};
 };
@@ -61,7 +61,7 @@ xgrad::io::Json to_json(const Notes& notes);
 xgrad::io::JsonObject metadata_of(const Notes& notes);
 /// The ids that end a text by that.
 std::vector<std::int64_t> end_of_text(const Notes& notes);
-/// Those of a checkpoint.  FileError for a checkpoint of another program.
+/// The notes of a checkpoint.  FileError for a checkpoint of another program.
 Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
 
 using runs::read_object, runs::text_in;
@@ -119,7 +119,7 @@ std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
-/// Of the names and values.
+/// The checksum of the names and values.
 std::string weights_checksum(const xgrad::nn::StateDict& weights);
 /// Adds the weights of the model that adapters belong to, if a checkpoint holds such.  FileError if
 /// it is gone, or has other weights now.

@@ -42,7 +42,7 @@ void draw(std::string_view text);
 /// Writes a line to standard error, printable, with the program's name before it.
 void warn(std::string_view text);
 
-/// What an error of the library says, without the name of the function that it begins with.
+/// The message of an error of the library, without the name of the function that it begins with.
 std::string reason(const std::exception& error);
 
 /// Whether a line can be drawn over another on standard error: it is a terminal, and TERM does not
@@ -53,8 +53,8 @@ std::size_t terminal_width();
 
 /// While one lives, the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the
 /// program, and so is output that nobody reads any more (SIGPIPE); a second signal ends it at once.
-/// What comes within 0.3 s counts as the first: `timeout` and some shells send a signal twice.  A
-/// signal that the program's parent had it ignore, as nohup does, stays ignored.
+/// A signal within 0.3 s of the first counts as the same: `timeout` and some shells send a signal
+/// twice.  A signal that the program's parent had it ignore, as nohup does, stays ignored.
 class StopSignals {
  public:
   StopSignals();

@@ -40,7 +40,7 @@ std::string Progress::eta(Clock::time_point begin, double done, double all) cons
   return "eta " + format_duration(spent.count() / done * (all - done));
 }
 
-/// Of the line; the last ones go where not all fit.
+/// The parts of the line; the last ones are dropped if not all fit.
 std::vector<std::string> Progress::pieces() const {
   const int digits = live_ ? 2 : 4;
   std::vector<std::string> pieces = {

@@ -1,6 +1,6 @@
 #pragma once
-// What a run shows while it runs, on standard error: one line that changes, on a terminal;
-// otherwise lines now and then.
+// A run's progress on standard error: one line that changes on a terminal, otherwise lines now and
+// then.
 
 #include <chrono>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace char_transformer {
 
 class Progress {
  public:
-  /// Of a run that has made `made` of so many steps.
+  /// The progress of a run that has made `made` of so many steps.
   Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
   /// A step was made.
@@ -24,7 +24,7 @@ class Progress {
   void evaluating(double done);
   /// An estimate of the loss after so many steps; whether it was the lowest so far.
   void validated(std::uint64_t steps, double loss, bool lowest);
-  /// What the model wrote after so many steps.
+  /// The model's sample after so many steps.
   void sampled(std::uint64_t steps, const std::string& text);
   /// Prints a line that stays.
   void line(const std::string& text);

@@ -67,7 +67,7 @@ inline constexpr std::array<Preset, 3> presets{{
 /// That of a name; nano's for a name that is not known, as in files of other programs.
 const Preset& find_preset(std::string_view name);
 
-/// What becomes of a field when a run goes on, or begins with the weights of a model.
+/// How a field is set when a run resumes, or begins with the weights of a model.
 enum class Keeps { size, recipe, unless_given, nothing };
 
 /// A field of a recipe: its flag, which is its key in JSON, and all that there is to know of it.
@@ -121,7 +121,7 @@ void for_each_field(F&& f) {
     std::visit([&](auto member) { f(field, member); }, field.member);
 }
 
-/// What the command line of `train` says.
+/// The command line of `train`.
 struct TrainOptions {
   std::string program = "char_transformer";  ///< as it was called
   std::string launcher = {};                 ///< the words before it, of several ranks

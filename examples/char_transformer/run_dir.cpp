@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What training writes beside checkpoints.
+/// The files that training writes beside checkpoints.
 constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
                                                         "samples.jsonl", "environment.json",
                                                         "trace.json",    "report.html"};
@@ -177,7 +177,7 @@ void Rows::sync() const { ::fsync(descriptor_); }
 RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
   if (holds_ == Holds::run)
     return;
-  // What is there already, or the nearest folder above.
+  // The folder, or the nearest one above it that exists.
   std::error_code none;
   const fs::path wanted = path_.empty() ? "runs" : path_;
   fs::path there = wanted;

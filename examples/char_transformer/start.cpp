@@ -164,7 +164,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
         "one with its weights",
         path);
 
-  // What changes no number is as config.json says, unless it is given.
+  // Options that change no number are as in config.json, unless they are given.
   const xgrad::io::Json before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
@@ -319,7 +319,7 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
       text += c == '\'' ? "'\\''" : std::string(1, c);
     return text + "'";
   };
-  // What would be taken for a flag, or for the word.
+  // The name would be taken for a flag, or for the word `auto`.
   const bool ambiguous = folder.starts_with('-') || folder == "auto";
   return fmt::format("{}{} train --resume {}{}", options.launcher, quoted(options.program),
                      quoted(ambiguous ? "./" + folder : folder),
@@ -338,7 +338,7 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
                                  format_count(train.size() + (apart ? 0 : validation.size())),
                                  vocabulary.unit(), format_count(known));
   if (known < asked && !start.notes.model)
-    text += fmt::format(" and not {}, for no pairs are left", asked);
+    text += fmt::format(" and not {}, because no pairs are left", asked);
   text +=
       fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
                   format_count(validation.size()), apart ? ", from " + source.validation_name : "");

@@ -1,5 +1,5 @@
 #pragma once
-// What a run begins with: its options, its text, and what it goes on from.
+// The beginning of a run: its options, its text, and the checkpoint that it resumes.
 
 #include <cstdint>
 #include <memory>

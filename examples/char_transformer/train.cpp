@@ -22,7 +22,7 @@ constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
-/// A run while it makes its steps.  Of several ranks, the first writes.
+/// A run while it makes its steps.  If there are several ranks, the first one writes.
 class Trainer {
  public:
   Trainer(Start& start, Training& training, std::vector<std::int64_t> prompt)
@@ -98,7 +98,7 @@ class Trainer {
     }
   }
 
-  /// What follows a step's update: its evaluation, its row, its sample, and saving.
+  /// Ends a step after its update: evaluation, row, sample, and saving.
   void conclude(std::string row) {
     bool lowest = false;
     if (evaluation_pending(steps_))
@@ -283,7 +283,7 @@ class Trainer {
       progress_.line(fmt::format("{}: saved in {}", after(steps_), run_dir_.checkpoint()));
   }
 
-  /// Of steps that were made.
+  /// Writes the report, if steps were made.
   void report() {
     const std::string why = writes_ && steps_ > 0 ? write_report(run_dir_.path()) : "";
     if (!why.empty())

@@ -1,5 +1,5 @@
 #pragma once
-// What the ids of a model stand for.
+// The tokens that the ids of a model stand for.
 
 #include <cstddef>
 #include <cstdint>
@@ -57,12 +57,12 @@ class Vocabulary {
   std::string bytes(std::int64_t id) const;
   /// The text that ids stand for, with U+FFFD where it is not UTF-8.
   std::string decode(std::span<const std::int64_t> ids) const;
-  /// What people see of an id: its text; if not all of it is whole characters, bytes as "<E2 82>",
+  /// An id as people see it: its text; if not all of it is whole characters, bytes as "<E2 82>",
   /// with spaces that do not count as text (U+00A0); U+FFFD of an id beyond size().
   std::string piece(std::int64_t id) const;
   /// The same of each token of a text, where the parts of a character are numbered: "ï₁", "ï₂".
   std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
-  /// Of a mean loss over these ids, so that vocabularies compare.
+  /// A mean loss over these ids in bits per byte, so that vocabularies compare.
   double bits_per_byte(double loss, const xgrad::text::Ids& ids) const;
 
   /// Whether the ids stand for the same.

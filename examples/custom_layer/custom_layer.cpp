@@ -1,5 +1,5 @@
-// Layers of your own: parts, a call, and visit.  What follows from that, and what is said of a
-// layer with a mistake.
+// Layers of your own: parts, a call, and visit; the functions that follow from these; the messages
+// for a layer with a mistake.
 
 #include <fmt/format.h>
 

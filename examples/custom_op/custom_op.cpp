@@ -127,7 +127,7 @@ bool check(const char* name, const Op& op) {
     else
       std::cout << to_string(report->reason) << ": " << report->explanation << '\n';
   }
-  // Of several ops, which one is it?
+  // Which of several ops is wrong?
   const GradientExplanation found = explain_gradient(network, {x, w}, {.second_order = true});
   if (found.first_wrong) {
     const OpCheck& wrong = found.ops[*found.first_wrong];

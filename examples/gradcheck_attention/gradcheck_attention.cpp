@@ -111,7 +111,7 @@ void add_self_attention(std::vector<Case>& cases, const Sizes& s) {
   add("a row of nothing", {.mask = without_row({s.length, s.length})});
 }
 
-// Of three inputs ("cross"), and of one, which takes other paths.
+// With three inputs ("cross"), and with one, which takes other paths.
 void add_multi_head_attention(std::vector<Case>& cases, const Sizes& s) {
   using Layer = nn::MultiHeadAttention;
   const Dims size = {s.batch, s.length, s.width}, square = {s.length, s.length};
@@ -262,7 +262,7 @@ std::size_t print_table(const std::vector<Case>& cases, const Options& options) 
   return failed;
 }
 
-// What a check of one TransformerBlock costs: width 32, 4 heads, a sequence of 8.
+// The cost of a check of one TransformerBlock: width 32, 4 heads, a sequence of 8.
 bool print_times() {
   nn::TransformerBlock block(32, 4);
   nn::to(block, DType::float64);

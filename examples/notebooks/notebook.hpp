@@ -1,5 +1,5 @@
 #pragma once
-// What the notebooks need of Python: print(), assert, and a main() around their cells.
+// Python's print() and assert for the notebooks, and a main() around their cells.
 
 #include <concepts>
 #include <functional>

@@ -43,7 +43,7 @@ bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char
   });
 }
 
-/// What the table does not say: flags that changed on the way, and which losses do not compare.
+/// Remarks below the table: flags that changed on the way, and losses that do not compare.
 std::vector<std::string> remarks(const std::vector<Run>& runs) {
   std::vector<std::string> all;
   for (const Run& run : runs)

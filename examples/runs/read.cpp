@@ -65,8 +65,8 @@ void read_samples(const std::string& path, Run& run) {
   });
 }
 
-/// What the header of a checkpoint says of the texts, if there is one: checksums of the ids, and
-/// what these stand for.
+/// Reads the entries of a checkpoint's header about the texts, if there is one: checksums of the
+/// ids, and the vocabulary.
 void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);

@@ -1,5 +1,5 @@
 #pragma once
-// What runs have left in their folders: read, summed up, drawn, and laid beside each other.
+// The folders of runs: read, summed up, drawn, and compared.
 
 #include <string>
 #include <vector>
@@ -9,12 +9,13 @@
 namespace runs {
 
 /// metrics.jsonl: a JSON object for each step, with "step", "loss" and maybe others, which count
-/// from 0.  Any program may have written it.  What rows do not have is left out; null is NaN.
+/// from 0.  Any program may have written it.  Values that rows lack are left out; null is NaN.
 struct Metrics {
   xgrad::pages::Series loss, validation, lr, grad_norm, ms;
   xgrad::pages::Series bits_per_byte;     ///< of the final validation
   xgrad::pages::Series final_validation;  ///< over whole blocks, where validation has estimates
-  /// What the last of them are over, as "20 random batches"; empty if the file does not say.
+  /// The batches that the last of them are means of, as "20 random batches"; empty if the file does
+  /// not say.
   std::string validation_over, final_validation_over;
   std::vector<std::string> changes;  ///< of flags: "from step 20 on: --learning-rate 0.1 -> 0.2"
   std::string left_out;              ///< which lines are no rows, in a sentence; empty: none
@@ -23,7 +24,7 @@ struct Metrics {
 /// Throws FileError for what is not a metrics file: no line of it is a row.
 Metrics read_metrics(const std::string& path);
 
-/// What the model wrote after so many steps.
+/// A text that the model wrote after so many steps.
 struct Sample {
   double steps;
   std::string text;
@@ -54,8 +55,8 @@ struct Row {
   std::string name;  ///< indented where it says more of the row above
   std::vector<std::string> values;
 };
-/// What the runs came to, and below it where their configurations differ.  The lowest validation
-/// loss has a star.
+/// The results of the runs, and below them the differences of their configurations.  The lowest
+/// validation loss has a star.
 std::vector<Row> table(const std::vector<Run>& runs);
 
 /// Lines, and where their chart is cut off.

@@ -198,7 +198,7 @@ TEST_CASE("char_transformer: vocabularies that cannot be", "[tokens]") {
   write_bytes(folder / "few", few_words);
   const Result few = run_well(folder, bpe_train({"--data", "few", "--block-size", "1", "--out",
                                                  "few run", "--vocab-size", "5000"}));
-  check_contains(few.err, {" and not 5000, for no pairs are left; "});
+  check_contains(few.err, {" and not 5000, because no pairs are left; "});
   run_well(folder, bpe_train({"--data", "few", "--block-size", "1", "--out", "few run", "--resume",
                               "auto", "--vocab-size", "5000", "--max-iters", "41"}));
   write_bytes(folder / "tiny", "abcabcabc");
