@@ -15,7 +15,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// What each layer may include besides itself and the base.
+// The layers that each layer may include besides itself and the base.
 struct Layer {
   std::string name;
   Names below;

@@ -33,7 +33,7 @@ const nn::GPT& nano() {
   return model;
 }
 
-// Of one thread, and of two.
+// Times one thread, and two.
 void with_threads(benchmark::internal::Benchmark* bench) {
   bench->ArgName("threads")->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 }

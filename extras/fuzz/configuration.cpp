@@ -14,7 +14,7 @@ void run(std::string_view bytes) {
   const std::string config(bytes);
   refused<xgrad::ValueError>([&] {
     const xgrad::io::Json json = xgrad::io::parse_json(config);
-    // What is read is what is written.
+    // Reading gives the JSON that was written.
     const std::string text = xgrad::io::format_json(json);
     demand(xgrad::io::format_json(xgrad::io::parse_json(text)) == text, "JSON changes");
   });

@@ -1,5 +1,5 @@
 #pragma once
-// What is fuzzed: everything that reads bytes which somebody else may have written.
+// The fuzz targets: all code that reads bytes of strangers.
 
 #include <array>
 #include <stdexcept>

@@ -21,7 +21,8 @@
 namespace xgrad::parallel {
 namespace {
 
-// What launchers tell the processes that they start: Open MPI's, MPICH's and its kin's, Slurm's.
+// The variables that launchers set for the processes that they start: Open MPI's, MPICH's and its
+// kin's, Slurm's.
 struct Launcher {
   const char *size, *rank, *neighbours;
 };
@@ -59,7 +60,7 @@ void check_others() {
     return;
   if (noticed == Clock::time_point())
     noticed = Clock::now();
-  // What it sent before may still be on its way.
+  // Its last messages may still be on their way.
   if (Clock::now() - noticed < std::chrono::seconds(2))
     return;
   someone_is_gone = true;

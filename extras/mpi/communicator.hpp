@@ -13,7 +13,7 @@ namespace xgrad::parallel {
 
 using detail::ShardRange;
 
-/// What goes wrong among ranks: one that failed, that differs, or that cannot be reached.
+/// An error among ranks: one failed, differs, or cannot be reached.
 struct RankError : Error {
   using Error::Error;
 };
@@ -57,7 +57,7 @@ class Communicator {
 /// for another MPI than mpirun's.
 std::shared_ptr<const Communicator> world();
 
-/// What mpirun has told this process, before and without world().
+/// mpirun's variables for this process, read before and without world().
 struct Launched {
   std::size_t rank = 0, size = 1;
   std::size_t neighbours = 1;  ///< ranks on this machine, itself among them

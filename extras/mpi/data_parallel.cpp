@@ -23,7 +23,7 @@ std::span<std::byte> bytes_of(Tensor& x) {
   });
 }
 
-// Of the bits (FNV-1a over words), as a number that a double holds.
+// FNV-1a over the words of x's bits, as a number that a double holds.
 double checksum(const Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
     using Word = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
@@ -70,7 +70,7 @@ std::vector<Tensor> flattened(const Bucket& bucket,
         list.push_back(std::exchange(gradients[p][s - range.first], {}));
     }
     foreach_tree_sum_(lists);
-    // What no shard has is -0, which changes no sum.
+    // An element that no shard has is -0, which changes no sum.
     flat.push_back(full({bucket.elements}, -0.0, bucket.dtype));
     dispatch(bucket.dtype, [&]<class T>() {
       T* to = xgrad::detail::writable_data<T>(flat.back());
@@ -93,7 +93,7 @@ std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard
   const std::size_t shards = shard_count(rows, options_.shards);
   const ShardRange range = shards_of_rank(shards, size(), rank());
   const std::size_t count = sums != nullptr ? parameters_.size() : 0;
-  // Of the shards: their losses; of the parameters: how many ranks have a gradient; how many ranks
+  // The shards' losses; for each parameter, how many ranks have a gradient; how many ranks
   // must keep the batch whole, how many masks their shards have taken, the squares of that, and
   // how many have failed.
   std::vector<double> report(shards + count + 4);

@@ -21,7 +21,7 @@ struct DataParallelOptions {
 };
 
 /// backward() and mean_loss() of shards.hpp on all ranks of a world, each of which computes some of
-/// a batch's shards.  What they return and what is in grad() afterwards has the same bits for any
+/// a batch's shards.  The results, and grad() afterwards, have the same bits for any
 /// number of ranks and threads, so all that follows (clipping, any optimizer) is the same on all
 /// ranks and needs no exchange.
 ///

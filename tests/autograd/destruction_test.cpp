@@ -1,5 +1,5 @@
-// What holds Tensors that hold others is destroyed in a loop, however long the chain and whatever
-// holds them: a deep recursion would end the process.
+// Chains of Tensors that hold each other are destroyed in a loop, however long the chain and by
+// whatever they are held: a deep recursion would end the process.
 
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-// What messages say of texts that others wrote.
+// Messages that quote texts of strangers.
 
 #include <xgrad/autograd/error.hpp>
 

@@ -1,4 +1,4 @@
-// What people who know PyTorch type first: it compiles, and gives PyTorch's numbers.
+// Code as users of PyTorch type it first: it compiles, and gives PyTorch's numbers.
 
 #include <cmath>
 #include <xgrad/autograd/xtensor.hpp>

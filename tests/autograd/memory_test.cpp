@@ -1,4 +1,4 @@
-// Blocks of memory: every size, alignment, and what is kept for whom.
+// Blocks of memory: every size, alignment, and which blocks are kept for which threads.
 
 #include <sys/resource.h>
 #if defined(__GLIBC__)

@@ -1,4 +1,4 @@
-// What a user may do between forward and backward, or do wrong, and what must not come of it.
+// Actions and mistakes of a user between forward and backward, which must not corrupt a gradient.
 
 #include <fmt/format.h>
 

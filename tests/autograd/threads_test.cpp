@@ -39,7 +39,7 @@ constexpr int skipped = 77, timed_out = 78;
 // child, and AddressSanitizer's allocator may have been locked.
 constexpr bool may_fork = !XGRAD_SANITIZER;
 
-// What f returns in a child process, which is ended if it hangs.
+// The result of f in a child process, which is ended if it hangs.
 template <class F>
 int in_child(const F& f) {
   if (!may_fork)

@@ -81,7 +81,7 @@ std::string random_letters(std::size_t n, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("a text is cut as HuggingFace's tokenizers cut it", "[byte_pairs]") {
-  // What tokenizers 0.23 make of these texts with the pre_tokenizers of the four.
+  // The pieces by tokenizers 0.23 of these texts, with the pre_tokenizers of the four.
   const std::vector<std::array<std::string, 4>> cases = {
       {{"We|'ll| see|:| they|'ve| 12345| cats|,| it|'s| 3|.|14|!",
         "We|'ll| see|:| they|'ve| |1|2|3|4|5| cats|,| it|'s| |3|.|1|4|!",

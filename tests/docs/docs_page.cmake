@@ -2,7 +2,7 @@
 #
 #   cmake -DPAGE=docs/pytorch.md -DNAME=docs/pytorch.md -DOUTPUT=page.cpp -P docs_page.cmake
 #
-# What it takes from the page:
+# It takes from the page:
 #   ```cpp blocks   go before all rows; one that begins with "// in each row" gives each row its names (it must be
 #                   declarations, which become members of a struct)
 #   ## A heading    begins a test case

@@ -1,5 +1,5 @@
 #pragma once
-// What the rows of a page of the documentation run with: see docs_page.cmake.
+// The surroundings in which the rows of a page of the documentation run: see docs_page.cmake.
 
 #include <cctype>
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace page {
 
-/// What every row has, and what it cannot leave behind.
+/// Every row has these; its files and its generator's state do not outlive it.
 struct Row {
   TemporaryFolder folder;
   std::string path = folder / "file.safetensors";

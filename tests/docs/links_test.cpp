@@ -1,4 +1,4 @@
-// What the documentation names is there.
+// Files and names in the documentation exist.
 
 #include <algorithm>
 #include <filesystem>

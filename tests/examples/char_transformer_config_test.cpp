@@ -85,7 +85,7 @@ TEST_CASE("char_transformer: a run's config.json makes the run again", "[config]
 
 TEST_CASE("char_transformer: --config beside --resume and --init-from", "[config]") {
   const TrainedFolder folder;
-  // What the file says counts as given.
+  // Entries of the file count as given.
   write_bytes(folder / "same.json", R"({"n_layer": 1, "max_iters": 42, "resume": "run"})");
   run_well(folder, {"train", "--config", "same.json"});
   CHECK(metrics_of(folder / "run").size() == 42);
@@ -144,7 +144,7 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   refused(std::string(2 << 20, ' '), {"line 1, column 1048577: is not JSON"});
   write_bytes(folder / "c.json", "\xEF\xBB\xBF{\r\n \"n_layer\": 3}\r\n");
   CHECK(Json::parse(config_of(folder, {"--config", "c.json"})).at("n_layer") == 3);
-  // What contradicts a flag is refused with the file that it is from.
+  // An entry that contradicts a flag is refused, with the name of its file.
   write_bytes(folder / "c.json", R"({"min_lr": 0.002, "warmup_iters": 9})");
   check_refused(folder, {"train", "--config", "c.json", "--learning-rate", "0.001"}, 2,
                 {"--min-lr 0.002 is above --learning-rate 0.001\n"});

@@ -1,4 +1,4 @@
-// What char_transformer says to what it cannot do.
+// Error messages of char_transformer.
 
 #include <regex>
 #include <tuple>
@@ -95,7 +95,7 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, and no folder"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
                 {"text/run: text is a file, and no folder"});
-  // What fails half way leaves nothing but what was there: config.json cannot be written ...
+  // A run that fails half way leaves the folder as it was: config.json cannot be written ...
   Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
                 limited(RLIMIT_FSIZE, 400));
   const Result refused = small.wait();

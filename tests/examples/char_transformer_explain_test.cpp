@@ -15,7 +15,7 @@ Result explain(const TemporaryFolder& folder, const Arguments& more) {
   return result;
 }
 
-/// What the page's scripts read.
+/// The data that the page's scripts read.
 Json page_data(const std::string& path) {
   const std::string html = read_bytes(path), begin = "id=\"data\">";
   const std::size_t at = html.find(begin) + begin.size();

@@ -85,7 +85,7 @@ TEST_CASE("char_transformer: the schedule of a run that goes on may change", "[r
   // From then on it is the run's own.
   const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "64"});
   CHECK(more.err.find("changed from here on") == std::string::npos);
-  // What the run has is no change; what contradicts the rest is refused.
+  // A flag with the run's own value changes nothing; one that contradicts the rest is refused.
   const Result same = run_well(
       folder, {"train", "--resume", "run", "--max-iters", "66", "--learning-rate", "0.005"});
   CHECK(same.err.find("changed from here on") == std::string::npos);

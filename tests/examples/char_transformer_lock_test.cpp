@@ -16,7 +16,7 @@ TEST_CASE("char_transformer: one run at a time in a folder", "[resume]") {
                 {"run: another process is training in this folder"});
   first.signal(SIGKILL);
   first.wait();
-  // A lock dies with its process.  What a killed process left half written goes.
+  // A lock dies with its process.  Half-written files of a killed process are removed.
   write_bytes(folder / "run/checkpoint.safetensors.123.4.tmp", "half");
   write_bytes(folder / "run/best.safetensors.123.5.tmp", "half");
   write_bytes(folder / "run/mine.safetensors.123.4.tmp", "not its own");

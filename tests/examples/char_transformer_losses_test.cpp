@@ -114,7 +114,7 @@ TEST_CASE("char_transformer: compare and the report say which loss is which", "[
   const std::string alike = run_well(folder, {"compare", "a", "b"}).out;
   check_contains(alike, {"best validation loss", "2 random batches", "final validation loss",
                          "all 29 blocks", "*"});
-  // Of other batches, no loss is the lowest.
+  // Losses over other batches do not compare: none is the lowest.
   const std::string other = run_well(folder, {"compare", "a", "c"}).out;
   check_contains(other, {"2 random batches", "3 random batches"});
   std::istringstream lines(other);
@@ -149,7 +149,7 @@ TEST_CASE("char_transformer: a loss before the first step, of the weights that i
   const std::vector<Json> rows = metrics_of(folder / "run");
   CHECK(rows[0].at("val_loss_before").get<double>() == Approx(expected).epsilon(1e-6));
   CHECK_FALSE(rows[1].contains("val_loss_before"));
-  // Of a run that goes on there is nothing before the first.
+  // A resumed run has no evaluation before its first step.
   const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "44"});
   CHECK(more.err.find("before the first step") == std::string::npos);
 }
@@ -188,7 +188,7 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
   };
   const std::string text = tiny_text();
   const std::string file = folder / folder.checkpoint;
-  // What the model was trained on: its validation split.
+  // By default the text of the training: its validation split.
   const std::string usual = eval({});
   check_contains(usual, {"val_loss ", "all 29 blocks", "the validation split of"});
   CHECK(eval({"--split", "val"}) == usual);

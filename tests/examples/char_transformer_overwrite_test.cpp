@@ -46,7 +46,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
     CHECK(run(folder, and_also(command, {"--overwrite"})).code == 0);
     CHECK(read_bytes(folder / file) != "somebody's own");
   }
-  // What fails has not replaced anything.
+  // A command that fails has not replaced anything.
   const std::string before = read_bytes(folder / "a.html");
   check_refused(folder, {"compare", "none", "--out", "a.html", "--overwrite"}, 1, {"none"});
   CHECK((read_bytes(folder / "a.html") == before));
@@ -147,7 +147,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
     check_refused(folder, arguments, 1, {says});
     CHECK((read_bytes(folder / file) == text));
   };
-  // What a run reads.
+  // Files that a run reads.
   fs::create_directory(folder / "read");
   write_bytes(folder / "read/samples.jsonl", text);
   write_bytes(folder / "read/config.json", "{}");

@@ -133,7 +133,7 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
   CHECK(read_bytes(folder / "llama/config.json") == config);
   check_refused(folder, {"train", "--resume", "llama"}, 1,
                 {"llama: the folder holds no checkpoint"});
-  // Of other formats.
+  // Folders of other formats.
   fs::create_directory(folder / "peft");
   write_bytes(folder / "peft/adapter_config.json", "{}");
   write_bytes(folder / "peft/adapter_model.safetensors", "");

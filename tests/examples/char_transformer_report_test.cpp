@@ -1,4 +1,4 @@
-// What a run leaves: report.html, and runs beside each other.
+// A run's report.html, and the comparison of runs.
 
 #include <sys/stat.h>
 

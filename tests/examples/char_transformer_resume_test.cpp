@@ -232,7 +232,7 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   check_refused(folder, tiny_train({"--out", "ended", "--resume"}), 1,
                 {"ended: the folder holds a run already (report.html); name another"});
   CHECK(read_bytes(folder / "ended/metrics.jsonl") == rows);
-  // What a run leaves that was killed before its first save; its rows go, and that is said.
+  // The folder of a run that was killed before its first save; its rows go, and that is said.
   fs::remove(folder / "ended/report.html");
   check_contains(run_well(folder, tiny_train({"--out", "ended", "--resume"})).err,
                  {"40 rows of later steps went from metrics.jsonl"});

@@ -149,7 +149,7 @@ inline void wait_until(const std::function<bool()>& holds) {
   FAIL("a minute has passed");
 }
 
-/// What setrlimit() limits, in a process that is about to run the program.
+/// Calls setrlimit() in a process that is about to run the program.
 inline std::function<void()> limited(int resource, rlim_t most) {
   return [=] {
     const rlimit limit{most, RLIM_INFINITY};
@@ -162,7 +162,7 @@ inline Result run(const TemporaryFolder& folder, const Arguments& arguments) {
   return Process(folder, arguments).wait();
 }
 
-/// What was said with the program's name before it: warnings and errors.
+/// The lines that begin with the program's name: warnings and errors.
 inline std::string warnings_in(const std::string& err) {
   std::istringstream stream(err);
   std::string warnings;
@@ -207,8 +207,8 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Of a run that goes on: a last row without its end is being written, as for all readers of such
-/// files.
+/// The rows of a run that may still go on: a last row without its end is being written, as for all
+/// readers of such files.
 inline std::vector<Json> metrics_of(const std::string& folder) {
   std::vector<Json> rows;
   const std::string text = read_bytes(folder + "/metrics.jsonl");

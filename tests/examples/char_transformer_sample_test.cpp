@@ -59,7 +59,7 @@ TEST_CASE("char_transformer: prompts from files and standard input", "[sample]")
   CHECK_THAT(begun, StartsWith("\n"));
   CHECK(sampled(folder, with({"--prompt", ""})) == begun);
 
-  // Of a prompt that is longer than a block, the model sees the last characters.
+  // The model sees the last characters of a prompt that is longer than a block.
   std::string longer = "on mat 0,\nthe dog did not.\nthe cat";
   const Result seen = run(folder, sampling(with({"--prompt", longer})));
   CHECK(seen.code == 0);

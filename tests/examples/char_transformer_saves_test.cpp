@@ -1,4 +1,4 @@
-// What a run saves, and what it does when it cannot.
+// A run saves its state, or says why it cannot.
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// What training says before, while and after it runs, and what it writes on the way.
+// The output of training before, while and after it runs, and its samples on the way.
 
 #include <cmath>
 #include <fstream>
@@ -73,7 +73,7 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   CHECK(quiet.err == "");
   CHECK(quiet.out == usual.out);
   CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "a"));
-  // What is wrong is said, however quiet it is to be.
+  // Errors are printed even with --quiet.
   check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("char_transformer: a dry run says what a run would say, and writes not
       run_well(folder, {"train", "--resume", "run", "--max-iters", "40", "--dry-run"});
   check_contains(more.err, {"From:  run/checkpoint.safetensors, after 20 steps."});
   CHECK(files_in(folder / ".") == before);
-  // What would be refused is refused.
+  // A run that would be refused is refused.
   check_refused(folder, tiny_train({"--out", "run", "--dry-run"}), 1, {"holds a run already"});
   check_refused(folder, {"train", "--data", "none", "--dry-run"}, 1, {"none"});
   CHECK(files_in(folder / ".") == before);

@@ -103,7 +103,7 @@ TEST_CASE("char_transformer: stopped before the first step, a run leaves nothing
 TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
   const TinyFolder folder;
   run_well(folder, endless({"--max-iters", "3"}));
-  // Of a run whose first step takes minutes.
+  // A run whose first step takes minutes.
   const Arguments slow = tiny_train(
       {"--out", "slow", "--gradient-accumulation-steps", "65536", "--batch-size", "512"});
   {
@@ -120,7 +120,7 @@ TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
     CHECK(result.code == -SIGTERM);
     CHECK_FALSE(fs::exists(folder / "slow"));
   }
-  // What comes at once is one: `timeout` sends a signal to the process and to its group.
+  // Two signals at once count as one: `timeout` sends a signal to the process and to its group.
   Process twice(folder, {"train", "--resume", "run", "--max-iters", "1000000"});
   wait_for_rows(folder, 4);
   for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {

@@ -1,4 +1,4 @@
-// What somebody sees who sits at a terminal.
+// The output on a terminal.
 
 #include "examples/terminal.hpp"
 

@@ -36,7 +36,7 @@ std::string number_after(const std::string& text, const std::string& key) {
   return text.substr(begin, text.find_first_not_of("0123456789.e+-", begin) - begin);
 }
 
-/// What tiny_train() asks for.
+/// The model that tiny_train() asks for.
 xgrad::nn::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
   return {.block_size = 8,
           .vocab_size = vocab_size,

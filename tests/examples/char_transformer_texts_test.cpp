@@ -1,4 +1,4 @@
-// What the commands of char_transformer read: texts from files and pipes, models from folders.
+// Inputs of the commands of char_transformer: texts from files and pipes, models from folders.
 
 #include <algorithm>
 #include <filesystem>
@@ -161,7 +161,7 @@ TEST_CASE("char_transformer: a text of its own to validate on", "[texts]") {
   run_well(folder, {"train", "--resume", "run", "--max-iters", "48", "--val-data", "moved"});
   check_refused(folder, {"train", "--resume", "run", "--max-iters", "52", "--val-data", "text"}, 1,
                 {"another text than the run in run"});
-  // What does not do.
+  // Texts that are refused.
   write_bytes(folder / "greek", other_text() + "\u03b1");
   write_bytes(folder / "short", "the cat");
   const auto refused = [&](const std::string& file, const std::vector<std::string>& fragments) {

@@ -37,7 +37,7 @@ xgrad::text::BytePairs tokens_in(const std::string& path) {
   return xgrad::io::tokenizer_of(*checkpoint.user.find("tokenizer"), path);
 }
 
-/// What a command prints that says which checkpoint it uses.
+/// The output of a command without the line that names its checkpoint.
 std::string printed_by(const TemporaryFolder& folder, const Arguments& arguments) {
   const Result result = run(folder, arguments);
   INFO(result.out << result.err);
@@ -58,7 +58,7 @@ TEST_CASE("char_transformer: a vocabulary of byte pairs", "[tokens]") {
   const std::string checkpoint = "run/checkpoint.safetensors", text = many_scripts();
   const auto tokens = tokens_in(folder / checkpoint);
   CHECK(tokens.size() == 280);
-  // Of what is trained on alone, which are nine tenths of the characters; encoded by itself.
+  // Learned from the training split alone, nine tenths of the characters; encoded by itself.
   const auto characters = xgrad::text::decode_utf8(text, "text");
   const std::size_t n = characters.size() * 9 / 10;
   const std::string train = xgrad::text::encode_utf8(characters.substr(0, n)),

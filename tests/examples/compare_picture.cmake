@@ -56,7 +56,7 @@ if(others)
   message(FATAL_ERROR "compare left ${others}")
 endif()
 
-# What it prints and nobody gets is not said to be well.
+# Output that cannot be written is an error.
 if(EXISTS /dev/full)
   execute_process(COMMAND "${PROGRAM}" compare a WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result OUTPUT_FILE /dev/full ERROR_VARIABLE output)
   if(NOT result EQUAL 1 OR NOT output MATCHES "^char_transformer: standard output could not be written: No space left")

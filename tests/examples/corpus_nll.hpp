@@ -5,7 +5,7 @@
 
 #include "char_transformer/corpus.hpp"
 
-/// What no model can beat over a part of a corpus.
+/// The lowest mean loss that a model can have over a part of a corpus.
 inline double mean_nll(const corpus::Corpus& corpus, std::size_t begin, std::size_t end) {
   return std::accumulate(corpus.nll.data() + begin, corpus.nll.data() + end, 0.0) /
          static_cast<double>(end - begin);

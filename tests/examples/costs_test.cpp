@@ -1,4 +1,4 @@
-// What reading costs: memory and time that grow no faster than the input, whatever that holds.
+// The memory and time of reading grow no faster than the input, whatever it holds.
 
 #include <fmt/format.h>
 

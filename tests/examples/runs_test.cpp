@@ -1,4 +1,4 @@
-// What runs have left, read and summed up: whatever is in their folders.
+// The folders of runs, read and summed up, whatever they contain.
 
 #include <algorithm>
 #include <cmath>
@@ -262,7 +262,7 @@ TEST_CASE("runs: losses of other texts do not compare", "[runs]") {
   CHECK_THAT(text(R"({"vocab_size": 65, "data": null})"), ContainsSubstring(says));
   CHECK(text(R"({"vocab_size": 65, "data": "x"})").find(says) == std::string::npos);
   CHECK(text("{}").find(says) == std::string::npos);
-  // Those of --val-data: by path, or by checksum whatever the path.
+  // Texts of --val-data compare by path, or by checksum whatever the path.
   const auto validated = [&](const std::string& a, const std::string& b) {
     return runs::table_text(
         runs::read_runs({folder.run("a", rows(9, 4, 2), a), folder.run("b", rows(9, 4, 2), b)}));

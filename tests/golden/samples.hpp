@@ -60,7 +60,7 @@ struct OpSample {
   double tolerance32 = 1e-5;
 };
 
-/// Those of a group with inputs that are differentiated and Tensors as outputs.
+/// The samples of a group that have differentiated inputs and Tensors as outputs.
 const std::vector<OpSample>& op_samples(const OpGroup& group);
 
 }  // namespace xgrad::testing

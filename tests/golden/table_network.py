@@ -62,7 +62,7 @@ for name, theirs in ("softmax", "softmax"), ("log_softmax", "F.log_softmax"):
        S("NaN among -inf", values([[-inf] * 5 + [math.nan] + [-inf] * 14, [-inf] * 20]), dim=1, **not_finite),
        S("long rows", randn(9, 2500), dim=-1, large=True), S("long columns", randn(200, 70), dim=0, large=True),
        S("many rows", randn(500, 65), dim=-1, large=True), S("many columns", randn(40, 9, 70), dim=1, large=True))
-    # Of log_softmax there are no differences where it is -inf.
+    # log_softmax has no differences where it is -inf.
     op(name, f"{theirs}(x.masked_fill(m, -inf), {{dim}})", f"{name}(masked_fill(x, m, -INFINITY), {{dim}})",
        *(S(sample, randn(rows, columns), hidden(rows, columns, f), dim=dim, **(not_finite if name == "log_softmax" else {}))
          for sample, rows, columns, dim, f in (

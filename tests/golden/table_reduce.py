@@ -29,7 +29,7 @@ WAYS = (
     ("an empty list", (2, 3), (), False),
     ("an empty list, keepdim", (2, 3), (), True),
 )
-# Of one element, which has no variance.
+# One element, which has no variance.
 ONE = (
     ("size 1", (3, 1), (1,), False),
     ("size 1, keepdim", (1, 3), (-2,), True),

@@ -12,7 +12,7 @@ class FailingAllocation {
   ~FailingAllocation();
 };
 
-/// What this thread has held at most by operator new, beyond what it held when this was made.
+/// The most bytes of operator new that this thread has held, beyond those held at construction.
 class PeakMemory {
  public:
   PeakMemory();

@@ -1,5 +1,5 @@
 #pragma once
-// What errors say.
+// Messages of errors.
 
 #include <string>
 #include <vector>

@@ -10,7 +10,7 @@
 
 namespace {
 
-// What is to fail on this thread, and what did.
+// The calls that shall fail on this thread, and those that did.
 struct Plan {
   bool active = false, forever = false;
   std::size_t left = 0;

@@ -104,7 +104,7 @@ TEST_CASE("safetensors: a file that another program has saved again", "[checksum
   io::save_safetensors(path, read);
   CHECK(read_bytes(path) == bytes);
 
-  // What has changed is not what was written, and who did so on purpose reads how.
+  // A changed file is refused, and the message says how to change one on purpose.
   const std::string cure =
       "; if another program changed it on purpose, it must leave 'xgrad_checksum' out of the "
       "metadata";

@@ -33,7 +33,7 @@ TEST_CASE("safetensors: links, pipes and devices in the place of a file") {
   CHECK(load_safetensors(elsewhere / "target").tensors.size() == 2);
   CHECK(elsewhere.count() == 1);
 
-  // What is there under a name that a temporary file might get stays, and what it leads to.
+  // A file or link under a name that a temporary file might get stays, and so does its target.
   fs::create_symlink(elsewhere / "none", folder / "link.tmp");
   for (int i = 0; i < 1000; ++i)
     fs::create_symlink(elsewhere / "none",

@@ -1,4 +1,4 @@
-// What is written does not depend on where the user lives.
+// Written files do not depend on the user's locale.
 
 #include <clocale>
 #include <locale>

@@ -269,7 +269,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
                  close));
   CHECK(caches[1].length() == 12);
 
-  // What fails leaves the caches as they were, also when some blocks have taken theirs.
+  // A call that fails leaves the caches as they were, also if some blocks have appended theirs.
   caches = before;
   CHECK_THROWS_WITH(model(columns(ids, 0, 2), caches), ContainsSubstring("less the 11 that"));
   CHECK_THROWS_AS(model(columns(Indices{{1}}, 0, 1), caches), ShapeError);  // one text, not two

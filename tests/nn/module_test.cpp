@@ -1,4 +1,4 @@
-// What follows from a layer's visit.
+// The functions that follow from a layer's visit.
 
 #include <array>
 #include <cmath>

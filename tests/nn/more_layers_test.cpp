@@ -1,5 +1,5 @@
-// What the golden values of the norms, rotary embedding, masks and recurrent layers do not show:
-// kinks, state, errors.
+// Kinks, state and errors of the norms, rotary embedding, masks and recurrent layers, which golden
+// values do not show.
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,4 @@
-// What tokens are drawn from: next_token_probabilities() against plain loops, and the draws against
-// it.
+// next_token_probabilities() against plain loops, and the draws of tokens against it.
 
 #include <cmath>
 #include <limits>
@@ -157,7 +156,7 @@ TEST_CASE("The filters act in the documented order", "[sampling]") {
       CHECK(found[i] == Approx(expected[i]).margin(1e-6));
   };
   check(p({}), {0.5, 0.25, 0.125, 0.125});
-  // Of two tokens, the first has 2/3: enough for 0.6, as it is not of all four.
+  // The first of two tokens has 2/3: enough for 0.6; among all four it has less.
   check(p({.top_k = 2, .top_p = 0.6}), {1, 0, 0, 0});
   check(p({.top_p = 0.6}), {2 / 3., 1 / 3., 0, 0});
   // At temperature 1/2 they have 16, 4, 1 and 1 of 22: 0.7 is less than the first of them.

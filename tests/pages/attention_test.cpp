@@ -27,7 +27,7 @@ void check_same(const Tensor& a, const Tensor& b, double tolerance = 1e-10) {
 
 double largest(const Tensor& x) { return amax(abs(x), {-1, -2, -3}).item(); }
 
-/// What the page says of scores must be what they were.
+/// The page's scores must be those of the run.
 void check_scores(const pages::AttentionLayer& layer) {
   REQUIRE(layer.q.defined());
   Tensor scores = matmul(layer.q, transpose(layer.k, -2, -1)) * layer.scale;

@@ -1,4 +1,4 @@
-// What running a graph does to others, and what others do to it.
+// Running a graph changes nothing else, and other code does not change the run.
 
 #include <atomic>
 #include <set>

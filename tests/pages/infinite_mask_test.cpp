@@ -107,7 +107,7 @@ TEST_CASE("gradcheck and gradgradcheck: outputs behind an additive -inf", "[infi
                     {.fast_mode = fast})
               .ok);
   }
-  // What is wrong stays wrong, wherever it is.
+  // A wrong gradient stays wrong, wherever it is.
   CHECK_FALSE(gradcheck([](const Inputs& in) { return my_add(in[0], 1.1); }, {scores()}));
   for (const bool forgets : {false, true})
     CHECK(gradcheck([=](const Inputs& in) { return reshape(forgetful(in[0], forgets), {9}); },

@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// What stands between `start`, then `from` in the same element, and `to`, each time.
+/// The texts between `start`, then `from` in the same element, and `to`.
 Texts all(const std::string& text, const std::string& start, const std::string& from,
           const std::string& to) {
   Texts found;
@@ -32,7 +32,7 @@ Texts all(const std::string& text, const std::string& start, const std::string& 
   return found;
 }
 
-/// What stands in a picture's texts.
+/// The words of a picture's texts.
 Texts words(const std::string& svg) { return all(svg, "<text", ">", "<"); }
 
 bool has(const Texts& texts, const std::string& text) {
@@ -243,7 +243,7 @@ TEST_CASE("picture: a line chart") {
     CHECK(has(words(svg), text));
   CHECK(svg.find("<svg x='-8' width='216' height='100' viewBox='-8 0 216 100'") != svg.npos);
 
-  // What is cut off does not widen the other end.
+  // A part that is cut off does not widen the other end.
   const Texts cut = words(line_chart({{"", {0, 1, 2}, {2, 1, 1e9}}}, {.y_high = 3}));
   CHECK((has(cut, "1.0") && has(cut, "3.0") && !has(cut, "0.5")));
 

@@ -16,7 +16,8 @@
 
 namespace {
 
-// Of logits (N, 5), class ids (N), of which -100 do not count, and numbers (N, 5) between 0 and 1.
+// A loss of logits (N, 5), class ids (N), where -100 does not count, and numbers (N, 5) between 0
+// and 1.
 struct ReducedLoss {
   std::string name;
   std::function<Tensor(const Tensor&, const Indices&, const Tensor&)> of;

@@ -56,7 +56,7 @@ inline std::string bits_of(const nn::StateDict& state) {
   return bits;
 }
 
-// Of all gradients, which are none afterwards.
+// The bytes of all gradients, which are cleared.
 inline std::string take_gradients(const nn::StateDict& parameters) {
   nn::StateDict gradients;
   for (auto [name, p] : parameters) {

@@ -15,7 +15,7 @@ struct MixtureOfExperts {
     for (std::size_t e = 0; e < n; ++e)
       experts.push_back({nn::Linear(width, hidden), nn::GELU{}, nn::Linear(hidden, width)});
   }
-  // What the experts say, and how unevenly they are asked.
+  // The experts' output, and how unevenly they are used.
   std::pair<Tensor, Tensor> operator()(const Tensor& x) const {
     const Tensor p = router(x).softmax(-1);
     auto [weights, chosen] = p.topk(2);

@@ -1,6 +1,5 @@
 #pragma once
-// What a port is compared with: PyTorch's numbers in ports.safetensors, by the names that ports.py
-// says.
+// A port is compared with PyTorch's numbers in ports.safetensors, by the names in ports.py.
 
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What the properties share: a program's graph, its expected gradients, and checks that throw.
+// Shared by the properties: a program's graph, its expected gradients, and checks that throw.
 
 #include <memory>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 #pragma once
-// What must be true of every random program (random_graph.hpp).
+// The properties that every random program must have (random_graph.hpp).
 
 #include <string>
 #include <vector>

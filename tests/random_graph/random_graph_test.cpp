@@ -19,7 +19,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-// What went wrong, if anything did, with the smallest program of this seed that shows it.
+// The failure of this seed's program, if there is one, with the smallest program that shows it.
 std::string complaint(const Property& property, std::uint64_t seed) {
   ProgramOptions options{.constants = property.constants};
   const std::size_t most = options.most_steps;

@@ -39,7 +39,7 @@ std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
   return x;
 }
 
-// What c should be after gemm, the gaps between its rows included.
+// The expected c after gemm, the gaps between its rows included.
 template <class T>
 std::vector<T> by_loops(const Product& p, T alpha, const std::vector<T>& a, const std::vector<T>& b,
                         T beta, std::vector<T> c) {

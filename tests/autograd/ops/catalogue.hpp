@@ -1,6 +1,6 @@
 #pragma once
-// What autograd/ops.hpp and the headers it includes from autograd/ops/ declare, read from their
-// text: tests ask whether they have covered all of it.
+// The declarations of autograd/ops.hpp and of the headers that it includes from autograd/ops/, read
+// from their text: tests ask whether they have covered all of them.
 
 #include <set>
 #include <string>

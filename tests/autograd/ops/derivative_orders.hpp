@@ -13,7 +13,7 @@ namespace xgrad::testing {
 struct Differentiated {
   Inputs inputs;
   std::function<Tensor(const Inputs&)> f;
-  /// Of third derivatives.  They cancel more than lower ones, and need larger steps.
+  /// The step of third derivatives, which cancel more than lower ones, and need larger steps.
   double third_eps = 1e-4;
 };
 

@@ -71,7 +71,7 @@ void check_pairwise(const Indices& y, const Indices& a, const Indices& b, const 
   }
 }
 
-// What int64 holds of a number, without overflow on the way.
+// The bits of a number that int64 holds, without overflow on the way.
 Int low_bits(Wide v) { return static_cast<Int>(static_cast<std::uint64_t>(v)); }
 
 Wide floor_of(Wide a, Wide b) {

@@ -212,7 +212,7 @@ void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chose
   }
 }
 
-// For each element n, + or -, for what is no number.
+// For each element that is no number: n (NaN), + or - (infinite).
 std::string signs_of(const std::vector<Tensor>& xs) {
   std::string text;
   for (const Tensor& x : xs) {

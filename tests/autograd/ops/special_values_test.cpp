@@ -51,7 +51,7 @@ std::vector<Tensors> forms(const FusedCase& c, const Tensors& at, const Tensor& 
   return all;
 }
 
-// What is no number on both sides counts as the same: NaN and infinity, by the order of sums.
+// NaN on one side and infinity on the other count as the same, because the order of sums decides.
 void unify_what_is_no_number(std::string& a, const std::string& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i] != '.' && b[i] != '.')
