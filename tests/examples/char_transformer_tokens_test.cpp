@@ -37,7 +37,7 @@ xgrad::text::BytePairs tokens_in(const std::string& path) {
   return xgrad::io::tokenizer_of(*checkpoint.user.find("tokenizer"), path);
 }
 
-/// The output of a command without the line that names its checkpoint.
+/// The standard output of a command that succeeds.
 std::string printed_by(const TemporaryFolder& folder, const Arguments& arguments) {
   const Result result = run(folder, arguments);
   INFO(result.out << result.err);

@@ -212,7 +212,7 @@ void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chose
   }
 }
 
-// For each element that is no number: n (NaN), + or - (infinite).
+// A character for each element: n for NaN, + or - for an infinity, . for a number.
 std::string signs_of(const std::vector<Tensor>& xs) {
   std::string text;
   for (const Tensor& x : xs) {
