@@ -61,8 +61,8 @@ class Node {
   bool broadcasts = false;  ///< gradients are summed to the inputs' shapes
   Edges inputs;
   std::shared_ptr<const Value> output;  ///< only if the formula asks for it (Flags)
-  /// Of a leaf's node: the Tensor whose grad is filled.  Weak, because a grad that has a graph
-  /// would keep itself alive.
+  /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad that has a
+  /// graph would keep itself alive.
   std::weak_ptr<Tensor::Impl> leaf;
   std::vector<std::pair<std::size_t, Hook>> hooks;
 

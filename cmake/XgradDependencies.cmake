@@ -1,4 +1,4 @@
-# What xgrad is built on.  All that is missing is named at once, with the command that installs it.
+# The libraries that xgrad is built on.  All missing ones are named at once, with the command that installs it.
 set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json)
 if(XGRAD_EXAMPLES)
   list(APPEND xgrad_packages CLI11)

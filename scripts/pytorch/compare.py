@@ -26,7 +26,7 @@ import train
 import validation_loss
 
 ROWS = 20  # of the table, at most
-# Of the text without --data.
+# The words of the text without --data.
 WORDS = "a my your the goose badger lantern kettle mayor sailor stole paints kissed loses ate wooden velvet grumpy".split()
 
 
