@@ -11,16 +11,12 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/layers.hpp>
 
+#include "commands.hpp"
 #include "notes.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
 namespace {
-
-struct ExportOptions {
-  std::string checkpoint, out;
-  bool overwrite = false;
-};
 
 namespace fs = std::filesystem;
 using xgrad::io::Json;
@@ -65,6 +61,8 @@ void export_folder(const ExportOptions& options) {
     say("Biases that the model lacks, and transformers' has, are zeros.\n");
 }
 
+}  // namespace
+
 void export_model(const ExportOptions& options) {
   need("--checkpoint", options.checkpoint);
   if (options.out.ends_with('/'))
@@ -83,19 +81,6 @@ void export_model(const ExportOptions& options) {
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
   say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));
-}
-
-}  // namespace
-
-Command add_export(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "export", "write a model's weights to a file that PyTorch users open");
-  const auto options = std::make_shared<ExportOptions>();
-  options->out = "model.safetensors";
-  add_checkpoint(app, options->checkpoint);
-  add_out(app, options->out, options->overwrite,
-          options->out + "; DIR/: a folder as transformers reads it");
-  return command_of(app, options, export_model);
 }
 
 }  // namespace char_transformer

@@ -1,99 +1,328 @@
-// Recipes, and the flags of `train`.
+// The flags of all commands, and the file of --config.
+
+#include "flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <span>
+#include <sstream>
+#include <utility>
+#include <xgrad/autograd/threads.hpp>
+#include <xgrad/io/file.hpp>
+#include <xgrad/io/json.hpp>
 
+#include <CLI/CLI.hpp>
+
+#include "build.hpp"
+#include "commands.hpp"
 #include "output.hpp"
+#include "run_dir.hpp"
+#include "sample.hpp"
 #include "training.hpp"
 
 namespace char_transformer {
-
-const Preset& find_preset(std::string_view name) {
-  const auto* const found = std::ranges::find(presets, name, &Preset::name);
-  return found == presets.end() ? presets.front() : *found;
-}
-
-xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size) {
-  xgrad::io::JsonObject config{{"preset", options.preset}};
-  if (const std::size_t size = options.vocab_size.value_or(vocab_size); size > 0)
-    config.emplace_back("vocab_size", size);
-  for_each_field([&](const Field& field, auto member) {
-    config.emplace_back(key_of(field.flag), options.recipe.*member);
-  });
-  if (options.lora_rank > 0)
-    config.emplace_back("lora_rank", options.lora_rank);
-  config.emplace_back("seed", options.seed);
-  return config;
-}
-
-Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only) {
-  Recipe recipe;
-  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
-    if (sizes_only && field.keeps != Keeps::size)
-      return;
-    const std::optional<T> value = value_in<T>(config, field.flag, field.range);
-    if (!value)
-      fail<FileError>(
-          "{}: its configuration has no '{}', or one that {} does not take: it does not say {}",
-          path, key_of(field.flag), field.flag,
-          sizes_only ? "what model it is" : "how it is trained");
-    recipe.*member = *value;
-  });
-  return recipe;
-}
-
-void check_recipe(const Recipe& r) {
-  if (r.n_embd % r.n_head != 0)
-    fail<UsageError>("--n-embd {} is not divisible by --n-head {}", r.n_embd, r.n_head);
-  if (r.min_lr > r.learning_rate)
-    fail<UsageError>("--min-lr {} is above --learning-rate {}", r.min_lr, r.learning_rate);
-  if (r.warmup_iters > r.lr_decay_iters)
-    fail<UsageError>("--warmup-iters {} is beyond --lr-decay-iters {}", r.warmup_iters,
-                     r.lr_decay_iters);
-}
-
 namespace {
 
-/// Flags that are not given take the preset's value.  UsageError for those that do not go together.
-void complete(const CLI::App& app, TrainOptions& train) {
-  for (const CLI::Option* const option : app.get_options())
-    if (option->count() > 0)
-      train.given.insert("--" + option->get_lnames().front());
-  const Recipe& preset = find_preset(train.preset).recipe;
-  for_each_field([&](const Field& field, auto member) {
-    if (train.given.count(field.flag) == 0)
-      train.recipe.*member = preset.*member;
-  });
-  Recipe& recipe = train.recipe;
-  if (train.given.count("--min-lr") == 0)  // 0.0003 of 0.003, and not the double next to it
-    recipe.min_lr = std::strtod(fmt::format("{:.15g}", recipe.learning_rate / 10).c_str(), nullptr);
-  if (train.given.count("--lr-decay-iters") == 0)
-    recipe.lr_decay_iters = recipe.max_iters;
-  if (train.given.count("--warmup-iters") == 0)
-    recipe.warmup_iters =
-        std::min({preset.warmup_iters, recipe.max_iters / 20, recipe.lr_decay_iters});
+/// Command lines for the end of each command's help; the first four are for that of the program.
+constexpr std::string_view examples[] = {
+    "train --data book.txt --preset nano",
+    "train --resume runs/000 --max-iters 5000",
+    "eval runs/000",
+    "sample runs/000 --prompt Once --temperature 0.5",
+    "train --data book.txt --dry-run",
+    "train --init-from runs/000 --data letters.txt --learning-rate 1e-4",
+    "explain runs/000 --prompt Once",
+    "graph runs/000 --prompt Once --format dot --out once.dot",
+    "export runs/000 --out folder/",
+    "report runs/000 --overwrite",
+    "compare runs/000 runs/001 --out both.html",
+    "compare runs/000 runs/001 --out losses.svg"};
 
-  if (train.tokens == "bpe")
-    train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
-  else if (train.vocab_size)
-    throw UsageError(
-        "--vocab-size is for --tokens bpe, which is to be said with it: of characters there are as "
-        "many as the text has");
-
-  if (!train.init_from.empty() && train.resumes_by_name())
-    fail<UsageError>(
-        "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
-        *train.resume);
-  // Values, for a run's config.json says of all flags that it has what it would have without them.
-  if (train.overfit_one_batch &&
-      (train.resume || !train.out.empty() || train.save_interval || train.profile))
-    throw UsageError(
-        "--overfit-one-batch is a check that keeps nothing: leave out --resume, --out, "
-        "--save-interval and --profile");
-  if (!train.resume && train.init_from.empty())
-    check_recipe(train.recipe);
+std::string for_example(std::span<const std::string_view> some, const std::string& command = "") {
+  std::string text = "For example:";
+  for (const std::string_view example : some)
+    if (example.starts_with(command))
+      text += fmt::format("\n  char_transformer {}", example);
+  return text;
 }
+
+/// A command: its flags are on `app`; `run` does it and returns the exit code.
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+  std::set<std::string>* given = nullptr;  ///< where the flags go that have a value, --config's too
+};
+
+/// A command that does f(options), and whose exit code is then 0.
+template <class Options, class F>
+Command command_of(CLI::App& app, const std::shared_ptr<Options>& options, F f) {
+  return {&app, [options, f] {
+            f(*options);
+            return 0;
+          }};
+}
+
+/// The number of letters to insert, remove or change that make b of a (Levenshtein, 1966).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0U);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(
+          row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, diagonal + (a[i] == b[j] ? 0 : 1)}));
+  }
+  return row.back();
+}
+
+/// "; did you mean NAME?" of a flag or a command, if one is near, or has the word in it.
+std::string suggestion(const std::string& written, const CLI::App& app) {
+  const std::string letters =
+      written.substr(std::min(written.find_first_not_of('-'), written.size()));
+  std::string nearest;
+  std::size_t least = 3;
+  const auto consider = [&](const std::string& name) {
+    const bool part = letters.size() > 2 && name.find(letters) != name.npos;
+    const std::size_t wrong = part ? 0 : edit_distance(written.substr(0, 100), name);
+    if (wrong < least)
+      nearest = fmt::format("; did you mean {}?", name);
+    least = std::min(least, wrong);
+  };
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    consider(command->get_name());
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      consider("--" + name);
+  return nearest;
+}
+
+/// What CLI11 did not know comes first: the other complaints often follow from it.
+[[noreturn]] void refuse_line(const CLI::App& program, const CLI::ParseError& error) {
+  const auto chosen = program.get_subcommands();
+  const CLI::App& app = chosen.empty() ? program : *chosen.front();
+  if (const auto unknown = app.remaining(); !unknown.empty()) {
+    const std::string word = unknown[0].substr(0, unknown[0].find('='));
+    const bool flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
+    if (!flag && !chosen.empty())
+      fail<UsageError>("unexpected argument '{}'", unknown[0]);
+    fail<UsageError>("unknown {} '{}'{}", flag ? "flag" : "command", word, suggestion(word, app));
+  }
+  const std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)  // "--n-layer: ..."
+    throw UsageError(what.substr(0, what.find(':')) + " needs one value, once");
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !chosen.empty())
+    throw UsageError("RUN is needed: " + app.get_option("runs")->get_description());
+  throw UsageError(chosen.empty() ? "a command is needed" : what);
+}
+
+[[noreturn]] void refuse_value(const std::string& flag, const std::string& given,
+                               const std::string& rule) {
+  throw CLI::ValidationError(flag,
+                             fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
+}
+
+/// At most four threads a processor, for more would only take turns; says so.
+std::size_t useful_threads(const std::string& asked, std::size_t n) {
+  const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
+  if (n > most)
+    warn(fmt::format("{}: {} are used, four for each of the {} that there are", asked,
+                     format_count(most, "thread"), format_count(processors, "processor")));
+  return std::min(n, most);
+}
+
+/// The file of --config, and where in it a byte is; lines and columns of characters count from 1.
+std::string place(std::size_t byte) {
+  const std::string_view before = std::string_view(config_file.text).substr(0, byte);
+  const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; };
+  return fmt::format("{}: line {}, column {}", config_file.path,
+                     1 + std::ranges::count(before, '\n'), 1 + std::ranges::count_if(line, begins));
+}
+
+/// The same of a key: a text before a colon.  The file alone for one that is written with escapes.
+std::string place(const std::string& key) {
+  const std::string& text = config_file.text;
+  for (std::size_t at = 0; (at = text.find('"' + key + '"', at)) != text.npos; ++at) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + key.size() + 2);
+    if (next != text.npos && text[next] == ':' && (at == 0 || text[at - 1] != '\\'))
+      return place(at);
+  }
+  return config_file.path;
+}
+
+/// The flags that the command line does not have get their values from the file of --config, in
+/// which '_' may stand for '-'.
+void apply_config(CLI::App& app) {
+  const std::string& path = config_file.path;
+  xgrad::io::Json json;
+  try {
+    config_file.text = runs::read_small_file(path);
+    json = xgrad::io::parse_json(config_file.text, 0, 16);
+  } catch (const xgrad::io::NotJson& error) {
+    throw UsageError(place(error.byte) + ": is not JSON");
+  } catch (const FileError& error) {
+    throw UsageError(error.what());
+  } catch (const ValueError& error) {
+    fail<UsageError>("{}: {}", path, error.what());
+  }
+  const auto* const object = json.as<xgrad::io::JsonObject>();
+  check<UsageError>(object != nullptr, "{}: is not a JSON object, as {{\"n_layer\": 4}} is", path);
+  // The size of a vocabulary of characters is in a run's config.json, and no flag.
+  const CLI::Option* const given = app.get_option_no_throw("--tokens");
+  const auto* const tokens = json.find<std::string>("tokens");
+  const bool pairs = given != nullptr && given->count() > 0 ? given->as<std::string>() == "bpe"
+                                                            : tokens != nullptr && *tokens == "bpe";
+  std::set<std::string> seen;
+  for (const auto& [key, value] : *object) {
+    std::string flag = "--" + key;
+    std::ranges::replace(flag, '_', '-');
+    CLI::Option* const option = app.get_option_no_throw(flag);
+    if (!seen.insert(flag).second)
+      fail<UsageError>("{}: has '{}' twice, with '-' and with '_'", place(key), key);
+    if (flag == "--vocab-size" && !pairs)
+      continue;
+    if (option == nullptr || flag == "--config" || flag == "--help")
+      fail<UsageError>("{}: '{}' is no flag of {}{}", place(key), xgrad::printable_name(key),
+                       app.get_name(), suggestion(flag, app));
+    if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
+      continue;
+    const auto* const text = value.as<std::string>();
+    try {
+      option->add_result(text != nullptr
+                             ? *text
+                             : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
+      option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      fail<UsageError>("{}: {}", place(key), xgrad::printable(error.what()));
+    }
+  }
+}
+
+/// A decimal number; CLI::ValidationError for a text that is none, or a number out of range.
+double read_number(const std::string& flag, const std::string& given, Range range, bool whole) {
+  // Decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
+  const bool digits =
+      given.find_first_not_of(whole ? "0123456789" : "0123456789.eE+-") == given.npos;
+  char* end = nullptr;
+  errno = 0;
+  const double value = std::strtod(given.c_str(), &end);
+  if (digits && !given.empty() && end == given.data() + given.size() && range.contains(value) &&
+      (errno == 0 || value != 0))  // 1e-400 would be 0
+    return value;
+  refuse_value(flag, given,
+               fmt::format("{} from {} to {}", whole ? "a whole number" : "a number", range.low,
+                           range.high));
+}
+
+// Each of these takes one value, and its message says why a value is wrong: "--n-layer: '0' is not
+// a whole number from 1 to 1024".
+
+/// Adds a flag of a whole number, also an optional one, or of a double.
+template <class T>
+CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range range,
+                        const std::string& help) {
+  constexpr bool whole = !std::is_same_v<T, double>;
+  const auto read = [&target, flag, range](const std::string& given) {
+    const double value = read_number(flag, given, range, whole);
+    if constexpr (whole)
+      target = static_cast<std::size_t>(value);
+    else
+      target = value;
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name(whole ? "N" : "X");
+}
+
+/// `--flag`, `--flag true`, `--flag=false`.
+CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
+                      const std::string& help) {
+  const auto read = [&target, flag](const std::string& given) {
+    target = given == "true" || given == "True";
+    if (!target && given != "false" && given != "False")
+      refuse_value(flag, given, "true or false");
+  };
+  return app.add_option_function<std::string>(flag, read, help)
+      ->type_name("[BOOL]")
+      ->default_str("true")  // of the flag alone
+      ->expected(0, 1);
+}
+
+/// A path; "-" is standard input.  `names`: "--data"; with "run,--checkpoint" the flag may be left
+/// out.
+CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& target,
+                      const std::string& help, const std::string& type = "FILE") {
+  const auto read = [&target, flag = names.substr(names.find('-'))](const std::string& given) {
+    if (given.empty() || given.find('\0') != given.npos)
+      refuse_value(flag, given, "a path");
+    target = given == "-" ? standard_input : given;
+  };
+  return app.add_option_function<std::string>(names, read, help)->type_name(type);
+}
+
+/// --checkpoint, or the path alone; `of_run`: the file that is taken of a run's folder.
+void add_checkpoint(CLI::App& app, std::string& target,
+                    const std::string& of_run = "its last checkpoint") {
+  add_path(
+      app, "run,--checkpoint", target,
+      fmt::format("a checkpoint.safetensors, a run's folder: {}, or a pretrained model's (needed)",
+                  of_run),
+      "FILE|DIR");
+}
+
+void add_raw(CLI::App& app, bool& target) {
+  add_bool(app, "--raw", target,
+           "without what the tokenizer adds around a text, such as <|begin_of_text|>");
+}
+
+/// --out and --overwrite.
+void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
+  add_path(app, "--out", target, fmt::format("where to [{}]", usual));
+  add_bool(app, "--overwrite", overwrite, "replace the file if it is there");
+}
+
+void add_seed(CLI::App& app, std::uint64_t& target) {
+  add_number(app, "--seed", target, {0, 0xFFFFFFFF},
+             fmt::format("of the random numbers [{}]", target));
+}
+
+/// Sets them, too.
+void add_threads(CLI::App& app, std::size_t& target) {
+  const auto use = [&target](const std::string& given) {
+    const double n = read_number("--threads", given, {1, 1024}, true);
+    xgrad::set_num_threads(target =
+                               useful_threads("--threads " + given, static_cast<std::size_t>(n)));
+  };
+  app.add_option_function<std::string>(
+         "--threads", use,
+         "threads, at most four a core; the numbers do not depend on them [all cores]")
+      ->type_name("N");
+}
+
+/// One of a few names.
+void add_name(CLI::App& app, const std::string& flag, std::string& target,
+              const std::vector<std::string>& names, const std::string& help) {
+  const auto read = [&target, flag, names](const std::string& given) {
+    if (std::ranges::count(names, given) == 0)
+      refuse_value(flag, given, fmt::format("one of {}", fmt::join(names, ", ")));
+    target = given;
+  };
+  app.add_option_function<std::string>(flag, read, help)->type_name("NAME");
+}
+
+void add_preset(CLI::App& app, std::string& target, const std::string& help) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets)
+    names.emplace_back(preset.name);
+  add_name(app, "--preset", target, names, help);
+}
+
+// ---- the commands ----
 
 void add_recipe(CLI::App& app, Recipe& recipe) {
   const Recipe& nano = presets.front().recipe;
@@ -117,9 +346,7 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
   });
 }
 
-}  // namespace
-
-Command add_train(CLI::App& program, Ranks& ranks) {
+Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
   CLI::App& app = *program.add_subcommand("train", "train a model; it goes to a folder");
   const auto options = std::make_shared<TrainOptions>();
   TrainOptions& train = *options;
@@ -163,15 +390,241 @@ Command add_train(CLI::App& program, Ranks& ranks) {
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
              fmt::format("tokens that bpe learns from what is trained on [{}]", usual_vocab_size));
-  return {&app, [options, &app, &ranks] {
+  train.program = called;
+  return {&app,
+          [options, &ranks] {
             TrainOptions& given = *options;
-            ranks.together([&] { complete(app, given); });
-            given.program = app.get_parent()->get_name();
+            ranks.together([&] { complete(given); });
             given.launcher = ranks.launcher();
             if (given.quiet)
               be_quiet();
             return char_transformer::train(given, ranks);
-          }};
+          },
+          &train.given};
+}
+
+Command add_eval(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");
+  const auto options = std::make_shared<EvalOptions>();
+  add_checkpoint(app, options->checkpoint);
+  add_path(app, "--data", options->data,
+           "any UTF-8 text; -: standard input [what the model was trained on]");
+  add_name(app, "--split", options->split, {"train", "val", "all"},
+           "the part of it [all of --data, or without it val]");
+  add_raw(app, options->raw);
+  add_number(app, "--block-size", options->block_size, {1, many},
+             "the loss is the mean over whole blocks of this length, side by side [as in training; "
+             "of --data, with a pretrained model or what was made of one, as long as it can, up to "
+             "1024]");
+  add_threads(app, options->threads);
+  return command_of(app, options, evaluate);
+}
+
+Command add_sample(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("sample", "let a model write");
+  const auto options = std::make_shared<SampleOptions>();
+  auto& drawing = options->drawing;
+  add_checkpoint(app, options->checkpoint);
+  app.option_defaults()->group("What it continues, and how far");
+  app.add_option("--prompt", options->prompt,
+                 "what it continues [a newline, or what the tokenizer begins a text with]");
+  add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
+  add_raw(app, options->raw);
+  add_number(app, "--tokens", options->tokens, {0, many},
+             fmt::format("characters or tokens that it adds, at most [{}]", options->tokens));
+  add_number(app, "--num-samples", options->num_samples, {1, many},
+             "samples, one after another [1]");
+  app.add_option("--stop", options->stop, "end where it has written this");
+  add_bool(app, "--ignore-eos", options->ignore_eos, "go on after the model's end of text");
+  app.option_defaults()->group("How it draws, in this order");
+  add_number(app, "--temperature", drawing.temperature, {0, 100},
+             fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
+  add_number(app, "--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]");
+  add_number(app, "--top-p", drawing.top_p, {1e-9, 1},
+             "draw among the likeliest that have this probability together [1: all]");
+  add_number(app, "--min-p", drawing.min_p, {0, 1},
+             "draw among those at least this many times as likely as the likeliest [0]");
+  app.option_defaults()->group("Options");
+  add_seed(app, options->seed);
+  add_threads(app, options->threads);
+  return command_of(app, options, sample);
+}
+
+void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
+  const auto keep = [&options](const std::string& given) { options.prompt = given; };
+  app.add_option_function<std::string>("--prompt", keep, read);
+  add_raw(app, options.raw);
+  add_out(app, options.out, options.overwrite, out);
+  add_threads(app, options.threads);
+}
+
+Command add_explain(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "explain", "write a page that shows a model's attention and its gradients");
+  const auto options = std::make_shared<ExplainOptions>();
+  options->out = "explain.html";
+  add_checkpoint(app, options->checkpoint);
+  add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
+  add_path(app, "--data", options->data,
+           "read its beginning instead [what the model was validated on]");
+  add_number(app, "--length", options->length, {2, many},
+             "characters or tokens of the text [64, or as many as the model can]");
+  const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
+    const auto read = [flag, &list](const std::string& given) {
+      std::istringstream numbers(given + ',');
+      for (std::string number; std::getline(numbers, number, ',');)
+        list.push_back(static_cast<std::size_t>(read_number(flag, number, {0, 999}, true)));
+    };
+    app.add_option_function<std::string>(flag, read, help)->type_name("N,N,...");
+  };
+  add_list("--layers", options->layers, "which layers [all]");
+  add_list("--heads", options->heads, "which heads of each layer [all]");
+  add_number(app, "--position", options->position, {0, many},
+             "the place that is looked at first [that of the largest |A dL/dA|]");
+  add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
+             fmt::format("the largest page that is written [{}]", options->max_mb));
+  return command_of(app, options, explain);
+}
+
+Command add_graph(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "graph", "write a page that goes through a model's backward pass, step by step");
+  const auto options = std::make_shared<GraphOptions>();
+  add_checkpoint(app, options->checkpoint);
+  add_page_flags(app, *options,
+                 "what the loss is of, a few characters [what the model writes by itself]",
+                 "graph.html; dot and text: standard output");
+  add_name(app, "--format", options->format, {"html", "dot", "text"},
+           "a page, a graph for Graphviz, or tables [html]");
+  add_bool(app, "--decompose", options->decompose,
+           "fused ops as the ops that they fuse: attention with its scores");
+  add_number(app, "--max-nodes", options->max_nodes, {1, many},
+             fmt::format("refuse a larger graph [{}]", options->max_nodes));
+  return command_of(app, options, graph);
+}
+
+Command add_export(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand(
+      "export", "write a model's weights to a file that PyTorch users open");
+  const auto options = std::make_shared<ExportOptions>();
+  options->out = "model.safetensors";
+  add_checkpoint(app, options->checkpoint);
+  add_out(app, options->out, options->overwrite,
+          options->out + "; DIR/: a folder as transformers reads it");
+  return command_of(app, options, export_model);
+}
+
+void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
+  app.add_option("runs", options.runs, which)->required()->type_name("RUN");
+}
+
+constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
+
+Command add_report(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
+  const auto options = std::make_shared<RunsOptions>();
+  add_bool(app, "--overwrite", options->overwrite, "replace the file if it is there");
+  add_runs(app, *options, "the folder of each run");
+  return command_of(app, options, report);
+}
+
+Command add_compare(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("compare", "lay runs beside each other: a table");
+  const auto options = std::make_shared<RunsOptions>();
+  add_out(app, options->out, options->overwrite,
+          "no page; FILE.html: all curves; FILE.svg: the losses");
+  add_runs(app, *options, folder_or_metrics);
+  return command_of(app, options, compare);
+}
+
+}  // namespace
+
+void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
+  CLI::App program("Trains a character-level transformer, and lets it write.", "char_transformer");
+  // CLI11 2.5 and newer would wrap lines.
+  const auto lay_out = [](auto& formatter) {
+    formatter.column_width(38);
+    if constexpr (requires { formatter.right_column_width(1000); })
+      formatter.right_column_width(1000);
+    if constexpr (requires { formatter.enable_footer_formatting(false); })
+      formatter.enable_footer_formatting(false);
+    if constexpr (requires { formatter.long_option_alignment_ratio(0.16F); })
+      formatter.long_option_alignment_ratio(0.16F);
+  };
+  lay_out(*program.get_formatter());
+  program.set_version_flag("--version", fmt::format("char_transformer {}", build_version),
+                           "Print the version and exit");
+  program.footer(for_example(std::span(examples).first(4)) +
+                 "\n\n'char_transformer train --help' and so on list the flags.");
+  const std::vector<Command> commands = {add_train(program, ranks, argv[0]),
+                                         add_eval(program),
+                                         add_sample(program),
+                                         add_explain(program),
+                                         add_graph(program),
+                                         add_export(program),
+                                         add_report(program),
+                                         add_compare(program)};
+  for (const Command& command : commands)
+    command.app->footer(for_example(examples, command.app->get_name() + " "));
+  for (const Command& command : commands)
+    add_path(*command.app, "--config", config_file.path,
+             "a JSON object with values of flags that are not given")
+        ->group("Configuration");
+  config_file = {};
+  program.require_subcommand(1);
+  const auto name_command = [&] {
+    if (const auto chosen = program.get_subcommands(); !chosen.empty())
+      line.command += " " + chosen.front()->get_name();
+  };
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    for (const Command& command : commands)
+      for (CLI::Option* const option : command.app->get_options({}))
+        option->default_str("");  // the texts say what is usual
+    say(program.help());
+    return;
+  } catch (const CLI::CallForVersion&) {
+    say(program.version() + "\n");
+    return;
+  } catch (const CLI::ParseError& error) {
+    name_command();
+    refuse_line(program, error);
+  }
+  name_command();
+  const auto command =
+      std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
+  if (!config_file.path.empty())
+    apply_config(*command->app);
+  const CLI::Option* const threads = command->app->get_option_no_throw("--threads");
+  if (const char* const text = std::getenv("OMP_NUM_THREADS");
+      text != nullptr && threads != nullptr && threads->count() == 0)
+    if (const long n = std::strtol(text, nullptr, 10); n > 0)  // the library has them
+      useful_threads("OMP_NUM_THREADS " + xgrad::printable_name(text), static_cast<std::size_t>(n));
+  if (command->given != nullptr)
+    for (const CLI::Option* const option : command->app->get_options())
+      if (option->count() > 0)
+        command->given->insert("--" + option->get_lnames().front());
+  line.run = command->run;
+}
+
+std::string key_of(std::string_view flag) {
+  std::string key(flag.substr(flag.find_first_not_of('-')));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs) {
+  if (path == standard_input)
+    throw UsageError("--out: - is no file that can be replaced in one piece: name one");
+  inputs.push_back(config_file.path);
+  xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
+  check_no_file_of_run(path);
+  xgrad::io::check_output(path, overwrite, inputs);
+}
+
+void need(const char* flag, const std::string& value) {
+  check<UsageError>(!value.empty(), "{} FILE is needed", flag);
 }
 
 }  // namespace char_transformer

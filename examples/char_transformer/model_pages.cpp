@@ -17,6 +17,7 @@
 #include <xgrad/pages/attention.hpp>
 #include <xgrad/pages/graph.hpp>
 
+#include "commands.hpp"
 #include "notes.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -28,27 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace pages = xgrad::pages;
 namespace text = xgrad::text;
-
-struct PageOptions {
-  std::string checkpoint, out;
-  std::optional<std::string> prompt;
-  bool raw = false, overwrite = false;
-  std::size_t threads = 0;
-};
-
-struct ExplainOptions : PageOptions {
-  std::string data;  ///< empty: what the checkpoint was validated on
-  std::optional<std::size_t> length;
-  std::vector<std::size_t> layers, heads;  ///< empty: all
-  std::optional<std::size_t> position;
-  double max_mb = 20;
-};
-
-struct GraphOptions : PageOptions {
-  std::string format = "html";
-  bool decompose = false;
-  std::size_t max_nodes = 20'000;
-};
 
 /// The ids of --prompt, of which a model takes 2 to so many.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,
@@ -99,6 +79,8 @@ xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t>
   return loss;
 }
 
+}  // namespace
+
 void explain(const ExplainOptions& options) {
   need("--checkpoint", options.checkpoint);
   if (options.prompt && (!options.data.empty() || options.length))
@@ -141,6 +123,8 @@ void explain(const ExplainOptions& options) {
   say(fmt::format("{}: {}\n", options.out, vocabulary.count(page.tokens.size())));
 }
 
+namespace {
+
 /// The ids that the model writes without a prompt, always the likeliest.
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
@@ -149,6 +133,8 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
       std::min<xgrad::Size>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
+
+}  // namespace
 
 void graph(const GraphOptions& options) {
   need("--checkpoint", options.checkpoint);
@@ -195,61 +181,6 @@ void graph(const GraphOptions& options) {
   file.commit();
   say(fmt::format("{}: {}, {}\n", out, format_count(nodes, "node"),
                   format_si(static_cast<double>(written.size()), "B")));
-}
-
-void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
-  const auto keep = [&options](const std::string& given) { options.prompt = given; };
-  app.add_option_function<std::string>("--prompt", keep, read);
-  add_raw(app, options.raw);
-  add_out(app, options.out, options.overwrite, out);
-  add_threads(app, options.threads);
-}
-
-}  // namespace
-
-Command add_explain(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "explain", "write a page that shows a model's attention and its gradients");
-  const auto options = std::make_shared<ExplainOptions>();
-  options->out = "explain.html";
-  add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
-  add_path(app, "--data", options->data,
-           "read its beginning instead [what the model was validated on]");
-  add_number(app, "--length", options->length, {2, many},
-             "characters or tokens of the text [64, or as many as the model can]");
-  const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
-    const auto read = [flag, &list](const std::string& given) {
-      std::istringstream numbers(given + ',');
-      for (std::string number; std::getline(numbers, number, ',');)
-        list.push_back(static_cast<std::size_t>(read_number(flag, number, {0, 999}, true)));
-    };
-    app.add_option_function<std::string>(flag, read, help)->type_name("N,N,...");
-  };
-  add_list("--layers", options->layers, "which layers [all]");
-  add_list("--heads", options->heads, "which heads of each layer [all]");
-  add_number(app, "--position", options->position, {0, many},
-             "the place that is looked at first [that of the largest |A dL/dA|]");
-  add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
-             fmt::format("the largest page that is written [{}]", options->max_mb));
-  return command_of(app, options, explain);
-}
-
-Command add_graph(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "graph", "write a page that goes through a model's backward pass, step by step");
-  const auto options = std::make_shared<GraphOptions>();
-  add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options,
-                 "what the loss is of, a few characters [what the model writes by itself]",
-                 "graph.html; dot and text: standard output");
-  add_name(app, "--format", options->format, {"html", "dot", "text"},
-           "a page, a graph for Graphviz, or tables [html]");
-  add_bool(app, "--decompose", options->decompose,
-           "fused ops as the ops that they fuse: attention with its scores");
-  add_number(app, "--max-nodes", options->max_nodes, {1, many},
-             fmt::format("refuse a larger graph [{}]", options->max_nodes));
-  return command_of(app, options, graph);
 }
 
 }  // namespace char_transformer

@@ -12,7 +12,7 @@
 #include <variant>
 #include <xgrad/io/json.hpp>
 
-#include "command.hpp"
+#include "flags.hpp"
 
 namespace char_transformer {
 
@@ -184,6 +184,10 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 /// A recipe as to_json() writes it, or of it the sizes of the model alone.  FileError, which names
 /// `path`, if a field is missing or not within its range.
 Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only = false);
+
+/// Fields whose flags are not `given` take the preset's value, or follow others.  UsageError for
+/// flags that do not go together.
+void complete(TrainOptions& train);
 
 /// UsageError if fields contradict each other: "--n-embd 130 is not divisible by ...".
 void check_recipe(const Recipe& recipe);

@@ -10,6 +10,7 @@
 #include <xgrad/pages/chart.hpp>
 #include <xgrad/pages/page.hpp>
 
+#include "commands.hpp"
 #include "output.hpp"
 #include "runs/runs.hpp"
 #include "start.hpp"
@@ -18,12 +19,6 @@ namespace char_transformer {
 namespace {
 
 using runs::Run;
-
-struct RunsOptions {
-  std::vector<std::string> runs;
-  std::string out;
-  bool overwrite = false;
-};
 
 std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
   std::vector<Run> all = runs::read_runs(paths);
@@ -42,6 +37,8 @@ std::string page_of(const Run& run) {
   return page;
 }
 
+}  // namespace
+
 void report(const RunsOptions& options) {
   const std::vector<Run> all = read_all_runs(options.runs);
   for (const Run& run : all)
@@ -51,6 +48,8 @@ void report(const RunsOptions& options) {
     say(page_of(run) + "\n");
   }
 }
+
+namespace {
 
 /// The losses as one picture.
 void draw(const std::vector<Run>& all, const std::string& out) {
@@ -67,6 +66,8 @@ void draw(const std::vector<Run>& all, const std::string& out) {
     say(fmt::format("beyond the picture: {}\n", curves.cut));
 }
 
+}  // namespace
+
 void compare(const RunsOptions& options) {
   const std::vector<Run> all = read_all_runs(options.runs);
   if (!options.out.empty()) {
@@ -79,14 +80,6 @@ void compare(const RunsOptions& options) {
   say(runs::table_text(all));
 }
 
-void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
-  app.add_option("runs", options.runs, which)->required()->type_name("RUN");
-}
-
-constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
-
-}  // namespace
-
 std::string write_report(const std::string& folder) {
   try {
     const std::vector<Run> one = read_all_runs({folder});
@@ -95,23 +88,6 @@ std::string write_report(const std::string& folder) {
   } catch (const std::exception& error) {
     return error.what();
   }
-}
-
-Command add_report(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
-  const auto options = std::make_shared<RunsOptions>();
-  add_bool(app, "--overwrite", options->overwrite, "replace the file if it is there");
-  add_runs(app, *options, "the folder of each run");
-  return command_of(app, options, report);
-}
-
-Command add_compare(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("compare", "lay runs beside each other: a table");
-  const auto options = std::make_shared<RunsOptions>();
-  add_out(app, options->out, options->overwrite,
-          "no page; FILE.html: all curves; FILE.svg: the losses");
-  add_runs(app, *options, folder_or_metrics);
-  return command_of(app, options, compare);
 }
 
 }  // namespace char_transformer

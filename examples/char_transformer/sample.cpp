@@ -100,43 +100,15 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   }
 }
 
-Command add_sample(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("sample", "let a model write");
-  const auto options = std::make_shared<SampleOptions>();
-  auto& drawing = options->drawing;
-  add_checkpoint(app, options->checkpoint);
-  app.option_defaults()->group("What it continues, and how far");
-  app.add_option("--prompt", options->prompt,
-                 "what it continues [a newline, or what the tokenizer begins a text with]");
-  add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
-  add_raw(app, options->raw);
-  add_number(app, "--tokens", options->tokens, {0, many},
-             fmt::format("characters or tokens that it adds, at most [{}]", options->tokens));
-  add_number(app, "--num-samples", options->num_samples, {1, many},
-             "samples, one after another [1]");
-  app.add_option("--stop", options->stop, "end where it has written this");
-  add_bool(app, "--ignore-eos", options->ignore_eos, "go on after the model's end of text");
-  app.option_defaults()->group("How it draws, in this order");
-  add_number(app, "--temperature", drawing.temperature, {0, 100},
-             fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
-  add_number(app, "--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]");
-  add_number(app, "--top-p", drawing.top_p, {1e-9, 1},
-             "draw among the likeliest that have this probability together [1: all]");
-  add_number(app, "--min-p", drawing.min_p, {0, 1},
-             "draw among those at least this many times as likely as the likeliest [0]");
-  app.option_defaults()->group("Options");
-  add_seed(app, options->seed);
-  add_threads(app, options->threads);
-  return command_of(app, options, [](const SampleOptions& given) {
-    need("--checkpoint", given.checkpoint);
-    if (!given.file.empty() && !given.prompt.empty())
-      throw UsageError("--prompt and --file are both prompts: leave one of them out");
-    const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
-    SampleOptions sample = given;
-    if (!given.ignore_eos)
-      sample.drawing.eos_token_id = end_of_text(trained.notes);
-    print_samples(trained.model, trained.notes.vocabulary, sample);
-  });
+void sample(const SampleOptions& given) {
+  need("--checkpoint", given.checkpoint);
+  if (!given.file.empty() && !given.prompt.empty())
+    throw UsageError("--prompt and --file are both prompts: leave one of them out");
+  const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
+  SampleOptions options = given;
+  if (!given.ignore_eos)
+    options.drawing.eos_token_id = end_of_text(trained.notes);
+  print_samples(trained.model, trained.notes.vocabulary, options);
 }
 
 }  // namespace char_transformer

@@ -47,4 +47,7 @@ struct SampleOptions {
 void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options);
 
+/// Prints the samples that the options ask for.
+void sample(const SampleOptions& options);
+
 }  // namespace char_transformer

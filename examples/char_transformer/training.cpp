@@ -14,6 +14,7 @@
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
+#include "commands.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 
@@ -204,16 +205,7 @@ void print_loss(const std::string& label, double loss, double bits_per_byte,
         *entropy, loss - *entropy));
 }
 
-namespace {
-
-struct EvalOptions {
-  std::string checkpoint;
-  std::string data;   ///< empty: what the checkpoint was trained on
-  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
-  bool raw = false;
-  std::optional<std::size_t> block_size;
-  std::size_t threads = 0;
-};
+namespace {}  // namespace
 
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
@@ -268,25 +260,6 @@ void evaluate(const EvalOptions& options) {
              fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
                          notes.vocabulary.count(block_size)),
              val ? source.entropy(blocks * block_size) : std::nullopt);
-}
-
-}  // namespace
-
-Command add_eval(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");
-  const auto options = std::make_shared<EvalOptions>();
-  add_checkpoint(app, options->checkpoint);
-  add_path(app, "--data", options->data,
-           "any UTF-8 text; -: standard input [what the model was trained on]");
-  add_name(app, "--split", options->split, {"train", "val", "all"},
-           "the part of it [all of --data, or without it val]");
-  add_raw(app, options->raw);
-  add_number(app, "--block-size", options->block_size, {1, many},
-             "the loss is the mean over whole blocks of this length, side by side [as in training; "
-             "of --data, with a pretrained model or what was made of one, as long as it can, up to "
-             "1024]");
-  add_threads(app, options->threads);
-  return command_of(app, options, evaluate);
 }
 
 }  // namespace char_transformer

@@ -80,6 +80,16 @@ Case of_layer(const std::string& name, const std::string& mask, M model, const I
   return {name, mask, check};
 }
 
+// A softmax whose backward forgets a term, for --wrong: the table must show it.
+Tensor wrong_softmax(const Tensor& x, std::int64_t dim) {
+  return record(
+      "wrong_softmax", {x}, [dim](std::span<const Tensor> in) { return softmax(in[0], dim); },
+      [y = Saved(softmax(x, dim).detach())](Context& ctx) {
+        ctx.add(0, ctx.gradient() * y.tensor());
+      });
+}
+bool wrong = false;
+
 // One head that mixes x itself with unscaled scores, as in examples/notebooks/002.
 struct CausalHead {
   nn::Linear key, query;
@@ -88,7 +98,8 @@ struct CausalHead {
   Tensor operator()(const Tensor& x) const {                        // (B, T, C)
     const Tensor wei = matmul(query(x), key(x).transpose(-2, -1));  // (B, T, T)
     const Mask past = tril(ones({x.size(1), x.size(1)})) == 0;
-    return matmul(softmax(wei.masked_fill(past, -INFINITY), -1), x);  // (B, T, C)
+    const Tensor masked = wei.masked_fill(past, -INFINITY);
+    return matmul(wrong ? wrong_softmax(masked, -1) : softmax(masked, -1), x);  // (B, T, C)
   }
   static void visit(auto& self, auto&& v) { v("key", self.key), v("query", self.query); }
 };
@@ -295,6 +306,7 @@ int main(int argc, char** argv) try {
   app.add_option("--eps", options.eps, "of the central differences [1e-6]")
       ->check(CLI::Range(1e-300, 1.0));
   app.add_flag("--first-order", options.first_order, "no second derivatives");
+  app.add_flag("--wrong", wrong, "a wrong gradient in CausalHead's softmax, to see it found");
   app.add_flag("--time", options.time, "only what a check of a TransformerBlock of width 32 costs");
   try {
     app.parse(argc, argv);

@@ -1,11 +1,10 @@
 // The command line of char_transformer: words with line ends between them, and after a zero byte,
 // if there is one, what stands in the file of --config.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <xgrad/autograd/error.hpp>
 
-#include "char_transformer/command.hpp"
+#include "char_transformer/flags.hpp"
 #include "char_transformer/ranks.hpp"
 #include "files.hpp"
 #include "target.hpp"
@@ -29,14 +28,10 @@ void run(std::string_view bytes) {
   std::vector<const char*> argv;
   for (const std::string& word : words)
     argv.push_back(word.c_str());
-  CLI::App program("", "char_transformer");
   char_transformer::Ranks alone;
-  const std::vector<char_transformer::Command> commands = {
-      char_transformer::add_train(program, alone), char_transformer::add_eval(program),
-      char_transformer::add_sample(program),       char_transformer::add_explain(program),
-      char_transformer::add_graph(program),        char_transformer::add_export(program)};
+  char_transformer::CommandLine line;
   refused<char_transformer::UsageError>([&] {
-    char_transformer::parse(program, commands, static_cast<int>(argv.size()), argv.data());
+    char_transformer::parse(static_cast<int>(argv.size()), argv.data(), alone, line);
   });
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+// The commands but train (start.hpp) and sample (sample.hpp): plain options, which flags.cpp fills,
+// and the functions that take them.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace char_transformer {
+
+struct EvalOptions {
+  std::string checkpoint;
+  std::string data;   ///< empty: what the checkpoint was trained on
+  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
+  bool raw = false;
+  std::optional<std::size_t> block_size;
+  std::size_t threads = 0;
+};
+void evaluate(const EvalOptions& options);
+
+struct PageOptions {
+  std::string checkpoint, out;
+  std::optional<std::string> prompt;
+  bool raw = false, overwrite = false;
+  std::size_t threads = 0;
+};
+
+struct ExplainOptions : PageOptions {
+  std::string data;  ///< empty: what the checkpoint was validated on
+  std::optional<std::size_t> length;
+  std::vector<std::size_t> layers, heads;  ///< empty: all
+  std::optional<std::size_t> position;
+  double max_mb = 20;
+};
+void explain(const ExplainOptions& options);
+
+struct GraphOptions : PageOptions {
+  std::string format = "html";
+  bool decompose = false;
+  std::size_t max_nodes = 20'000;
+};
+void graph(const GraphOptions& options);
+
+struct ExportOptions {
+  std::string checkpoint, out;
+  bool overwrite = false;
+};
+void export_model(const ExportOptions& options);
+
+struct RunsOptions {
+  std::vector<std::string> runs;
+  std::string out;
+  bool overwrite = false;
+};
+/// Writes report.html to the folder of each run.
+void report(const RunsOptions& options);
+/// Prints a table of the runs, and writes a page or a picture of them.
+void compare(const RunsOptions& options);
+
+}  // namespace char_transformer
