@@ -1,6 +1,7 @@
 #pragma once
-// The library in one header.  Pages for a browser have headers of their
-// own (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).  Single headers compile faster.
+// The library in one header, but for elementwise ops and updates of your own, whose SIMD code is
+// slow to compile (<xgrad/autograd/custom_op.hpp>, <xgrad/autograd/update_formula.hpp>), and pages
+// for a browser (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/compare.hpp>
@@ -8,7 +9,6 @@
 #include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/functional.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/format.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -16,7 +16,6 @@
 #include <xgrad/autograd/recompute.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/update_formula.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/characters.hpp>

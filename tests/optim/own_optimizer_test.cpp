@@ -3,6 +3,7 @@
 #include <regex>
 
 // ----
+#include <xgrad/autograd/update_formula.hpp>
 #include <xgrad/xgrad.hpp>
 
 namespace {

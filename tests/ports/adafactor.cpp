@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <xgrad/autograd/update_formula.hpp>
 
 #include "helpers/temporary_folder.hpp"
 #include "helpers/tensors.hpp"
