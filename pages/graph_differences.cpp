@@ -4,59 +4,49 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
 #include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/differences.hpp>
-#include <xgrad/autograd/random.hpp>
 
 namespace xgrad::pages::detail {
 namespace {
 
-using xgrad::detail::Judgement;
+using xgrad::detail::Elements, xgrad::detail::Judgement;
 using EngineVerdict = xgrad::detail::Verdict;
-using Elements = std::span<const std::size_t>;
 
 constexpr std::size_t each_up_to = 8;      // elements that are checked one by one
 constexpr std::size_t most_suspects = 16;  // that a line along all of them leads to
-constexpr double masked = -1e8;            // what is below is there to be ignored
 constexpr double coarse = 0.1;             // rounding beside a gradient, for differences to tell
 constexpr const char* odd_values =
     "there are NaN or infinite values, of which differences say nothing";
 
-bool moves(double v) { return std::isfinite(v) && v >= masked; }
-
-// Fixed weights between 0.1 and 4.7, as unequal as exponentially distributed numbers: were they
-// equal, a gradient whose elements are permuted would pass.
-double weight(std::size_t i) {
-  std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  const double uniform = static_cast<double>((z ^ (z >> 31U)) >> 11U) * 0x1p-53;
-  return 0.1 - std::log(1 - 0.99 * uniform);
-}
+// A masked score is there to be ignored.
+bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size; }
 
 class Comparison {
  public:
   Comparison(const Numbers& gradient, const Numbers& x, const Precision& precision,
              const Measured& f)
-      : gradient_(gradient), x_(x), precision_(precision), f_(f), here_(f.at(x)) {
-    const double typical = xgrad::detail::typical_size(x);
-    for (const double v : x)
-      sizes_.push_back(v == 0 || !moves(v) ? (typical > 0 ? typical : 1) : std::abs(v));
-    weights_ = xgrad::detail::nonzero(f.weights);
-    for (const auto& [j, w] : weights_) {
-      odd_ = odd_ || !std::isfinite(here_.at(j));
-      total_ += std::abs(w * here_[j]);
-    }
+      : gradient_(gradient),
+        x_(x),
+        precision_(precision),
+        f_(f),
+        probe_{.leaves = {xgrad::detail::Leaf(x)},
+               .at = [&f, &x](xgrad::detail::Point to,
+                              double) { return f.at(to[0].empty() ? x : to[0]); },
+               .here = f.at(x),
+               .unit = precision.wide ? 0x1p-53 : 0x1p-24},
+        weights_(xgrad::detail::nonzero(f.weights)) {
     double rounds = 0, all = 0;
+    for (const auto& [j, w] : weights_) {
+      odd_ = odd_ || !std::isfinite(probe_.here.at(j));
+      total_ += std::abs(w * probe_.here[j]);
+      all += std::abs(w);
+    }
     for (std::size_t i = 0; i < x.size(); ++i)
       rounds += moves(x[i]) ? std::abs(gradient[i] * x[i]) : 0;
-    for (const auto& [j, w] : weights_)
-      all += std::abs(w);
-    scales_.assign(here_.size(), all > 0 ? rounds / all : 0);
+    probe_.scales.assign(probe_.here.size(), all > 0 ? rounds / all : 0);
   }
 
   GraphCheck run() {
@@ -102,20 +92,14 @@ class Comparison {
   // A sharp one sees one wrong element of many.
   Found judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
-    Numbers u(x_.size());
-    for (const std::size_t i : at)
-      u[i] = one ? 1
-                 : sizes_[i] * weight(i) *
-                       (gradient_[i] > 0 || (gradient_[i] == 0 && i % 2 == 0) ? 1 : -1);
+    const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
+    const Numbers& u = direction.by[0];
     Found found;
-    double rounding = f_.slack, largest = 0;
-    for (const std::size_t i : at) {
-      found.analytic += u[i] * gradient_[i];
+    found.analytic = xgrad::detail::dot(gradient_, u);
+    double rounding = f_.slack;
+    for (const std::size_t i : at)
       rounding += std::abs(u[i]) * f_.rounding[i];
-    }
-    for (const double g : gradient_)
-      largest = std::max(largest, std::abs(g));
-    const double size = one ? sizes_[at[0]] : 1;
+    const double largest = xgrad::detail::scale_of(gradient_), size = direction.size;
     auto limits = precision_.tolerance().scaled(std::abs(found.analytic), total_, size);
     if (sharp) {
       limits.rtol /= 10 * static_cast<double>(at.size());
@@ -125,23 +109,7 @@ class Comparison {
     limits.atol += rounding + (precision_.exact ? 4e-15 * largest : 1e-6 * total_ / size);
     if (one && !precision_.exact)
       limits.atol += 1e-5 * largest;
-    const auto point = [&](const xgrad::detail::LinePoint& p) {
-      Numbers moved = x_;
-      Generator generator(p.seed);
-      for (std::size_t i = 0; i < u.size(); ++i)
-        if (p.away > 0 && moves(x_[i]))
-          moved[i] += p.away * sizes_[i] * (2 * generator.uniform_double() - 1);
-      for (const std::size_t i : at)
-        moved[i] += p.t * u[i];
-      return f_.at(moved);
-    };
-    xgrad::detail::Differences differences({.at = point,
-                                            .x = one ? x_[at[0]] : 0,
-                                            .size = size,
-                                            .here = here_,
-                                            .scales = scales_,
-                                            .unit = precision_.wide ? 0x1p-53 : 0x1p-24},
-                                           limits);
+    xgrad::detail::Differences differences(probe_.line(direction), limits);
     static_cast<Judgement&>(found) = differences.judge(weights_, found.analytic);
     if (found.verdict == EngineVerdict::unchecked)
       found.unknown = found.because();
@@ -194,7 +162,7 @@ class Comparison {
   const Numbers& x_;
   Precision precision_;
   const Measured& f_;
-  Numbers sizes_, here_, scales_;
+  xgrad::detail::Probe probe_;
   std::vector<std::pair<std::size_t, double>> weights_;
   double total_ = 0;  // sum |weights * values|
   GraphCheck check_;

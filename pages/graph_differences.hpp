@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <functional>
 #include <vector>
-#include <xgrad/autograd/check/differences.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/pages/graph.hpp>
 
 namespace xgrad::pages::detail {
 
-using Numbers = std::vector<double>;
+using xgrad::detail::Numbers;
 
 /// How exact the numbers of a check are.
 struct Precision {

@@ -15,12 +15,8 @@
 namespace xgrad {
 namespace {
 
-using detail::elements;
+using detail::elements, detail::in_scope;
 using Event = Trace::Event;
-
-std::string in_scope(const OpCheck& check) {
-  return check.scope.empty() ? check.op : check.op + " in " + check.scope;
-}
 
 // Who made a value: an op, counted from 1, or an input.
 struct Maker {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 #include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/ops.hpp>
 
@@ -26,8 +26,7 @@ bool is_view(std::string_view op) {
 const void* identity(const Tensor& x) { return x.defined() ? x.impl().value.get() : nullptr; }
 
 std::string named(const Event& event, std::size_t n) {
-  return fmt::format("op {}, {}{}{}", n + 1, event.op, event.scope.empty() ? "" : " in ",
-                     event.scope);
+  return fmt::format("op {}, {}", n + 1, in_scope(event));
 }
 
 bool same_elements(const Tensor& a, const Tensor& b) {
