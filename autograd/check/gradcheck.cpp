@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <unordered_map>
-#include <xgrad/autograd/check/gradcheck_report.hpp>
 #include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -698,6 +697,81 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   const CheckedFunction second = gradient_of(first, all, named);
   before.changes();  // run() will say them
   return Check(second, all, named).run();
+}
+
+EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options) {
+  const SameDraws draws;
+  const Snapshot before(inputs, options.names);
+  const CheckedFunction checked = checked_function("eps_sweep", draws.of(f), inputs, options);
+  const ModeGuard mode({true, nullptr});
+  Generator generator(options.seed);
+  std::vector<Tensor> v, analytic;
+  Numbers weights;
+  EpsSweep sweep;
+  {
+    const auto outputs = checked.with_graph();
+    sweep.reading = before.changes();
+    if (sweep.reading.empty())
+      sweep.reading = two_results(outputs, checked.with_graph());
+    if (!sweep.reading.empty())
+      return sweep;
+    for (const Tensor& y : outputs) {
+      v.push_back(random_signed(y.shape(), generator));
+      std::ranges::copy(elements(v.back()), std::back_inserter(weights));
+    }
+    analytic = gradients(outputs, checked.tensors(), v, {});
+  }
+  const Probe probe = checked.probe(shapes_of(v));
+  // Every element moves by about eps, so that a kink near any of them is met.
+  std::vector<Direction> directions;
+  for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
+    Numbers u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
+    for (std::size_t i = 0; i < u.size(); ++i)
+      if (!std::isfinite(probe.leaves[k].values[i]))
+        u[i] = 0;
+    directions.push_back({Point(probe.leaves.size())});
+    directions[k].by[k] = std::move(u);
+  }
+  const auto gradient = [&](std::size_t k) {
+    return or_zeros(analytic[k], probe.leaves[k].values.size());
+  };
+  bool seen = false;  // beside rounding
+  for (int digits = 1; digits <= 10; ++digits) {
+    EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
+    for (std::size_t k = 0; k < directions.size(); ++k) {
+      const Line line = probe.line(directions[k]);
+      const Numbers above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
+      double numeric = 0, rounding = 0;
+      for (std::size_t j = 0; j < above.size(); ++j) {
+        numeric += weights[j] * difference(above[j], below[j]) / (2 * point.eps);
+        rounding += 0x1p-53 * std::abs(weights[j]) * (std::abs(above[j]) + std::abs(below[j]));
+      }
+      const Numbers moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
+      const double exact = dot(gradient(k), moved);
+      const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
+      const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;
+      seen = seen || !(std::max(size, std::abs(exact - numeric)) <= rounding / point.eps);
+      if (!(error <= point.error)) {
+        point.error = error;
+        point.input = checked.leaves()[k].name;
+      }
+      if (std::isnan(error))
+        break;
+    }
+    sweep.points.push_back(point);
+  }
+  sweep.reading = seen
+                      ? reading_of(sweep)
+                      : "no digit is left: rounding changes the function by more than any eps does";
+  // Steps of one size may be too large for all elements, as of log at 1e-12.
+  if (sweep.reading.starts_with("flat"))
+    if (const GradcheckReport report = gradcheck(f, inputs, options);
+        report && report.unchecked == 0)
+      sweep.reading = fmt::format(
+          "right: no eps agrees, but steps of the sizes of the elements do, largest error {:.2g}",
+          report.worst_error);
+  return sweep;
 }
 
 }  // namespace xgrad

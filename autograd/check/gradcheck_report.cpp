@@ -1,6 +1,6 @@
 // Why a Jacobian disagrees, and what a GradcheckReport holds, as numbers, as text and as a map.
 
-#include <xgrad/autograd/check/gradcheck_report.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -445,6 +445,70 @@ Tensor GradcheckReport::error_map(std::size_t output, std::size_t input) const {
   for (std::size_t i = 0; i < error.size(); ++i)
     error.data()[i] = std::abs(p.analytic.data<double>()[i] - p.numeric.data<double>()[i]);
   return Tensor(std::move(error));
+}
+
+// ---- sweeps ----
+
+// What the curve's shape says.
+std::string detail::reading_of(const EpsSweep& sweep) {
+  constexpr double agreement = 1e-3;     // GradcheckOptions' rtol: below it, differences agree
+  constexpr double float64_best = 1e-6;  // a smooth function reaches this easily
+  const auto& points = sweep.points;
+  const EpsSweep::Point& best = sweep.best();
+  if (!std::ranges::all_of(points, [](const auto& p) { return std::isfinite(p.error); }) &&
+      !(best.error <= agreement))
+    return "not finite: the function, or its gradient, is NaN or infinite";
+  double largest = 0, smallest = INFINITY;
+  for (const auto& p : points)
+    if (p.eps <= 1e-3 && p.eps >= 1e-8) {
+      largest = std::max(largest, p.error);
+      smallest = std::min(smallest, p.error);
+    }
+  if (best.error > agreement && largest <= 3 * smallest)
+    return fmt::format(
+        "flat: no eps agrees, the error stays near {:.2g}: the gradient is wrong, or there is a "
+        "kink at the point itself",
+        smallest);
+  const double last = points.back().error;
+  if (best.eps >= 1e-4 && last > 100 * best.error && last > 0.01)
+    return fmt::format(
+        "rounding wins from eps {:.0e} on, far too early for float64: the function computes in "
+        "float32 inside, or large values cancel",
+        best.eps);
+  // From disagreement to agreement in one step: eps^2 alone would fall by 100 only.
+  for (std::size_t i = 0; i + 1 < points.size(); ++i)
+    if (points[i].error > 1e-2 && points[i + 1].error < 1e-4 * points[i].error &&
+        points[i].eps < 1e-2)
+      return fmt::format(
+          "a kink between {:.0e} and {:.0e} from the point: smaller differences agree",
+          points[i + 1].eps, points[i].eps);
+  if (best.error <= float64_best)
+    return fmt::format(
+        "right: the error falls as eps^2, rises as 1 / eps, and is {:.2g} at eps {:.0e}",
+        best.error, best.eps);
+  return fmt::format("the smallest error is {:.2g}, at eps {:.0e}", best.error, best.eps);
+}
+
+const EpsSweep::Point& EpsSweep::best() const {
+  check<ValueError>(!points.empty(), "EpsSweep: no points");
+  const auto key = [](const Point& p) { return std::isfinite(p.error) ? p.error : INFINITY; };
+  return *std::ranges::min_element(points, {}, key);
+}
+
+std::string EpsSweep::table() const {
+  std::size_t width = 5;
+  for (const Point& p : points)
+    width = std::max(width, p.input.size());
+  std::string text =
+      fmt::format("{:<7} {:>8}  {:<{}}  1e-16 ... 1\n", "eps", "error", "worst", width);
+  for (const Point& p : points) {
+    // Three signs for each factor of ten above 1e-16.
+    const double decades = p.error > 0 ? std::clamp(std::log10(p.error) + 16, 0.0, 18.0) : 0;
+    const auto length = std::isfinite(p.error) ? static_cast<std::size_t>(3 * decades) : 0;
+    text += fmt::format("{:<7.0e} {:>8.1e}  {:<{}}  |{}{}\n", p.eps, p.error, p.input, width,
+                        std::string(length, '#'), &p == &best() ? "  <- smallest" : "");
+  }
+  return text + reading + "\n";
 }
 
 }  // namespace xgrad

@@ -17,43 +17,16 @@
 namespace xgrad::detail {
 namespace {
 
-struct Done {};
-
-// A backward run starts with the formula of the output.  This keeps the gradients that the formula
-// gives, and ends the run by an exception before the next formula.
-struct Catcher final : Observer {
-  const Node* node;
-  std::vector<Tensor> by_input;
-  int depth = NestedRun::depth() + 1;  // not of runs within the op's formula
-
-  Catcher(const Node* of, std::size_t inputs) : node(of), by_input(inputs) {}
-  void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
-                  const Forward&) override {}
-  void on_backward(const Node& ran, std::size_t input, const Tensor& gradient) override {
-    if (NestedRun::depth() != depth)
-      return;
-    if (&ran != node)
-      throw Done();
-    by_input.at(input) = gradient;
-  }
-  bool caught() const {
-    return std::ranges::any_of(by_input, [](const Tensor& g) { return g.defined(); });
-  }
-};
-
-// While it lives, a hook after all others of a Tensor, or in their place.
+// While it lives, a hook in place of all others of a Tensor.
 class HookGuard {
  public:
-  enum class Others { stay, rest };
-  HookGuard(const Tensor& x, Others others, Node::Hook hook)
-      : x_(x), before_(x.impl().node->hooks) {
-    if (others == Others::rest)
-      x.impl().node->hooks.clear();
+  HookGuard(const Tensor& x, Node::Hook hook)
+      : x_(x), before_(std::exchange(x.impl().node->hooks, {})) {
     x_.register_hook(std::move(hook));
   }
   HookGuard(const HookGuard&) = delete;
   HookGuard& operator=(const HookGuard&) = delete;
-  ~HookGuard() { x_.impl().node->hooks = before_; }
+  ~HookGuard() { x_.impl().node->hooks = std::move(before_); }
 
  private:
   Tensor x_;
@@ -70,75 +43,70 @@ RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
     const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
       return event.inputs[inputs[0]].impl().node == x.impl().node;
     });
-    if (same != sources_.end())
+    if (same != sources_.end()) {
       same->push_back(i);
-    else
+    } else {
       sources_.push_back({i});
-  }
-}
-
-RecordedOp::Gradients RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
-  std::vector<Tensor> targets;
-  for (std::size_t k = 0; k < sources(); ++k)
-    targets.push_back(source(k));
-  Gradients result;
-  Catcher catcher(event_.output.impl().node.get(), event_.inputs.size());
-  {
-    // The last hook undoes what earlier hooks changed.
-    const HookGuard last(event_.output, HookGuard::Others::stay, [&](const Tensor& g) {
-      result.hooked = elements(g) != elements(cotangent);
-      return cotangent;
-    });
-    const ModeGuard watch({true, &catcher});
-    try {
-      grad({event_.output}, targets,
-           {.grad_outputs = {cotangent},
-            .create_graph = create_graph,
-            .retain_graph = true,
-            .allow_unused = true});
-    } catch (const Done&) {
-    } catch (const std::exception&) {
-      if (!catcher.caught())
-        throw;  // this op's own formula failed, not a later one
+      leaves_.push_back(x.detach().requires_grad_());
     }
   }
-  for (const auto& inputs : sources_)
-    result.of_sources.push_back(catcher.by_input[inputs[0]]);
-  return result;
 }
 
-std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
-                                                 const Tensor& cotangent) const {
-  std::vector<Tensor> result(sources() + 1);
-  if (!number.defined() || !number.requires_grad())
-    return result;
-  // A gradient may lead through the output, which is saved.
-  const HookGuard none(event_.output, HookGuard::Others::rest, [](const Tensor& g) { return g; });
-  // The gradient of a source is kept and not passed on: one source may be made of another.
-  std::vector<std::unique_ptr<HookGuard>> hooks;
-  std::vector<Tensor> targets;
-  const auto keep = [&](std::size_t k, const Tensor& x) {
-    targets.push_back(x);
-    hooks.push_back(
-        std::make_unique<HookGuard>(x, HookGuard::Others::rest, [&result, k](const Tensor& g) {
-          result[k] = g;
-          return zeros_like(g);
-        }));
-  };
-  for (std::size_t k = 0; k < sources(); ++k)
-    keep(k, source(k));
-  keep(sources(), cotangent);
-  grad({number}, targets, {.retain_graph = true, .allow_unused = true});
-  return result;
-}
-
-// The forward with these values in place of the sources.
-Tensor RecordedOp::run(const std::vector<Tensor>& values) const {
+std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) const {
   std::vector<Tensor> inputs = event_.inputs;
   for (std::size_t k = 0; k < sources(); ++k)
     for (const std::size_t i : sources_[k])
       inputs[i] = values[k];
-  return event_.forward(inputs);
+  return inputs;
+}
+
+Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
+  const std::shared_ptr<Node>& node = event_.output.impl().node;
+  return record(
+      event_.op, inputs_with(values), event_.forward,
+      [node](Context& ctx) {
+        check<GraphError>(node->backward(ctx),
+                          "the graph behind '{}' was freed: keep it with retain_graph", node->op);
+      },
+      {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
+}
+
+std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
+  return partial_gradients({replay(leaves_)}, leaves_, {cotangent},
+                           {.create_graph = create_graph, .retain_graph = create_graph});
+}
+
+bool RecordedOp::hooked(const Tensor& cotangent) const {
+  Tensor g = cotangent;
+  const auto hooks = event_.output.impl().node->hooks;  // a copy: a hook may remove itself
+  for (const auto& [id, hook] : hooks)
+    if (const Tensor replacement = hook(g); replacement.defined())
+      g = replacement;
+  return elements(g) != elements(cotangent);
+}
+
+std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
+                                                 const Tensor& cotangent) const {
+  if (!number.defined() || !number.requires_grad())
+    return std::vector<Tensor>(sources() + 1);
+  // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
+  // saved output.  The gradient of a source is not passed on: one source may be made of another.
+  std::vector<Tensor> targets = leaves_, through_inputs(sources());
+  targets.push_back(cotangent);
+  std::vector<std::unique_ptr<HookGuard>> hooks;
+  for (std::size_t k = 0; k < sources(); ++k) {
+    targets.push_back(source(k));
+    hooks.push_back(std::make_unique<HookGuard>(source(k), [&through_inputs, k](const Tensor& g) {
+      through_inputs[k] = g;
+      return zeros_like(g);
+    }));
+  }
+  auto result = grad({number}, targets, {.retain_graph = true, .allow_unused = true});
+  result.resize(sources() + 1);
+  for (std::size_t k = 0; k < sources(); ++k)
+    if (const Tensor& g = through_inputs[k]; g.defined())
+      result[k] = result[k].defined() ? result[k] + g : g;
+  return result;
 }
 
 Probe RecordedOp::probe() const {
@@ -147,7 +115,7 @@ Probe RecordedOp::probe() const {
     for (std::size_t k = 0; k < sources(); ++k)
       values.push_back(point[k].empty() ? source(k).detach()
                                         : like(source(k), std::move(point[k])));
-    return elements(run(values));
+    return elements(event_.forward(inputs_with(values)));
   }};
   for (std::size_t k = 0; k < sources(); ++k)
     probe.leaves.emplace_back(elements(source(k)));
@@ -169,30 +137,6 @@ Mask RecordedOp::without_derivative() const {
   } catch (const std::exception&) {
     return nan;  // it refuses such inputs
   }
-}
-
-Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
-  const auto op = std::make_shared<const RecordedOp>(*this);  // what a trace holds is not updated
-  return record(
-      event_.op, std::span(values),
-      [op](std::span<const Tensor> in) {
-        Tensor y = op->run({in.begin(), in.end()}).clone();
-        const auto there = elements(op->event_.output);
-        dispatch(y.dtype(), [&]<class T>() {
-          T* const data = writable_data<T>(y);
-          for (Size j = 0; j < y.numel(); ++j)
-            if (std::isinf(there[j]) && static_cast<double>(data[j]) == there[j])
-              data[j] = 0;
-        });
-        return y;
-      },
-      [op, left_out = without_derivative()](Context& ctx) {
-        const Tensor g = where(left_out, 0, ctx.gradient());
-        const auto gradients = op->gradients(g, false).of_sources;
-        for (std::size_t k = 0; k < gradients.size(); ++k)
-          if (gradients[k].defined())
-            ctx.add(k, gradients[k]);
-      });
 }
 
 // ---- checking one op ----
@@ -312,9 +256,8 @@ class OpChecker {
   }
   std::vector<Tensor> gradients(bool create_graph) {
     return attempt(create_graph ? "its backward under create_graph" : "its backward", [&] {
-      const auto result = op_.gradients(cotangent_, create_graph);
-      check_.hooked = check_.hooked || result.hooked;
-      return result.of_sources;
+      check_.hooked = check_.hooked || op_.hooked(cotangent_);
+      return op_.gradients(cotangent_, create_graph);
     });
   }
 
@@ -447,7 +390,7 @@ class OpChecker {
     return attempt("the backward of its backward", [&] {
       const Tensor v = rounded(v_, cotangent_).requires_grad_();
       Tensor number;
-      const auto gradients = op_.gradients(v, true).of_sources;
+      const auto gradients = op_.gradients(v, true);
       for (std::size_t k = 0; k < op_.sources(); ++k)
         if (gradients[k].defined()) {
           const Tensor part = sum(gradients[k] * rounded(w_[k], op_.source(k)));
@@ -547,9 +490,11 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
       check = of_large;
   }
   const auto op = std::make_shared<const RecordedOp>(event);
-  check.alone = [op](const std::vector<Tensor>& in) { return op->replay(in); };
-  for (std::size_t k = 0; k < op->sources(); ++k)
-    check.leaves.push_back(op->source(k).detach().requires_grad_());
+  check.leaves = op->leaves();
+  check.alone = [op, left_out = op->without_derivative()](const std::vector<Tensor>& in) {
+    const Tensor y = op->replay(in);
+    return any(left_out) ? where(left_out, 0, y) : y;
+  };
   return check;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The ops of one run, each without the rest of its graph.  Not for users.
+// What can be said of the ops of one run, each without the rest of its graph.  Not for users.
 
 #include <cstddef>
 #include <string>
@@ -21,13 +21,16 @@ class RecordedOp {
   const Tensor& source(std::size_t k) const { return event_.inputs[sources_[k][0]]; }
   std::size_t input(std::size_t k) const { return sources_[k][0]; }  ///< its place among the inputs
 
-  struct Gradients {
-    std::vector<Tensor> of_sources;  ///< undefined where the backward adds none
-    bool hooked = false;             ///< a hook on the output changes the gradient; undone here
-  };
-  /// What the op's own backward makes of a gradient of its output.  With create_graph the result
-  /// has a graph, which leads to the sources and to the cotangent.
-  Gradients gradients(const Tensor& cotangent, bool create_graph) const;
+  /// The sources as leaves of their own.
+  const std::vector<Tensor>& leaves() const { return leaves_; }
+
+  /// This op again, of other sources; its backward is the one at the values it ran on.
+  Tensor replay(const std::vector<Tensor>& sources) const;
+  /// What the op's own backward makes of a gradient of its output; undefined where it adds none.
+  /// With create_graph the result has a graph, which leads to the sources and to the cotangent.
+  std::vector<Tensor> gradients(const Tensor& cotangent, bool create_graph) const;
+  /// Whether a hook on the output changes this gradient.
+  bool hooked(const Tensor& cotangent) const;
   /// The gradient of a number that gradients() led to, by each source and, last, by the cotangent;
   /// not along paths through earlier ops.  Undefined where there is none.
   std::vector<Tensor> second_gradients(const Tensor& number, const Tensor& cotangent) const;
@@ -40,16 +43,12 @@ class RecordedOp {
   /// constant.
   Mask without_derivative() const;
 
-  /// This op as a new op of its sources: the same forward, and the backward at the values it ran
-  /// on.  Where its output was infinite it is 0, so that differences can be taken; elements without
-  /// a derivative get no gradient.
-  Tensor replay(const std::vector<Tensor>& sources) const;
-
  private:
-  Tensor run(const std::vector<Tensor>& sources) const;
+  std::vector<Tensor> inputs_with(const std::vector<Tensor>& sources) const;
 
   Trace::Event event_;
   std::vector<std::vector<std::size_t>> sources_;  // the inputs that are this source
+  std::vector<Tensor> leaves_;
 };
 
 /// Differentiates the op of this event at the inputs it ran on, by its own backward in both
@@ -69,6 +68,23 @@ SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& o
 /// The first op of a run that makes float32 numbers of others, in a float32 Tensor or, in a loop of
 /// its own, in a float64 one.  Empty if none does.
 std::string float32_op(const CheckedFunction& f);
+
+// ---- what a function does that its graph does not show ----
+
+/// The ops whose result is neither an output nor an input of another op, though an input of theirs
+/// goes on, a sentence each: what they computed was lost, or was read as numbers.  Left out are
+/// constants; views, which compute nothing; and what is computed last, as a second result is.
+std::vector<std::string> unused_results(const std::vector<Trace::Event>& events,
+                                        const std::vector<Tensor>& outputs);
+
+/// The first op with an input, or a number of its own, that moves with the function's inputs
+/// although no graph leads to it: numbers that were read (item(), data(), array()) came back as a
+/// constant there.  Empty if there is none.
+std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inputs);
+
+/// Puts both, of the function that a report is of, into its notes and its message.
+void add_hidden(GradcheckReport& report, const TensorFunction& f,
+                const std::vector<Tensor>& inputs);
 
 /// "exp", or "exp in h.0.attn".
 template <class Op>
