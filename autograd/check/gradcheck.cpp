@@ -288,14 +288,13 @@ class Check {
   void full() {
     const std::optional<Refusal> refusal = compare();
     const auto any = [this](const auto& pred) {
-      return std::ranges::any_of(
-          pairs_, [&](const auto& row) { return std::ranges::any_of(row, pred); });
+      return std::ranges::any_of(pairs_,
+                                 [&](const auto& row) { return std::ranges::any_of(row, pred); });
     };
     if (!refusal && any([](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; }))
       excuse();
-    const std::string cast = any([](const JudgedPair& pair) { return pair.refined; })
-                                 ? float32_op(f_)
-                                 : "";
+    const std::string cast =
+        any([](const JudgedPair& pair) { return pair.refined; }) ? float32_op(f_) : "";
     add_pairs();
     const bool wrong =
         std::ranges::any_of(report_.pairs, [](const GradcheckPair& p) { return p.disagree > 0; });
@@ -380,11 +379,10 @@ class Check {
             base.scaled(pair.largest, probe.scales[at], axis.size).beside(in_row[at]);
         differences.set_tolerance(tolerance);
         const bool by_arguments = at < half.size() && std::isfinite(half[at]);
-        const Judgement found =
-            std::isinf(probe.here[at]) && analytic != 0 &&
-                    (!std::isfinite(analytic) || f_.is_second() || by_arguments)
-                ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
-                : judged(pair, differences, at, analytic, tolerance);
+        const Judgement found = std::isinf(probe.here[at]) && analytic != 0 &&
+                                        (!std::isfinite(analytic) || f_.is_second() || by_arguments)
+                                    ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
+                                    : judged(pair, differences, at, analytic, tolerance);
         pair.verdicts[j * n + a] = found.verdict;
         pair.numeric.data()[j * n + a] = found.numeric;
         if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
@@ -407,8 +405,8 @@ class Check {
     if (wrong < most_judged)
       found = differences.judge({&one, 1}, analytic);
     else if (std::isfinite(found.numeric))
-      found.verdict = std::abs(analytic - found.numeric) <= tolerance.atol ? Verdict::right
-                                                                           : Verdict::wrong;
+      found.verdict =
+          std::abs(analytic - found.numeric) <= tolerance.atol ? Verdict::right : Verdict::wrong;
     wrong += found.verdict == Verdict::wrong ? 1 : 0;
     return found;
   }
@@ -469,8 +467,8 @@ class Check {
 
   // If all ops are right, some elements that look wrong are unchecked: NaN that an infinite slope
   // of an op makes, along an element where an output has no slope either; numbers that rounding may
-  // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A wrong
-  // op is named.
+  // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A
+  // wrong op is named.
   void excuse() {
     const SpecialPlaces places = special_places(f_, options_);
     for (auto& row : pairs_)

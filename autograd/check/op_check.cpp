@@ -62,13 +62,13 @@ std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) c
 
 Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
   const std::shared_ptr<Node>& node = event_.output.impl().node;
-  return record(
-      event_.op, inputs_with(values), event_.forward,
-      [node](Context& ctx) {
-        check<GraphError>(node->backward(ctx),
-                          "the graph behind '{}' was freed: keep it with retain_graph", node->op);
-      },
-      {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
+  return record(event_.op, inputs_with(values), event_.forward,
+                [node](Context& ctx) {
+                  check<GraphError>(node->backward(ctx),
+                                    "the graph behind '{}' was freed: keep it with retain_graph",
+                                    node->op);
+                },
+                {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
 }
 
 std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
@@ -454,7 +454,7 @@ class OpChecker {
   Tensor cotangent_;
   Numbers v_;
   std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
-  Point w_;  // a direction in all sources, of their sizes
+  Point w_;                                        // a direction in all sources, of their sizes
   bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
   double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
@@ -541,8 +541,7 @@ SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& o
     }
     if (op.infinite && found.infinite.empty())
       found.infinite = fmt::format("op {}, {}", number, op.op);
-    found.kink =
-        found.kink || (event.output.requires_grad() && at_kink(RecordedOp(event).probe()));
+    found.kink = found.kink || (event.output.requires_grad() && at_kink(RecordedOp(event).probe()));
   }
   found.ops = number;
   return found;

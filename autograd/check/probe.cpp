@@ -18,7 +18,7 @@ Leaf::Leaf(Numbers its_values) : values(std::move(its_values)) {
   typical = size > 0 ? size : 1;
   for (const double x : values)
     sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_beside(x, typical)
-                                                                       : 0);
+                                                                      : 0);
 }
 
 Direction Probe::axis(std::size_t leaf, std::size_t element) const {
@@ -412,8 +412,7 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
   // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
   // against it, where an op has one of its own.
   const auto call = [f, cotangents](bool with_graph) {
-    auto result =
-        gradients(f.with_graph(), f.tensors(), cotangents, {.create_graph = with_graph});
+    auto result = gradients(f.with_graph(), f.tensors(), cotangents, {.create_graph = with_graph});
     for (std::size_t k = 0; k < result.size(); ++k)
       if (!result[k].defined())
         result[k] = zeros_like(f.tensors()[k]);

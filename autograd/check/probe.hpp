@@ -6,7 +6,7 @@
 //
 // - from a TensorFunction, a layer or the gradient of another: CheckedFunction::probe();
 // - from one event of a Trace: RecordedOp::probe() (op_check.hpp);
-// - from a part of a recorded graph (pages/graph_differences.cpp);
+// - from a part of a recorded graph (pages/graph_check.cpp);
 // - from the slope of another probe: slope_along().
 //
 // Every checker asks Differences along lines of a probe: along one element, or along several at
@@ -52,11 +52,11 @@ struct Probe {
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
   /// function that is a difference itself.
   std::function<Numbers(Point values, double step)> at;
-  Numbers here = {};       ///< at the leaves' own values
-  Numbers scales = {};     ///< what rounds in each output
-  int order = 1;           ///< 2 of a function that is a difference itself
-  double noise = 0;        ///< of its values, times the step
-  double unit = 0x1p-53;   ///< half a unit in the last place of 1, where it computes
+  Numbers here = {};      ///< at the leaves' own values
+  Numbers scales = {};    ///< what rounds in each output
+  int order = 1;          ///< 2 of a function that is a difference itself
+  double noise = 0;       ///< of its values, times the step
+  double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
 
   Direction axis(std::size_t leaf, std::size_t element) const;
   /// Several elements at once: by weights that differ, so that a permuted gradient does not pass,
