@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ostream>
 #include <xgrad/autograd/check/function_checks.hpp>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>

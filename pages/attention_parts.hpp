@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <xgrad/autograd/check/differences.hpp>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/autograd/trace.hpp>
 
@@ -26,7 +27,7 @@ inline std::size_t size_of(const Tensor& x, Size d) {
   return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
 }
 /// Whether a score, or which of many, keeps its key unseen: -inf, or as people write it, -1e9.
-auto is_masked(const auto& score) { return score < -1e8; }
+auto is_masked(const auto& score) { return score < -xgrad::detail::mask_size; }
 
 /// Takes the heads (H, T, S) of one item, in float64, out of weights (..., T, S) and what goes with
 /// them.

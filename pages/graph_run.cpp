@@ -13,7 +13,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/pages/graph.hpp>
-#include <xgrad/pages/graph_replay.hpp>
+#include <xgrad/pages/graph_check.hpp>
 
 namespace xgrad::pages {
 namespace {

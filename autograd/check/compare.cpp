@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 #include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/op_check.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>

@@ -10,7 +10,6 @@ namespace {
 
 constexpr double ratio_of_steps = 1.0 / 3;
 constexpr double unit = 0x1p-53;  // half a unit in the last place of 1
-constexpr double huge = 1e8;      // arguments as large are a mask's
 
 }  // namespace
 
@@ -23,7 +22,7 @@ std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weig
 }
 
 double typical_size(std::span<const double> x) {
-  for (const double most : {huge, std::numeric_limits<double>::max()}) {
+  for (const double most : {mask_size, std::numeric_limits<double>::max()}) {
     double size = 0, n = 0;  // (Squares of 1e200 are not finite.)
     for (const double v : x)
       if (v != 0 && std::abs(v) <= most)

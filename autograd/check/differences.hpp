@@ -116,8 +116,8 @@ class Differences {
   std::vector<std::optional<Step>> steps_;
 };
 
-/// Those among the elements `at` that a line along all of them leads to, if that is not right: it
-/// is halved until one is left.  `most` at most.
+/// Bisects `at` to the elements whose derivative is wrong: asks all at once, and halves that are
+/// not right again.  Finds `most` at most.
 template <class IsRight>
 void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::size_t most,
               std::vector<std::size_t>& found) {
@@ -133,7 +133,9 @@ void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::siz
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }
 /// (value, weight) of the weights that are not 0.
 std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights);
-/// The root mean square of what is not 0, and below 1e8 (not a mask's -1e9) if anything is; or 0.
+/// Numbers beyond this are a mask's -1e9, unless others are as large.
+inline constexpr double mask_size = 1e8;
+/// The root mean square of what is not 0, and no mask's if anything is not; or 0.
 double typical_size(std::span<const double> x);
 /// The size of an argument among others of this typical size: its own, if that is far smaller.
 double size_beside(double x, double typical);

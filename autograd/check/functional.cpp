@@ -1,7 +1,7 @@
 #include <xgrad/autograd/check/functional.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 

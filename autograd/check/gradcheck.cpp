@@ -1,18 +1,21 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
-#include <xgrad/autograd/check/gradcheck_analytic.hpp>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
+#include <unordered_map>
+#include <xgrad/autograd/check/op_check.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/check/special_places.hpp>
-#include <xgrad/autograd/check/untracked.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 
@@ -20,346 +23,653 @@ using namespace detail;
 
 namespace {
 
-GradcheckReport report_for(const GradcheckOptions& options) {
-  GradcheckReport report;
-  report.eps = options.eps, report.atol = options.atol, report.rtol = options.rtol;
-  return report;
-}
-
-// ---- the two modes ----
+using Pairs = std::vector<std::vector<JudgedPair>>;  // by output and leaf
 
 constexpr std::size_t most_judged = 16;   // wrong elements of a pair; more are wrong by eps alone
 constexpr std::size_t most_listed = 100;  // unchecked ones of a pair
 
-using Pairs = std::vector<std::vector<JudgedPair>>;
-
-// d output i's element j / d leaf k's element a.
-struct Place {
-  std::size_t i, k, j, a;
+// Thrown: a check ends before there is anything to compare.
+struct Refusal {
+  GradcheckReason reason;
+  std::string explanation;
 };
 
-void leave_out(GradcheckReport& report, const CheckedFunction& f, JudgedPair& pair, const Place& at,
-               const Shape& shape, GradcheckReason reason, const std::string& because) {
-  const CheckedLeaf& leaf = f.leaves()[at.k];
-  const std::size_t element = at.j * leaf.x.numel() + at.a;
-  pair.verdicts[element] = Verdict::unchecked;
-  pair.numeric.data()[element] = NAN;
-  const auto same = [&](const GradcheckUnchecked& u) {
-    return u.output == at.i && u.input == leaf.position;
-  };
-  if (static_cast<std::size_t>(std::ranges::count_if(report.left_out, same)) < most_listed)
-    report.left_out.push_back(
-        {at.i, leaf.position, position(shape, at.j), position(leaf.x.shape(), at.a), reason,
-         fmt::format("d {} {} / d {} {}: {}", f.output_name(at.i), place(at.j, shape), leaf.name,
-                     place(at.a, leaf.x.shape()), because)});
+void check_unchanged(const Snapshot& snapshot, const char* who) {
+  if (const std::string changes = snapshot.changes(who); !changes.empty())
+    throw Refusal{GradcheckReason::inputs_modified, changes};
 }
 
-// Fills in the numeric Jacobians in a leaf, column by column.
-void judge(GradcheckReport& report, const CheckedFunction& f, std::size_t k, Pairs& pairs,
-           const std::vector<Shape>& shapes, const std::vector<double>& scales,
-           const GradcheckOptions& options) {
-  const CheckedLeaf& leaf = f.leaves()[k];
-  const double typical = typical_size(elements(leaf.x));
-  const std::vector<double> here = f.moved(leaf, {}, shapes, [](Nudge&) {});
-  const bool any_infinite = std::ranges::any_of(here, [](double y) { return std::isinf(y); });
-  const bool second = std::string_view(f.caller()) == "gradgradcheck";
-  const std::vector<double> half = any_infinite ? f.at_half(shapes) : std::vector<double>();
-  const std::size_t n = leaf.x.numel();
-  std::vector<std::size_t> offsets;
-  const Tolerance base{.eps = options.eps, .atol = options.atol, .rtol = options.rtol};
-  std::vector<double> in_row;  // the largest of the same element of an output
-  for (std::size_t i = 0, offset = 0; i < shapes.size(); offset += numel(shapes[i++])) {
-    offsets.push_back(offset);
-    JudgedPair& pair = pairs[i][k];
-    const std::size_t m = numel(shapes[i]);
-    pair.largest = scale_of({pair.analytic.data(), pair.analytic.size()});
-    pair.tolerance =
-        base.scaled(pair.largest, scale_of(std::span(scales).subspan(offset, m)), typical)
-            .beside(pair.largest);
-    for (std::size_t j = 0; j < m; ++j)
-      in_row.push_back(scale_of({pair.analytic.data() + j * n, n}));
-    pair.verdicts.resize(pair.analytic.size());
+constexpr const char* repeat =
+    "the function must give the same result every time (does it draw random numbers?)";
+
+Tolerance tolerance_of(const GradcheckOptions& options) {
+  return {.eps = options.eps, .atol = options.atol, .rtol = options.rtol};
+}
+
+// ---- the analytic Jacobian ----
+
+// By backward passes through two graphs.
+class Analytic {
+ public:
+  Analytic(const CheckedFunction& f, const Snapshot& snapshot, const GradcheckOptions& options)
+      : f_(f), options_(options) {
+    {
+      const Trace trace;
+      outputs_ = f.with_graph();
+      for (const Trace::Event& event : trace.events())
+        if (event.output.requires_grad())
+          made_.insert_or_assign(event.output.impl().node.get(), elements(event.output));
+      shapes_ = shapes_of(outputs_);
+      check_unchanged(snapshot, "the function");
+      again_ = f.with_graph();  // traced, too: checkpoint() sums in another order where it is not
+    }
+    f.check_shapes(again_, shapes_);
+    if (const std::string differs = two_results(outputs_, again_); !differs.empty())
+      throw Refusal{GradcheckReason::nondeterministic, differs};
+    values_ = f.values();
+    f.check_shapes(values_, shapes_);
   }
-  for (std::size_t a = 0; a < n; ++a) {
-    const double x = leaf.x.data<double>()[a], size = size_beside(x, typical);
-    Differences differences({.at =
-                                 [&, a](const LinePoint& point) {
-                                   return f.moved(leaf, point, shapes, [&](Nudge& nudge) {
-                                     nudge.set(a, nudge.before(a) + point.t);
-                                   });
-                                 },
-                             .x = x,
-                             .size = size,
-                             .here = here,
-                             .scales = scales},
-                            {.eps = options.eps});
-    std::vector<Judgement> column(here.size());
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      JudgedPair& pair = pairs[i][k];
-      for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
-        const double analytic = pair.analytic.data()[j * n + a];
-        const std::size_t at = offsets[i] + j;
-        const Tolerance tolerance = base.scaled(pair.largest, scales[at], size).beside(in_row[at]);
-        differences.set_tolerance(tolerance);
-        const std::pair<std::size_t, double> one{at, 1.0};
-        Judgement& found = column[at] = differences.first({&one, 1}, analytic);
-        if (std::isinf(here[at]) && analytic != 0 &&
-            (!std::isfinite(analytic) || second || (at < half.size() && std::isfinite(half[at])))) {
-          found = {Verdict::unchecked, GradcheckReason::not_finite};
-        } else if (found.verdict != Verdict::right) {
-          std::size_t& wrong = std::isfinite(analytic) ? pair.wrong : pair.nan;
-          pair.refined = true;
-          if (wrong < most_judged)
-            found = differences.judge({&one, 1}, analytic);
-          else if (std::isfinite(found.numeric))
-            found.verdict = std::abs(analytic - found.numeric) <= tolerance.atol ? Verdict::right
-                                                                                 : Verdict::wrong;
-          wrong += found.verdict == Verdict::wrong ? 1 : 0;
+
+  const std::vector<Shape>& shapes() const { return shapes_; }
+  // What rounds in each element of the outputs: the sum of |d element / d value * value| over all
+  // values on the way to it.
+  const Numbers& scales() const { return scales_; }
+
+  // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
+  std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent,
+                           const OnGradient& on_gradient = {}) const {
+    return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true}, on_gradient);
+  }
+
+  // The Jacobian of every output in every leaf; computed twice.
+  Pairs jacobians() {
+    const auto& leaves = f_.leaves();
+    Pairs found(outputs_.size());
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const std::size_t m = outputs_[i].numel();
+      for (const CheckedLeaf& leaf : leaves) {
+        const Shape shape{m, leaf.x.numel()};
+        found[i].push_back({empty_array<double>(shape), empty_array<double>(shape)});
+        std::fill_n(found[i].back().analytic.data(), found[i].back().analytic.size(), 0.0);
+      }
+      for (std::size_t j = 0; j < m; ++j) {
+        const Tensor e = one_hot(outputs_[i], j);
+        double& scale = scales_.emplace_back();
+        const auto add = [&scale](const Tensor& gradient, std::span<const double> value) {
+          const auto g = elements(gradient);
+          for (std::size_t a = 0; a < g.size(); ++a)
+            if (const double part = std::abs(g[a] * value[a]); std::isfinite(part))
+              scale += part;
+        };
+        const auto first = rows(i, e, [&](const Node& node, const Tensor& gradient) {
+          steepest_ = std::max(steepest_, scale_of(elements(gradient)));
+          if (const auto made = made_.find(&node);
+              made != made_.end() && std::ssize(made->second) == gradient.numel())
+            add(gradient, made->second);
+        });
+        // Once more through the same graph, to catch a formula that a run changes; and every row
+        // through the graph of another call.
+        if (j == 0)
+          compare(first, rows(i, e), i, j);
+        compare(first, gradients({again_[i]}, f_.tensors(), {e}, {.retain_graph = true}), i, j);
+        for (std::size_t k = 0; k < leaves.size(); ++k)
+          if (first[k].defined()) {
+            found[i][k].reached = true;
+            add(first[k], elements(leaves[k].x));
+            std::copy_n(first[k].data<double>(), first[k].numel(),
+                        found[i][k].analytic.data() + j * first[k].numel());
+          }
+      }
+    }
+    return found;
+  }
+
+  // Fast mode: the second graph must give the same products.
+  void check_again(const std::vector<Tensor>& v,
+                   const std::vector<std::vector<Tensor>>& rows) const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      compare(rows[i], gradients({again_[i]}, f_.tensors(), {v[i]}, {.retain_graph = true}), i, {});
+  }
+
+  // A zero cotangent must give zero.  Values that are not finite are found in the Jacobian.
+  void check_zero() const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const auto zero = rows(i, zeros_like(outputs_[i]));
+      for (std::size_t k = 0; k < zero.size(); ++k)
+        for (Size a = 0; zero[k].defined() && a < zero[k].numel(); ++a)
+          if (const double g = zero[k].data<double>()[a]; g != 0 && std::isfinite(g))
+            throw Refusal{
+                GradcheckReason::not_linear,
+                fmt::format("a zero cotangent for {} gives {:.6g} for {}: a backward "
+                            "formula does not multiply by its cotangent",
+                            f_.output_name(i), g, at(f_.leaves()[k].name, a, zero[k].shape()))};
+    }
+  }
+
+  // The gradient for a random cotangent must be the sum of the Jacobian's rows with these weights:
+  // unit vectors alone would not tell g from g * g.
+  void check_linear(const Pairs& pairs, Generator& generator) const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const Tensor v = random_signed(shapes_[i], generator);
+      const auto all = rows(i, v);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        if (!all[k].defined())
+          continue;
+        const std::size_t m = v.numel(), n = all[k].numel();
+        auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
+            INFINITY, scale_of(scales_), typical_size(elements(f_.leaves()[k].x)));
+        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // which may cancel
+        for (std::size_t a = 0; a < n; ++a) {
+          double sum = 0, size = 0;
+          for (std::size_t j = 0; j < m; ++j) {
+            const double term = v.data<double>()[j] * pairs[i][k].analytic.data()[j * n + a];
+            sum += term;
+            size += std::abs(term);
+          }
+          const double g = all[k].data<double>()[a];
+          if (std::abs(g - sum) > limits.atol + limits.rtol * size)
+            throw Refusal{
+                GradcheckReason::not_linear,
+                fmt::format("the gradient is not linear in the cotangent: a random one for {} "
+                            "gives {:.6g} for {}, the same sum of unit vectors gives {:.6g}",
+                            f_.output_name(i), g, at(f_.leaves()[k].name, a, all[k].shape()), sum)};
         }
       }
     }
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-      for (std::size_t j = 0, m = numel(shapes[i]); j < m; ++j) {
-        const Judgement& found = column[offsets[i] + j];
-        pairs[i][k].verdicts[j * n + a] = found.verdict;
-        pairs[i][k].numeric.data()[j * n + a] = found.numeric;
-        if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
-          pairs[i][k].rounded.insert(j * n + a);
-        if (found.verdict == Verdict::unchecked)
-          leave_out(report, f, pairs[i][k], {i, k, j, a}, shapes[i], found.reason, found.because());
+  }
+
+  // Outputs that differ without a graph: a gradient that is another one under create_graph.
+  std::optional<Refusal> other_reading() const {
+    const double rounding = 1e-12 * scale_of(scales_);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const auto a = elements(outputs_[i]), b = elements(values_[i]);
+      for (std::size_t j = 0; j < a.size(); ++j)
+        if (std::abs(a[j] - b[j]) >
+            std::max(rounding, 1e-10 * scale_of(b)) + options_.rtol * std::abs(b[j]))
+          return Refusal{GradcheckReason::unknown,
+                         fmt::format("{} is {:.9g} under create_graph and {:.9g} without: a "
+                                     "backward formula has two readings that differ",
+                                     at(f_.output_name(i), j, shapes_[i]), a[j], b[j])};
+    }
+    return {};
+  }
+
+ private:
+  // Two gradients of output i, or of its element j, must be equal.
+  void compare(const std::vector<Tensor>& first, const std::vector<Tensor>& second, std::size_t i,
+               std::optional<std::size_t> j) const {
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      if (!first[k].defined() || !second[k].defined()) {
+        if (first[k].defined() != second[k].defined())
+          throw Refusal{GradcheckReason::nondeterministic,
+                        fmt::format("the graph leads to {} in one of two calls only: {}",
+                                    f_.leaves()[k].name, repeat)};
+        continue;
       }
+      if (const auto a = first_difference(first[k], second[k]))
+        throw Refusal{
+            GradcheckReason::nondeterministic,
+            fmt::format("two runs gave the gradients {:.17g} and {:.17g} of {} for {}: {}",
+                        first[k].data<double>()[*a], second[k].data<double>()[*a],
+                        j ? at(f_.output_name(i), *j, shapes_[i]) : f_.output_name(i),
+                        at(f_.leaves()[k].name, *a, first[k].shape()), repeat)};
+    }
   }
-}
 
-void add_pairs(GradcheckReport& report, const CheckedFunction& f, Pairs&& pairs,
-               const std::vector<Shape>& shapes) {
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (std::ranges::none_of(pairs[i], &JudgedPair::reached))
-      report.notes.push_back(fmt::format(
-          "no graph leads from {} to any input that requires a gradient", f.output_name(i)));
-    for (std::size_t k = 0; k < f.leaves().size(); ++k)
-      report.pairs.push_back(summarized(f, i, shapes[i], f.leaves()[k], std::move(pairs[i][k])));
-  }
-}
-
-struct Compared {
-  Pairs pairs;
-  std::vector<Shape> shapes;
-  std::optional<Refusal> refusal;
-
-  template <class Pred>
-  bool any(const Pred& pred) const {
-    return std::ranges::any_of(pairs,
-                               [&](const auto& row) { return std::ranges::any_of(row, pred); });
-  }
+  const CheckedFunction& f_;
+  const GradcheckOptions& options_;
+  std::vector<Tensor> outputs_, again_, values_;  // of two graphs, and of none
+  std::vector<Shape> shapes_;
+  std::unordered_map<const Node*, Numbers> made_;  // the outputs of ops
+  Numbers scales_;
+  double steepest_ = 0;  // the largest gradient of a value
 };
 
-Compared compared(GradcheckReport& report, const CheckedFunction& f, const Snapshot& snapshot,
-                  const GradcheckOptions& options) {
-  Compared found;
-  std::vector<double> scales;  // of all elements of all outputs
-  {
-    Analytic analytic(f, snapshot, options);
-    found.shapes = analytic.shapes();
-    found.pairs = analytic.jacobians();
-    scales = analytic.scales();
-    Generator generator(options.seed);
-    try {  // reported after the Jacobian, which shows the effect
-      found.refusal = analytic.other_reading();
-      analytic.check_zero();
-      analytic.check_linear(found.pairs, generator);
-    } catch (const Refusal& refusal) {
-      found.refusal = refusal;
-    }
-  }  // the graphs are gone, so leaves change in place
-  check_unchanged(snapshot, "the backward");
-  for (std::size_t k = 0; k < f.leaves().size(); ++k)
-    judge(report, f, k, found.pairs, found.shapes, scales, options);
-  return found;
-}
+// ---- the check ----
 
-// Where all ops are right, and one has an infinite slope, NaN is no mistake if an output is odd
-// along that element, too; nor is what rounding may hide, or what is right nearby, as the sum of
-// sides that ops take at their kinks.  Where an op is wrong, it is named.
-void excuse(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
-            Compared& here, const GradcheckOptions& options) {
-  const SpecialPlaces places = special_places(f, options);
-  for (auto& row : here.pairs)
-    for (JudgedPair& pair : row)
-      pair.wrong_op = places.wrong;
-  if (!places.wrong.empty())
-    return;
-  const auto all = [&](const auto& visit) {
-    for (std::size_t i = 0; i < here.shapes.size(); ++i)
-      for (std::size_t k = 0; k < f.leaves().size(); ++k) {
-        JudgedPair& pair = here.pairs[i][k];
-        const auto n = static_cast<std::size_t>(f.leaves()[k].x.numel());
+class Check {
+ public:
+  Check(const CheckedFunction& f, const std::vector<Tensor>& inputs,
+        const GradcheckOptions& options)
+      : f_(f), inputs_(inputs), options_(options), snapshot_(inputs, options.names) {
+    reset();
+  }
+
+  GradcheckReport run() {
+    try {
+      try {
+        if (options_.fast_mode && !fast()) {
+          reset();
+          report_.notes.push_back(
+              "fast mode found a disagreement, or too little to tell; this is the full mode's "
+              "report");
+        }
+        if (!report_.fast_mode)
+          full();
+      } catch (...) {
+        // If it did, that is why the rest failed.
+        check_unchanged(snapshot_, "the function, or its backward,");
+        throw;
+      }
+    } catch (const Refusal& refusal) {
+      refuse(refusal);
+      if (refusal.reason == GradcheckReason::nondeterministic)
+        if (const std::string wrong = special_places(f_, options_).wrong; !wrong.empty())
+          report_.explanation += "; " + wrong;
+    } catch (const BackwardError& error) {
+      refuse({error.reason, fmt::format("a backward formula failed: {}", error.what())});
+    }
+    sum_up(report_, f_.caller(), options_.strict);
+    count_zeros();
+    return std::move(report_);
+  }
+
+ private:
+  // d output i's element j / d leaf k's element a.
+  struct Place {
+    std::size_t i, k, j, a;
+  };
+
+  void reset() {
+    report_ = {};
+    report_.eps = options_.eps;
+    report_.atol = options_.atol;
+    report_.rtol = options_.rtol;
+    pairs_.clear();
+  }
+
+  void refuse(const Refusal& refusal) {
+    report_.reason = refusal.reason;
+    report_.explanation = refusal.explanation;
+  }
+
+  // ---- every element ----
+
+  void full() {
+    const std::optional<Refusal> refusal = compare();
+    const auto any = [this](const auto& pred) {
+      return std::ranges::any_of(pairs_,
+                                 [&](const auto& row) { return std::ranges::any_of(row, pred); });
+    };
+    if (!refusal && any([](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; }))
+      excuse();
+    const std::string cast =
+        any([](const JudgedPair& pair) { return pair.refined; }) ? float32_op(f_) : "";
+    add_pairs();
+    const bool wrong =
+        std::ranges::any_of(report_.pairs, [](const GradcheckPair& p) { return p.disagree > 0; });
+    if (refusal) {
+      refuse(*refusal);
+    } else if (!cast.empty()) {
+      report_.explanation = fmt::format("float32 rounding: {}: compute in the inputs' dtype", cast);
+      if (wrong)
+        report_.reason = GradcheckReason::float32_rounding;
+    }
+  }
+
+  // Fills in the pairs.  A refusal is reported after the Jacobian, which shows the effect.
+  std::optional<Refusal> compare() {
+    std::optional<Refusal> refusal;
+    Numbers scales;  // of all elements of all outputs
+    {
+      Analytic analytic(f_, snapshot_, options_);
+      shapes_ = analytic.shapes();
+      pairs_ = analytic.jacobians();
+      scales = analytic.scales();
+      Generator generator(options_.seed);
+      try {
+        refusal = analytic.other_reading();
+        analytic.check_zero();
+        analytic.check_linear(pairs_, generator);
+      } catch (const Refusal& found) {
+        refusal = found;
+      }
+    }  // the graphs are gone
+    check_unchanged(snapshot_, "the backward");
+    const Probe probe = f_.probe(shapes_, std::move(scales));
+    const Numbers half = at_half(probe);
+    for (std::size_t k = 0; k < f_.leaves().size(); ++k)
+      judge(probe, half, k);
+    return refusal;
+  }
+
+  // Where all elements of all leaves are 0.5; empty if that is not needed, or f refuses it.  An
+  // output that is infinite here and not there is so because of its arguments.
+  static Numbers at_half(const Probe& probe) {
+    if (std::ranges::none_of(probe.here, [](double y) { return std::isinf(y); }))
+      return {};
+    Point half;
+    for (const Leaf& leaf : probe.leaves)
+      half.emplace_back(leaf.values.size(), 0.5);
+    try {
+      return probe.at(std::move(half), 0);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
+  // Fills in the numeric Jacobians in a leaf, column by column.
+  void judge(const Probe& probe, const Numbers& half, std::size_t k) {
+    const Leaf& leaf = probe.leaves[k];
+    const std::size_t n = leaf.values.size();
+    const Tolerance base = tolerance_of(options_);
+    std::vector<std::pair<std::size_t, std::size_t>> rows;  // (i, j) of each element of the outputs
+    Numbers in_row;                                         // the largest derivative of it
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      JudgedPair& pair = pairs_[i][k];
+      const std::size_t m = numel(shapes_[i]);
+      const auto scales = std::span(probe.scales).subspan(rows.size(), m);
+      pair.largest = scale_of({pair.analytic.data(), pair.analytic.size()});
+      pair.tolerance =
+          base.scaled(pair.largest, scale_of(scales), leaf.typical).beside(pair.largest);
+      pair.verdicts.resize(pair.analytic.size());
+      for (std::size_t j = 0; j < m; ++j) {
+        rows.emplace_back(i, j);
+        in_row.push_back(scale_of({pair.analytic.data() + j * n, n}));
+      }
+    }
+    for (std::size_t a = 0; a < n; ++a) {
+      const Direction axis = probe.axis(k, a);
+      Differences differences(probe.line(axis), {.eps = options_.eps});
+      for (std::size_t at = 0; at < rows.size(); ++at) {
+        const auto [i, j] = rows[at];
+        JudgedPair& pair = pairs_[i][k];
+        const double analytic = pair.analytic.data()[j * n + a];
+        const Tolerance tolerance =
+            base.scaled(pair.largest, probe.scales[at], axis.size).beside(in_row[at]);
+        differences.set_tolerance(tolerance);
+        const bool by_arguments = at < half.size() && std::isfinite(half[at]);
+        const Judgement found = std::isinf(probe.here[at]) && analytic != 0 &&
+                                        (!std::isfinite(analytic) || f_.is_second() || by_arguments)
+                                    ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
+                                    : judged(pair, differences, at, analytic, tolerance);
+        pair.verdicts[j * n + a] = found.verdict;
+        pair.numeric.data()[j * n + a] = found.numeric;
+        if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
+          pair.rounded.insert(j * n + a);
+        if (found.verdict == Verdict::unchecked)
+          leave_out({i, k, j, a}, found.reason, found.because());
+      }
+    }
+  }
+
+  // By the step of eps; where that does not decide by others, until enough are wrong.
+  static Judgement judged(JudgedPair& pair, Differences& differences, std::size_t at,
+                          double analytic, const Tolerance& tolerance) {
+    const std::pair<std::size_t, double> one{at, 1.0};
+    Judgement found = differences.first({&one, 1}, analytic);
+    if (found.verdict == Verdict::right)
+      return found;
+    std::size_t& wrong = std::isfinite(analytic) ? pair.wrong : pair.nan;
+    pair.refined = true;
+    if (wrong < most_judged)
+      found = differences.judge({&one, 1}, analytic);
+    else if (std::isfinite(found.numeric))
+      found.verdict =
+          std::abs(analytic - found.numeric) <= tolerance.atol ? Verdict::right : Verdict::wrong;
+    wrong += found.verdict == Verdict::wrong ? 1 : 0;
+    return found;
+  }
+
+  void leave_out(const Place& at, GradcheckReason reason, const std::string& because) {
+    const CheckedLeaf& leaf = f_.leaves()[at.k];
+    const Shape &of = shapes_[at.i], &in = leaf.x.shape();
+    JudgedPair& pair = pairs_[at.i][at.k];
+    const std::size_t element = at.j * numel(in) + at.a;
+    pair.verdicts[element] = Verdict::unchecked;
+    pair.numeric.data()[element] = NAN;
+    const auto same = [&](const GradcheckUnchecked& u) {
+      return u.output == at.i && u.input == leaf.position;
+    };
+    if (static_cast<std::size_t>(std::ranges::count_if(report_.left_out, same)) < most_listed)
+      report_.left_out.push_back(
+          {at.i, leaf.position, position(of, at.j), position(in, at.a), reason,
+           fmt::format("d {} {} / d {} {}: {}", f_.output_name(at.i), place(at.j, of), leaf.name,
+                       place(at.a, in), because)});
+  }
+
+  void add_pairs() {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      if (std::ranges::none_of(pairs_[i], &JudgedPair::reached))
+        report_.notes.push_back(fmt::format(
+            "no graph leads from {} to any input that requires a gradient", f_.output_name(i)));
+      for (std::size_t k = 0; k < f_.leaves().size(); ++k)
+        report_.pairs.push_back(
+            summarized(f_, i, shapes_[i], f_.leaves()[k], std::move(pairs_[i][k])));
+    }
+  }
+
+  // ---- right ops in a row ----
+
+  template <class Visit>
+  void each_wrong(const Visit& visit) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i)
+      for (std::size_t k = 0; k < f_.leaves().size(); ++k) {
+        JudgedPair& pair = pairs_[i][k];
+        const auto n = static_cast<std::size_t>(f_.leaves()[k].x.numel());
         for (std::size_t e = 0; e < pair.verdicts.size(); ++e)
           if (pair.verdicts[e] == Verdict::wrong)
             visit(Place{i, k, e / n, e % n}, pair, e);
       }
-  };
-  const bool second = std::string_view(f.caller()) == "gradgradcheck";
-  const auto odd = [&](const Place& at) {
-    if (second)  // the formulas of first derivatives are not the user's
+  }
+
+  // Whether some output has no slope along an element.
+  bool no_slope_along(const Place& at) const {
+    if (f_.is_second())  // the formulas of first derivatives are not the user's
       return true;
-    for (const auto& row : here.pairs)
-      for (std::size_t e = at.a, n = f.leaves()[at.k].x.numel(); e < row[at.k].verdicts.size();
-           e += n)
+    const auto n = static_cast<std::size_t>(f_.leaves()[at.k].x.numel());
+    for (const auto& row : pairs_)
+      for (std::size_t e = at.a; e < row[at.k].verdicts.size(); e += n)
         if (row[at.k].verdicts[e] == Verdict::unchecked)
           return true;
     return false;
-  };
-  bool finite = false;
-  std::vector<std::pair<Place, std::size_t>> excused;
-  all([&](const Place& at, JudgedPair& pair, std::size_t element) {
-    const bool nan = !std::isfinite(pair.analytic.data()[element]);
-    if (places.ops > 1 && pair.rounded.contains(element))  // one alone is checked no better
-      return leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::rounding,
-                       "each op is right, and numbers of size 1 on the way lose as much");
-    finite = finite || !nan;
-    if (nan)
-      pair.infinite = places.infinite;
-    if (nan && !places.infinite.empty() && odd(at))
-      excused.emplace_back(at, element);
-  });
-  for (const auto& [at, element] : excused)
-    leave_out(
-        report, f, here.pairs[at.i][at.k], at, here.shapes[at.i], GradcheckReason::not_finite,
-        fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here", places.infinite));
-  if (!finite || !places.kink)
-    return;
-  GradcheckReport scratch;
-  const auto away = moved_away(f.leaves(), 1e-3, options.seed + 1);
-  const Compared nearby = compared(scratch, f, Snapshot(inputs, options.names), options);
-  all([&](const Place& at, JudgedPair& pair, std::size_t element) {
-    if (nearby.pairs[at.i][at.k].verdicts[element] == Verdict::right)
-      leave_out(report, f, pair, at, here.shapes[at.i], GradcheckReason::kink,
-                "a kink within the function: nearby, its gradient is right");
-  });
-}
-
-void run_full(GradcheckReport& report, const CheckedFunction& f, const std::vector<Tensor>& inputs,
-              const Snapshot& snapshot, const GradcheckOptions& options) {
-  Compared found = compared(report, f, snapshot, options);
-  const auto is_wrong = [](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; };
-  if (found.any(is_wrong) && !found.refusal)
-    excuse(report, f, inputs, found, options);
-  const std::string cast = found.any(&JudgedPair::refined) ? float32_op(f) : "";
-  add_pairs(report, f, std::move(found.pairs), found.shapes);
-  const bool wrong =
-      std::ranges::any_of(report.pairs, [](const GradcheckPair& p) { return p.disagree > 0; });
-  if (found.refusal) {
-    report.reason = found.refusal->reason;
-    report.explanation = found.refusal->explanation;
-  } else if (!cast.empty()) {
-    report.explanation = fmt::format("float32 rounding: {}: compute in the inputs' dtype", cast);
-    if (wrong)
-      report.reason = GradcheckReason::float32_rounding;
   }
-}
 
-// Whether each product is right by the step of eps.
-bool run_fast(GradcheckReport& report, const CheckedFunction& f, const Snapshot& snapshot,
-              const GradcheckOptions& options) {
-  Generator generator(options.seed);
-  std::vector<Tensor> v;
-  std::vector<std::vector<Tensor>> rows;
-  std::vector<Shape> shapes;
-  {
-    const Analytic analytic(f, snapshot, options);
-    shapes = analytic.shapes();
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      v.push_back(random_direction(zeros(shapes[i], DType::float64), generator));
-      rows.push_back(analytic.rows(i, v[i]));
-    }
-    if (analytic.other_reading())
-      return false;
-    analytic.check_zero();
-    analytic.check_again(v, rows);
-  }
-  check_unchanged(snapshot, "the backward");
-  Pairs pairs(shapes.size());
-  for (std::size_t k = 0; k < f.leaves().size(); ++k) {
-    const CheckedLeaf& leaf = f.leaves()[k];
-    const Tensor u = random_direction(leaf.x, generator);
-    const std::vector<double> moved = really_moved(leaf.x, u, options.eps);
-    for (std::size_t a = 0; a < moved.size(); ++a) {
-      const double x = leaf.x.data<double>()[a], by = u.data<double>()[a];
-      const auto flows = [&](const auto& row) {
-        return row[k].defined() && row[k].template data<double>()[a] != 0;
-      };
-      if (std::abs(moved[a] - by) > 0.2 * std::abs(by) ||
-          (!std::isfinite(x) && std::ranges::any_of(rows, flows)))
-        return false;
-    }
-    const std::vector<double> here = f.moved(leaf, {}, shapes, [](Nudge&) {});
-    Differences differences({.at =
-                                 [&](const LinePoint& point) {
-                                   return f.moved(leaf, point, shapes,
-                                                  [&](Nudge& nudge) { nudge.move(u, point.t); });
-                                 },
-                             .here = here},
-                            {.eps = options.eps});
-    for (std::size_t i = 0, offset = 0; i < shapes.size(); offset += numel(shapes[i++])) {
-      std::vector<std::pair<std::size_t, double>> weights;
-      for (Size j = 0; j < v[i].numel(); ++j)
-        weights.emplace_back(offset + j, v[i].data<double>()[j]);
-      JudgedPair pair{
-          empty_array<double>(Shape{1, 1}), empty_array<double>(Shape{1, 1}), {Verdict::right}};
-      pair.reached = rows[i][k].defined();
-      const double analytic = pair.reached ? dot(rows[i][k], moved) : 0;
-      differences.set_tolerance(
-          Tolerance{.eps = options.eps, .atol = options.atol, .rtol = options.rtol}.scaled(
-              std::abs(analytic), scale_of(std::span(here).subspan(offset, numel(shapes[i]))),
-              typical_size(elements(leaf.x))));
-      const Judgement found = differences.first(weights, analytic);
-      if (found.verdict != Verdict::right)
-        return false;
-      pair.analytic.data()[0] = analytic;
-      pair.numeric.data()[0] = found.numeric;
-      pairs[i].push_back(std::move(pair));
-    }
-  }
-  add_pairs(report, f, std::move(pairs), shapes);
-  report.fast_mode = true;
-  return true;
-}
-
-GradcheckReport run(const CheckedFunction& f, const std::vector<Tensor>& inputs,
-                    const GradcheckOptions& options) {
-  const ModeGuard mode({true, nullptr});
-  const Snapshot snapshot(inputs, options.names);
-  GradcheckReport report = report_for(options);
-  try {
-    try {
-      if (options.fast_mode && !run_fast(report, f, snapshot, options)) {
-        report = report_for(options);
-        report.notes.push_back(
-            "fast mode found a disagreement, or too little to tell; this is the full mode's "
-            "report");
+  // If all ops are right, some elements that look wrong are unchecked: NaN that an infinite slope
+  // of an op makes, along an element where an output has no slope either; numbers that rounding may
+  // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A
+  // wrong op is named.
+  void excuse() {
+    const SpecialPlaces places = special_places(f_, options_);
+    for (auto& row : pairs_)
+      for (JudgedPair& pair : row)
+        pair.wrong_op = places.wrong;
+    if (!places.wrong.empty())
+      return;
+    bool finite = false;
+    std::vector<Place> excused;
+    each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
+      if (places.ops > 1 && pair.rounded.contains(element))  // one alone is checked no better
+        return leave_out(at, GradcheckReason::rounding,
+                         "each op is right, and numbers of size 1 on the way lose as much");
+      if (std::isfinite(pair.analytic.data()[element])) {
+        finite = true;
+        return;
       }
-      if (!report.fast_mode)
-        run_full(report, f, inputs, snapshot, options);
-    } catch (...) {
-      // If it did, that is why the rest failed.
-      check_unchanged(snapshot, "the function, or its backward,");
-      throw;
-    }
-  } catch (const Refusal& refusal) {
-    report.reason = refusal.reason;
-    report.explanation = refusal.explanation;
-    if (refusal.reason == GradcheckReason::nondeterministic)
-      if (const std::string wrong = special_places(f, options).wrong; !wrong.empty())
-        report.explanation += "; " + wrong;
-  } catch (const BackwardError& error) {
-    report.reason = error.reason;
-    report.explanation = fmt::format("a backward formula failed: {}", error.what());
+      pair.infinite = places.infinite;
+      if (!places.infinite.empty() && no_slope_along(at))
+        excused.push_back(at);
+    });
+    for (const Place& at : excused)
+      leave_out(at, GradcheckReason::not_finite,
+                fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here",
+                            places.infinite));
+    if (!finite || !places.kink)
+      return;
+    const Probe here = f_.probe(shapes_);
+    const LinePoint away{.away = 1e-3, .seed = options_.seed + 1};
+    const Moved moved(f_.leaves(), here.moved({Point(here.leaves.size())}, away));
+    Check nearby(f_, inputs_, options_);
+    nearby.compare();
+    each_wrong([&](const Place& at, JudgedPair&, std::size_t element) {
+      if (nearby.pairs_[at.i][at.k].verdicts[element] == Verdict::right)
+        leave_out(at, GradcheckReason::kink,
+                  "a kink within the function: nearby, its gradient is right");
+    });
   }
-  sum_up(report, f.caller(), options.strict);
-  count_zeros(report, f);
-  return report;
-}
+
+  // ---- products of random vectors ----
+
+  // A random vector of length 1; 0 where x is not finite, because that cannot be moved.
+  static Numbers random_direction(const Tensor& x, Generator& generator) {
+    Numbers u = elements(x);
+    double squares = 0;
+    for (double& e : u) {
+      e = std::isfinite(e) ? generator.normal() : 0;
+      squares += e * e;
+    }
+    for (double& e : u)
+      e /= squares > 0 ? std::sqrt(squares) : 1;
+    return u;
+  }
+
+  // Whether each product is right by the step of eps.
+  bool fast() {
+    Generator generator(options_.seed);
+    std::vector<Tensor> v;
+    std::vector<std::vector<Tensor>> rows;
+    {
+      const Analytic analytic(f_, snapshot_, options_);
+      shapes_ = analytic.shapes();
+      for (std::size_t i = 0; i < shapes_.size(); ++i) {
+        const Tensor y = zeros(shapes_[i], DType::float64);
+        v.push_back(like(y, random_direction(y, generator)));
+        rows.push_back(analytic.rows(i, v[i]));
+      }
+      if (analytic.other_reading())
+        return false;
+      analytic.check_zero();
+      analytic.check_again(v, rows);
+    }
+    check_unchanged(snapshot_, "the backward");
+    pairs_.resize(shapes_.size());
+    const Probe probe = f_.probe(shapes_);
+    for (std::size_t k = 0; k < f_.leaves().size(); ++k) {
+      const CheckedLeaf& leaf = f_.leaves()[k];
+      Direction direction{Point(probe.leaves.size())};
+      const Numbers u = direction.by[k] = random_direction(leaf.x, generator);
+      const Numbers moved = really_moved(leaf.x, u, options_.eps);
+      for (std::size_t a = 0; a < moved.size(); ++a) {
+        const auto flows = [&](const auto& row) {
+          return row[k].defined() && row[k].template data<double>()[a] != 0;
+        };
+        if (std::abs(moved[a] - u[a]) > 0.2 * std::abs(u[a]) ||
+            (!std::isfinite(probe.leaves[k].values[a]) && std::ranges::any_of(rows, flows)))
+          return false;
+      }
+      Differences differences(probe.line(direction), {.eps = options_.eps});
+      for (std::size_t i = 0, offset = 0; i < shapes_.size(); offset += numel(shapes_[i++])) {
+        std::vector<std::pair<std::size_t, double>> weights;
+        for (Size j = 0; j < v[i].numel(); ++j)
+          weights.emplace_back(offset + j, v[i].data<double>()[j]);
+        JudgedPair pair{
+            empty_array<double>(Shape{1, 1}), empty_array<double>(Shape{1, 1}), {Verdict::right}};
+        pair.reached = rows[i][k].defined();
+        const double analytic = dot(or_zeros(rows[i][k], moved.size()), moved);
+        const auto values = std::span(probe.here).subspan(offset, numel(shapes_[i]));
+        differences.set_tolerance(tolerance_of(options_).scaled(
+            std::abs(analytic), scale_of(values), probe.leaves[k].typical));
+        const Judgement found = differences.first(weights, analytic);
+        if (found.verdict != Verdict::right)
+          return false;
+        pair.analytic.data()[0] = analytic;
+        pair.numeric.data()[0] = found.numeric;
+        pairs_[i].push_back(std::move(pair));
+      }
+    }
+    add_pairs();
+    report_.fast_mode = true;
+    return true;
+  }
+
+  // ---- zeros ----
+
+  // For each leaf, whether the gradient of a random cotangent is not 0 where leaf k is normal.
+  std::vector<bool> nonzero_where(std::size_t k, std::uint64_t seed) const {
+    Generator generator(seed);
+    const Tensor& x = f_.leaves()[k].x;
+    Numbers normal = elements(randn(x.shape(), generator, DType::float64));
+    for (std::size_t i = 0; i < normal.size(); ++i)
+      if (const double own = x.data<double>()[i]; !std::isfinite(own))
+        normal[i] = own;  // a mask's -inf stays
+    Point there(f_.leaves().size());
+    there[k] = std::move(normal);
+    const Moved moved(f_.leaves(), std::move(there));
+    std::vector<bool> nonzero(f_.leaves().size());
+    try {
+      const auto outputs = f_.with_graph();
+      std::vector<Tensor> cotangents;
+      for (const Tensor& y : outputs)
+        cotangents.push_back(random_signed(y.shape(), generator));
+      const auto found = gradients(outputs, f_.tensors(), cotangents, {});
+      for (std::size_t other = 0; other < found.size(); ++other)
+        if (found[other].defined())
+          nonzero[other] = scale_of(elements(found[other])) > 0;
+    } catch (const std::exception&) {  // f is not for such values
+    }
+    return nonzero;
+  }
+
+  // Counts the zeros of each input.  A Jacobian that is 0 everywhere agrees with anything that
+  // computes nothing: looks for a point where it is not, and says so in the message.
+  void count_zeros() {
+    constexpr std::uint64_t last_seed = 3;
+    const auto all_zero = [](const GradcheckZeros& z) {
+      return z.elements > 0 && z.zeros == z.elements;
+    };
+    const auto open = [&](const GradcheckZeros& z) { return all_zero(z) && z.nonzero_at.empty(); };
+    const auto& leaves = f_.leaves();
+    for (const CheckedLeaf& leaf : leaves) {
+      GradcheckZeros z{leaf.position, leaf.name};
+      for (const GradcheckPair& pair : report_.pairs)
+        if (pair.input == leaf.position) {
+          z.zeros += pair.zeros;
+          z.elements += pair.elements;
+        }
+      report_.zeros.push_back(std::move(z));
+    }
+    if (!report_.ok)
+      return;
+    for (std::uint64_t seed = 1; seed <= last_seed; ++seed)
+      for (std::size_t k = 0; k < leaves.size(); ++k) {
+        if (std::ranges::none_of(report_.zeros, open))
+          break;
+        const auto nonzero = nonzero_where(k, seed);
+        for (std::size_t other = 0; other < leaves.size(); ++other)
+          if (nonzero[other] && open(report_.zeros[other]))
+            report_.zeros[other].nonzero_at =
+                fmt::format("{} = randn({}) from seed {}", leaves[k].name,
+                            fmt::join(leaves[k].x.shape(), ", "), seed);
+      }
+    std::map<std::string, std::vector<std::string>> by_point;
+    for (const GradcheckZeros& z : report_.zeros)
+      if (all_zero(z))
+        by_point[z.nonzero_at].push_back(
+            report_.fast_mode
+                ? z.input_name
+                : fmt::format("{} ({} of {} elements)", z.input_name, z.zeros, z.elements));
+    // The second derivative of a linear function is 0, which needs no words.
+    if (f_.is_second())
+      by_point.erase("");
+    for (const auto& [point, names] : by_point)
+      report_.message += fmt::format(
+          "; but the Jacobian in {} is 0, which proves little: {}", fmt::join(names, ", "),
+          point.empty()
+              ? fmt::format("it stays 0 with randn in any one input, seeds 1 to {}; a mask or a "
+                            "selection may hide it",
+                            last_seed)
+              : fmt::format("at {} it is not, check there", point));
+  }
+
+  const CheckedFunction& f_;
+  const std::vector<Tensor>& inputs_;
+  const GradcheckOptions& options_;
+  const ModeGuard mode_{{true, nullptr}};  // ops of a Snapshot are not the user's either
+  const Snapshot snapshot_;
+  GradcheckReport report_;
+  std::vector<Shape> shapes_;
+  Pairs pairs_;
+};
 
 }  // namespace
 
@@ -368,7 +678,7 @@ GradcheckReport gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
   const SameDraws draws;
   const TensorFunction same = draws.of(f);
   GradcheckReport report =
-      run(checked_function("gradcheck", same, inputs, options), inputs, options);
+      Check(checked_function("gradcheck", same, inputs, options), inputs, options).run();
   if (report.ok || report.disagree > 0)
     add_hidden(report, same, inputs);
   return report;
@@ -378,41 +688,88 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
                               const GradcheckOptions& options) {
   const SameDraws draws;
   const Snapshot before(inputs, options.names);
-  const TensorFunction same = draws.of(f);
-  const CheckedFunction first = checked_function("gradgradcheck", same, inputs, options);
-  auto leaves = first.leaves();
-  const std::vector<Tensor>& xs = first.tensors();
-  std::vector<Tensor> cotangents, all = inputs;
-  std::vector<std::string> output_names;
-  for (const CheckedLeaf& leaf : leaves)
-    output_names.push_back("gradient of " + leaf.name);
+  const ModeGuard mode({true, nullptr});
+  const CheckedFunction first = checked_function("gradgradcheck", draws.of(f), inputs, options);
+  std::vector<Tensor> all = inputs;
   GradcheckOptions named = options;
+  const CheckedFunction second = gradient_of(first, all, named);
+  before.changes();  // run() will say them
+  return Check(second, all, named).run();
+}
+
+EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options) {
+  const SameDraws draws;
+  const Snapshot before(inputs, options.names);
+  const CheckedFunction checked = checked_function("eps_sweep", draws.of(f), inputs, options);
+  const ModeGuard mode({true, nullptr});
   Generator generator(options.seed);
+  std::vector<Tensor> v, analytic;
+  Numbers weights;
+  EpsSweep sweep;
   {
-    const ModeGuard mode({true, nullptr});
-    const auto outputs = first.with_graph();
-    before.changes();  // run() will say them
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      Tensor v = random_signed(outputs[i].shape(), generator);
-      v.requires_grad_();
-      cotangents.push_back(v);
-      all.push_back(v);
-      const std::string name = outputs.size() == 1 ? "cotangent" : fmt::format("cotangent {}", i);
-      leaves.push_back({all.size() - 1, name, v});
-      if (!named.names.empty())
-        named.names.push_back(name);
+    const auto outputs = checked.with_graph();
+    sweep.reading = before.changes();
+    if (sweep.reading.empty())
+      sweep.reading = two_results(outputs, checked.with_graph());
+    if (!sweep.reading.empty())
+      return sweep;
+    for (const Tensor& y : outputs) {
+      v.push_back(random_signed(y.shape(), generator));
+      std::ranges::copy(elements(v.back()), std::back_inserter(weights));
     }
+    analytic = gradients(outputs, checked.tensors(), v, {});
   }
-  // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
-  // against it, where an op has one of its own.
-  const auto call = [&](bool with_graph) {
-    auto result = gradients(same(inputs), xs, cotangents, {.create_graph = with_graph});
-    for (std::size_t k = 0; k < xs.size(); ++k)
-      if (!result[k].defined())
-        result[k] = zeros_like(xs[k]);
-    return result;
+  const Probe probe = checked.probe(shapes_of(v));
+  // Every element moves by about eps, so that a kink near any of them is met.
+  std::vector<Direction> directions;
+  for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
+    Numbers u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
+    for (std::size_t i = 0; i < u.size(); ++i)
+      if (!std::isfinite(probe.leaves[k].values[i]))
+        u[i] = 0;
+    directions.push_back({Point(probe.leaves.size())});
+    directions[k].by[k] = std::move(u);
+  }
+  const auto gradient = [&](std::size_t k) {
+    return or_zeros(analytic[k], probe.leaves[k].values.size());
   };
-  return run({"gradgradcheck", call, std::move(leaves), std::move(output_names)}, all, named);
+  bool seen = false;  // beside rounding
+  for (int digits = 1; digits <= 10; ++digits) {
+    EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
+    for (std::size_t k = 0; k < directions.size(); ++k) {
+      const Line line = probe.line(directions[k]);
+      const Numbers above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
+      double numeric = 0, rounding = 0;
+      for (std::size_t j = 0; j < above.size(); ++j) {
+        numeric += weights[j] * difference(above[j], below[j]) / (2 * point.eps);
+        rounding += 0x1p-53 * std::abs(weights[j]) * (std::abs(above[j]) + std::abs(below[j]));
+      }
+      const Numbers moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
+      const double exact = dot(gradient(k), moved);
+      const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
+      const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;
+      seen = seen || !(std::max(size, std::abs(exact - numeric)) <= rounding / point.eps);
+      if (!(error <= point.error)) {
+        point.error = error;
+        point.input = checked.leaves()[k].name;
+      }
+      if (std::isnan(error))
+        break;
+    }
+    sweep.points.push_back(point);
+  }
+  sweep.reading = seen
+                      ? reading_of(sweep)
+                      : "no digit is left: rounding changes the function by more than any eps does";
+  // Steps of one size may be too large for all elements, as of log at 1e-12.
+  if (sweep.reading.starts_with("flat"))
+    if (const GradcheckReport report = gradcheck(f, inputs, options);
+        report && report.unchecked == 0)
+      sweep.reading = fmt::format(
+          "right: no eps agrees, but steps of the sizes of the elements do, largest error {:.2g}",
+          report.worst_error);
+  return sweep;
 }
 
 }  // namespace xgrad

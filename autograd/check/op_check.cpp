@@ -5,48 +5,162 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <numeric>
 #include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/gradcheck_function.hpp>
-#include <xgrad/autograd/check/isolated_op.hpp>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 
-namespace xgrad {
+namespace xgrad::detail {
 namespace {
 
-using detail::elements;
-using detail::IsolatedOp;
-using detail::Judgement;
-using detail::LinePoint;
+// While it lives, a hook in place of all others of a Tensor.
+class HookGuard {
+ public:
+  HookGuard(const Tensor& x, Node::Hook hook)
+      : x_(x), before_(std::exchange(x.impl().node->hooks, {})) {
+    x_.register_hook(std::move(hook));
+  }
+  HookGuard(const HookGuard&) = delete;
+  HookGuard& operator=(const HookGuard&) = delete;
+  ~HookGuard() { x_.impl().node->hooks = std::move(before_); }
+
+ private:
+  Tensor x_;
+  std::vector<std::pair<std::size_t, Node::Hook>> before_;
+};
+
+}  // namespace
+
+RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
+  for (std::size_t i = 0; i < event.inputs.size(); ++i) {
+    const Tensor& x = event.inputs[i];
+    if (!x.defined() || !x.requires_grad())
+      continue;
+    const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
+      return event.inputs[inputs[0]].impl().node == x.impl().node;
+    });
+    if (same != sources_.end()) {
+      same->push_back(i);
+    } else {
+      sources_.push_back({i});
+      leaves_.push_back(x.detach().requires_grad_());
+    }
+  }
+}
+
+std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) const {
+  std::vector<Tensor> inputs = event_.inputs;
+  for (std::size_t k = 0; k < sources(); ++k)
+    for (const std::size_t i : sources_[k])
+      inputs[i] = values[k];
+  return inputs;
+}
+
+Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
+  const std::shared_ptr<Node>& node = event_.output.impl().node;
+  return record(event_.op, inputs_with(values), event_.forward,
+                [node](Context& ctx) {
+                  check<GraphError>(node->backward(ctx),
+                                    "the graph behind '{}' was freed: keep it with retain_graph",
+                                    node->op);
+                },
+                {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
+}
+
+std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
+  return partial_gradients({replay(leaves_)}, leaves_, {cotangent},
+                           {.create_graph = create_graph, .retain_graph = create_graph});
+}
+
+bool RecordedOp::hooked(const Tensor& cotangent) const {
+  Tensor g = cotangent;
+  const auto hooks = event_.output.impl().node->hooks;  // a copy: a hook may remove itself
+  for (const auto& [id, hook] : hooks)
+    if (const Tensor replacement = hook(g); replacement.defined())
+      g = replacement;
+  return elements(g) != elements(cotangent);
+}
+
+std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
+                                                 const Tensor& cotangent) const {
+  if (!number.defined() || !number.requires_grad())
+    return std::vector<Tensor>(sources() + 1);
+  // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
+  // saved output.  The gradient of a source is not passed on: one source may be made of another.
+  std::vector<Tensor> targets = leaves_, through_inputs(sources());
+  targets.push_back(cotangent);
+  std::vector<std::unique_ptr<HookGuard>> hooks;
+  for (std::size_t k = 0; k < sources(); ++k) {
+    targets.push_back(source(k));
+    hooks.push_back(std::make_unique<HookGuard>(source(k), [&through_inputs, k](const Tensor& g) {
+      through_inputs[k] = g;
+      return zeros_like(g);
+    }));
+  }
+  auto result = grad({number}, targets, {.retain_graph = true, .allow_unused = true});
+  result.resize(sources() + 1);
+  for (std::size_t k = 0; k < sources(); ++k)
+    if (const Tensor& g = through_inputs[k]; g.defined())
+      result[k] = result[k].defined() ? result[k] + g : g;
+  return result;
+}
+
+Probe RecordedOp::probe() const {
+  Probe probe{.at = [this](Point point, double) {
+    std::vector<Tensor> values;
+    for (std::size_t k = 0; k < sources(); ++k)
+      values.push_back(point[k].empty() ? source(k).detach()
+                                        : like(source(k), std::move(point[k])));
+    return elements(event_.forward(inputs_with(values)));
+  }};
+  for (std::size_t k = 0; k < sources(); ++k)
+    probe.leaves.emplace_back(elements(source(k)));
+  probe.here = probe.at(Point(sources()), 0);
+  return probe;
+}
+
+Mask RecordedOp::without_derivative() const {
+  const ModeGuard plain({false, nullptr});
+  const Tensor y = event_.output.detach();
+  const Mask here = infinite(y), nan = ~isfinite(y) & ~here;
+  if (!any(here))
+    return nan;
+  std::vector<Tensor> half;
+  for (const Tensor& x : event_.inputs)
+    half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
+  try {
+    return nan | (here & ~infinite(event_.forward(half)));
+  } catch (const std::exception&) {
+    return nan;  // it refuses such inputs
+  }
+}
+
+// ---- checking one op ----
+
+namespace {
+
 using Event = Trace::Event;
 using OpVerdict = OpCheck::Verdict;
-using Moves = std::vector<std::vector<double>>;  // of each source; empty for one that stays
 
 constexpr std::size_t most_suspects = 64;
-constexpr double masked = 1e8;
-
-// Far larger than the others, as a mask's -1e9: it moves alone.
-bool is_masked(double x, double typical) { return std::abs(x) > std::max(masked, 1e5 * typical); }
 
 // Outputs beside which the others are rounding (of a mask of -1e9, say): they are checked alone.
 Mask large_outputs(const Tensor& output) {
-  const double others = detail::typical_size(elements(output));
+  const double others = typical_size(elements(output));
   return isfinite(output.detach()) &
-         (abs(output.detach()) > (others > 0 ? std::max(masked, 1e5 * others) : INFINITY));
+         (abs(output.detach()) > (others > 0 ? std::max(mask_size, 1e5 * others) : INFINITY));
 }
 
 // A random cotangent of the large outputs or of all others; 0 where there is no derivative.
-Tensor cotangent(const IsolatedOp& op, const Tensor& output, bool large, Generator& generator) {
+Tensor random_cotangent(const RecordedOp& op, const Tensor& output, bool large,
+                        Generator& generator) {
   const Mask outputs = large_outputs(output);
   return where(op.without_derivative() | (large ? ~outputs : outputs), 0,
-               detail::random_signed(output.shape(), generator));
-}
-
-std::vector<double> or_zeros(const Tensor& gradient, std::size_t n) {
-  return gradient.defined() ? elements(gradient) : std::vector<double>(n);
+               random_signed(output.shape(), generator));
 }
 
 std::string mismatch(const OpCheck& check, const char* what) {
@@ -64,59 +178,51 @@ class OpChecker {
         options_(options),
         generator_(options.seed),
         op_(event),
-        cotangent_(cotangent(op_, event.output, large, generator_)),
+        probe_(op_.probe()),
+        cotangent_(random_cotangent(op_, event.output, large, generator_)),
         v_(elements(cotangent_)),
-        here_(op_.forward(Moves(op_.sources()))) {
+        weights_(nonzero(v_)) {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const auto x = elements(op_.source(k));
-      const double typical = detail::typical_size(x), size = typical > 0 ? typical : 1;
-      typical_.push_back(size);
-      sizes_.emplace_back();
-      w_.push_back(elements(detail::random_signed(op_.source(k).shape(), generator_)));
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        sizes_[k].push_back(detail::size_beside(x[i], typical));
-        w_[k][i] *= is_masked(x[i], size) ? 0 : sizes_[k][i];
-      }
+      w_.push_back(elements(random_signed(op_.source(k).shape(), generator_)));
+      for (std::size_t i = 0; i < w_[k].size(); ++i)
+        w_[k][i] *= probe_.leaves[k].sizes[i];
     }
-    for (std::size_t j = 0; j < v_.size(); ++j)
-      if (v_[j] != 0 && std::isfinite(here_.at(j)))
-        scale_ += std::abs(v_[j] * here_[j]);
+    for (const auto& [j, v] : weights_)
+      if (std::isfinite(probe_.here.at(j)))
+        scale_ += std::abs(v * probe_.here[j]);
   }
 
   void run() {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    if (!std::ranges::equal(here_, elements(event_.output), same))
+    if (!std::ranges::equal(probe_.here, elements(event_.output), same))
       return wrong(
           "its forward, run again on the same inputs, gives another value; it must be a function "
           "of its inputs alone");
-    if (!v_.empty() && std::ranges::all_of(v_, [](double v) { return v == 0; })) {
-      check_.verdict = OpVerdict::unchecked;
+    if (!v_.empty() && weights_.empty()) {
       check_.infinite = true;
-      check_.message = "all its outputs are infinite or NaN, as its inputs make them";
-      return;
+      return unchecked("all its outputs are infinite or NaN, as its inputs make them");
     }
     check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false), again = gradients(false);
     if (check_.verdict != OpVerdict::right)
       return;
     const auto equal = [](const Tensor& a, const Tensor& b) {
-      return a.defined() && b.defined() ? !detail::first_difference(a, b)
-                                        : a.defined() == b.defined();
+      return a.defined() && b.defined() ? !first_difference(a, b) : a.defined() == b.defined();
     };
     if (!std::ranges::equal(ordinary, again, equal))
       return wrong(
           "two runs of its backward give different gradients: does it draw random numbers, or keep "
           "state?");
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const auto x = elements(op_.source(k)), g = or_zeros(ordinary[k], x.size());
+      const Numbers &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
       for (std::size_t i = 0; i < x.size(); ++i)
         if (const double part = std::abs(g[i] * x[i]); std::isfinite(part))
           scale_ += part;
     }
     double weights = 0;
-    for (const double v : v_)
+    for (const auto& [j, v] : weights_)
       weights += std::abs(v);
-    scales_.assign(v_.size(), weights > 0 ? scale_ / weights : 0);
+    probe_.scales.assign(v_.size(), weights > 0 ? scale_ / weights : 0);
     if (!first_order(ordinary))
       return;
     const auto recorded = gradients(true);
@@ -127,10 +233,12 @@ class OpChecker {
   }
 
  private:
-  using Elements = std::span<const std::size_t>;
-
   void wrong(std::string why) {
     check_.verdict = OpVerdict::wrong;
+    check_.message = std::move(why);
+  }
+  void unchecked(std::string why) {
+    check_.verdict = OpVerdict::unchecked;
     check_.message = std::move(why);
   }
 
@@ -140,8 +248,7 @@ class OpChecker {
     try {
       return f();
     } catch (const GraphError& error) {
-      check_.verdict = OpVerdict::unchecked;
-      check_.message = error.what();
+      unchecked(error.what());
     } catch (const std::exception& error) {
       wrong(fmt::format("{} throws: {}", what, error.what()));
     }
@@ -149,118 +256,48 @@ class OpChecker {
   }
   std::vector<Tensor> gradients(bool create_graph) {
     return attempt(create_graph ? "its backward under create_graph" : "its backward", [&] {
-      const auto result = op_.gradients(cotangent_, create_graph);
-      check_.hooked = check_.hooked || result.hooked;
-      return result.of_sources;
+      check_.hooked = check_.hooked || op_.hooked(cotangent_);
+      return op_.gradients(cotangent_, create_graph);
     });
-  }
-
-  // ---- lines through the inputs ----
-
-  // A line along one element of a source, or along a random direction in several.
-  struct Direction {
-    std::size_t source;
-    std::vector<double> u;
-    double x = 0, size = 1;
-  };
-  Direction direction(std::size_t k, Elements at) const {
-    const auto x = elements(op_.source(k));
-    Direction d{k, std::vector<double>(x.size())};
-    Generator generator(options_.seed + at.size());
-    if (at.size() == 1)
-      return d.u[at[0]] = 1, d.x = x[at[0]], d.size = sizes_[k][at[0]], d;
-    for (const std::size_t i : at)
-      if (const double sign = generator.uniform_double() < 0.5 ? -1 : 1;
-          !is_masked(x[i], typical_[k]))
-        d.u[i] = sign * sizes_[k][i] * (0.5 + generator.uniform_double());
-    return d;
-  }
-
-  static void add(std::vector<double>& to, const std::vector<double>& direction, double by) {
-    to.resize(direction.size());
-    for (std::size_t i = 0; i < direction.size(); ++i)
-      to[i] += by * direction[i];
-  }
-  Moves moves(const Direction& d, const LinePoint& point) const {
-    Moves result(op_.sources());
-    Generator generator(point.seed);
-    for (std::size_t k = 0; k < result.size() && point.away > 0; ++k)
-      for (Size i = 0; i < op_.source(k).numel(); ++i)
-        result[k].push_back(point.away * sizes_[k][i] * (2 * generator.uniform_double() - 1));
-    add(result[d.source], d.u, point.t);
-    return result;
-  }
-  // The derivative of <v, outputs> along w.
-  double slope(const Direction& d, const LinePoint& point) const {
-    const double step = point.h / d.size;
-    Moves up = moves(d, point), down = up;
-    for (std::size_t k = 0; k < up.size(); ++k) {
-      add(up[k], w_[k], step);
-      add(down[k], w_[k], -step);
-    }
-    const auto above = op_.forward(up), below = op_.forward(down);
-    double sum = 0;
-    for (std::size_t j = 0; j < v_.size(); ++j)
-      if (v_[j] != 0)
-        sum += v_[j] * detail::difference(above.at(j), below.at(j));
-    return sum / (2 * step);
-  }
-
-  detail::Tolerance tolerance(const std::vector<double>& analytic, double arguments) const {
-    return detail::Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
-        .scaled(detail::scale_of(analytic), scale_, arguments)
-        .beside(detail::scale_of(analytic));
-  }
-
-  // 0 times infinity, where some outputs are left out.
-  bool odd(double analytic) const { return left_out_ && !std::isfinite(analytic); }
-  const Judgement no_slope{detail::Verdict::unchecked, GradcheckReason::not_finite};
-
-  // The verdict on the gradient of a source along these elements.
-  Judgement judge(int order, std::size_t k, Elements at,
-                  const std::vector<double>& analytic) const {
-    if (at.size() == 1 && odd(analytic[at[0]]))
-      return no_slope;
-    const Direction d = direction(k, at);
-    double along = 0;
-    for (std::size_t i = 0; i < d.u.size(); ++i)
-      along += d.u[i] == 0 ? 0 : d.u[i] * analytic[i];
-    auto limits = tolerance(analytic, typical_[k]);
-    if (at.size() > 1)
-      limits.atol *= typical_[k];
-    if (order == 1)
-      return detail::Differences(
-                 {.at = [&](const LinePoint& p) { return op_.forward(moves(d, p)); },
-                  .x = d.x,
-                  .size = d.size,
-                  .here = here_,
-                  .scales = scales_},
-                 limits)
-          .judge(detail::nonzero(v_), along);
-    const std::pair<std::size_t, double> one{0, 1.0};
-    return detail::Differences({.at = [&](const LinePoint& p) { return std::vector{slope(d, p)}; },
-                                .x = d.x,
-                                .size = d.size,
-                                .order = 2,
-                                .noise = 0x1p-53 * scale_ * d.size},
-                               limits)
-        .judge({&one, 1}, along);
-  }
-
-  void suspects(int order, std::size_t k, Elements at, const std::vector<double>& analytic,
-                std::vector<std::size_t>& found) const {
-    detail::suspects(
-        [&](Elements some) {
-          return judge(order, k, some, analytic).verdict == detail::Verdict::right;
-        },
-        at, most_suspects, found);
   }
 
   // ---- verdicts ----
 
+  Tolerance tolerance(const Numbers& analytic, double arguments) const {
+    return Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
+        .scaled(scale_of(analytic), scale_, arguments)
+        .beside(scale_of(analytic));
+  }
+
+  // 0 times infinity, where some outputs are left out.
+  bool no_slope(double analytic) const { return left_out_ && !std::isfinite(analytic); }
+
+  // The verdict on the gradient of a source along these elements: of the weighted sum of the
+  // outputs, or of the only output of a probe.
+  Judgement judge(const Probe& probe, Weights weights, std::size_t k, Elements at,
+                  const Numbers& analytic) const {
+    if (at.size() == 1 && no_slope(analytic[at[0]]))
+      return {Verdict::unchecked, GradcheckReason::not_finite};
+    const Direction direction = probe.through(k, at);
+    auto limits = tolerance(analytic, probe.leaves[k].typical);
+    if (at.size() > 1)
+      limits.atol *= probe.leaves[k].typical;
+    return Differences(probe.line(direction), limits)
+        .judge(weights, dot(analytic, direction.by[k]));
+  }
+
+  void bisect(const Probe& probe, Weights weights, std::size_t k, Elements at,
+              const Numbers& analytic, std::vector<std::size_t>& found) const {
+    suspects(
+        [&](Elements some) {
+          return judge(probe, weights, k, some, analytic).verdict == Verdict::right;
+        },
+        at, most_suspects, found);
+  }
+
   void count(std::size_t input, const Shape& shape, std::size_t at, double analytic,
              const Judgement& found) {
-    if (found.verdict == detail::Verdict::unchecked) {
+    if (found.verdict == Verdict::unchecked) {
       check_.infinite = check_.infinite || found.reason == GradcheckReason::not_finite ||
                         !std::isfinite(analytic);
       if (check_.unchecked++ == 0)
@@ -271,7 +308,7 @@ class OpChecker {
     if (std::isnan(error))
       error = INFINITY;
     check_.worst_error = std::max(check_.worst_error, error);
-    if (found.verdict == detail::Verdict::right)
+    if (found.verdict == Verdict::right)
       return;
     if (check_.disagree++ == 0 || error > worst_) {
       worst_ = error;
@@ -282,65 +319,56 @@ class OpChecker {
     }
   }
 
+  std::string unchecked_elements() const {
+    return fmt::format("{} of {} elements unchecked: {}", check_.unchecked, check_.checked,
+                       because_);
+  }
+
   bool first_order(const std::vector<Tensor>& gradients) {
     std::string reason;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const std::size_t n = numel(shape), most = std::min(n, options_.max_elements);
-      const auto analytic = or_zeros(gradients[k], n);
+      const Numbers analytic = or_zeros(gradients[k], n);
       std::vector<std::size_t> chosen, others;  // the chosen are spread evenly
       for (std::size_t i = 0; i < n; ++i)
         (chosen.size() < most && i == chosen.size() * n / most ? chosen : others).push_back(i);
-      suspects(1, k, others, analytic, chosen);
-      auto numeric = analytic;
+      bisect(probe_, weights_, k, others, analytic, chosen);
+      Numbers numeric = analytic;
       const std::size_t before = check_.disagree;
       for (const std::size_t at : chosen) {
-        const Judgement found = judge(1, k, {&at, 1}, analytic);
+        const Judgement found = judge(probe_, weights_, k, {&at, 1}, analytic);
         ++check_.checked;
         count(op_.input(k), shape, at, analytic[at], found);
-        if (found.verdict == detail::Verdict::wrong)
+        if (found.verdict == Verdict::wrong)
           numeric[at] = found.numeric;
       }
-      if (reason.empty() && check_.disagree > before)
-        reason = gradients[k].defined()
-                     ? reason_of(analytic, numeric, shape, most < n)
-                     : fmt::format("; it adds no gradient for input {}", op_.input(k));
+      if (!reason.empty() || check_.disagree == before)
+        continue;
+      if (!gradients[k].defined())
+        reason = fmt::format("; it adds no gradient for input {}", op_.input(k));
+      else if (const auto how = relation(analytic, numeric, shape, 1e-3); most == n && !how.empty())
+        reason = fmt::format("; the analytic one {}", how);
     }
     if (check_.disagree > 0)
       wrong(mismatch(check_, "its backward is wrong") + reason);
+    else if (check_.unchecked > 0 && check_.unchecked == check_.checked)
+      unchecked(because_);
     else if (check_.unchecked > 0)
-      set_unchecked(check_.unchecked == check_.checked);
+      check_.message = unchecked_elements();
     return check_.verdict == OpVerdict::right;
   }
 
-  void set_unchecked(bool all) {
-    if (all)
-      check_.verdict = OpVerdict::unchecked;
-    check_.message = all ? because_
-                         : fmt::format("{} of {} elements unchecked: {}", check_.unchecked,
-                                       check_.checked, because_);
-  }
-
-  // In words how a wrong gradient differs from the right one, if that is simple.
-  static std::string reason_of(const std::vector<double>& analytic,
-                               const std::vector<double>& numeric, const Shape& shape,
-                               bool sampled) {
-    const std::string words = sampled ? "" : detail::relation(analytic, numeric, shape, 1e-3);
-    return words.empty() ? words : fmt::format("; the analytic one {}", words);
-  }
-
   void readings_agree(const std::vector<Tensor>& ordinary, const std::vector<Tensor>& recorded) {
-    const OpCheck before = check_;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const auto a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], numel(shape));
-      const auto limits = tolerance(b, typical_[k]);
+      const Numbers a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
+      const auto limits = tolerance(b, probe_.leaves[k].typical);
       for (std::size_t at = 0; at < a.size(); ++at)
         if (a[at] != b[at] && !(std::isnan(a[at]) && std::isnan(b[at])) &&
             !(std::abs(a[at] - b[at]) <= limits.atol + limits.rtol * std::abs(b[at])))
-          count(op_.input(k), shape, at, a[at],
-                {.verdict = detail::Verdict::wrong, .numeric = b[at]});
-      if (check_.disagree > before.disagree) {
+          count(op_.input(k), shape, at, a[at], {.verdict = Verdict::wrong, .numeric = b[at]});
+      if (check_.disagree > 0) {
         check_.checked = a.size();
         return wrong(
             mismatch(check_,
@@ -354,15 +382,15 @@ class OpChecker {
   // numbers that differ in their last digits shows what rounding makes of them.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
-    const auto rounded = [&](std::vector<double> some, const Tensor& like) {
-      for (double& x : some)
-        x *= 1 + last_digits * (2 * generator.uniform_double() - 1);
-      return Tensor(std::move(some), Dims(like.shape()));
+    const auto rounded = [&](Numbers some, const Tensor& x) {
+      for (double& e : some)
+        e *= 1 + last_digits * (2 * generator.uniform_double() - 1);
+      return like(x, std::move(some));
     };
     return attempt("the backward of its backward", [&] {
       const Tensor v = rounded(v_, cotangent_).requires_grad_();
       Tensor number;
-      const auto gradients = op_.gradients(v, true).of_sources;
+      const auto gradients = op_.gradients(v, true);
       for (std::size_t k = 0; k < op_.sources(); ++k)
         if (gradients[k].defined()) {
           const Tensor part = sum(gradients[k] * rounded(w_[k], op_.source(k)));
@@ -376,18 +404,20 @@ class OpChecker {
     const auto analytic = second_gradients(0);
     if (check_.verdict != OpVerdict::right)
       return;
+    const Probe slope = slope_along(probe_, weights_, w_, scale_);
+    const std::pair<std::size_t, double> one{0, 1.0};
     std::vector<Tensor> rounded;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const auto values = or_zeros(analytic[k], numel(shape));
+      const Numbers values = or_zeros(analytic[k], numel(shape));
       std::vector<std::size_t> all(values.size()), found;
       check_.checked += values.size();
       std::iota(all.begin(), all.end(), std::size_t{0});
-      suspects(2, k, all, values, found);
+      bisect(slope, {&one, 1}, k, all, values, found);
       if (!found.empty() && rounded.empty())
         rounded = second_gradients(0x1p-48);
       for (const std::size_t at : found) {
-        const Judgement judgement = judge(2, k, {&at, 1}, values);
+        const Judgement judgement = judge(slope, {&one, 1}, k, {&at, 1}, values);
         const double noise = std::abs(or_zeros(rounded[k], values.size())[at] - values[at]);
         if (!(std::abs(values[at] - judgement.numeric) <= 4 * noise))
           count(op_.input(k), shape, at, values[at], judgement);
@@ -396,28 +426,18 @@ class OpChecker {
     if (check_.disagree > 0)
       return wrong(mismatch(check_, "the gradient of its gradient is wrong"));
     if (check_.unchecked > 0)
-      set_unchecked(false);
+      check_.message = unchecked_elements();
     by_cotangent(or_zeros(analytic.back(), v_.size()));
   }
 
   // The backward is linear in the cotangent: its derivative is that of the outputs along w.
-  void by_cotangent(const std::vector<double>& analytic) {
-    detail::Differences along(
-        {.at =
-             [&](const LinePoint& p) {
-               Moves all = moves({0, std::vector<double>(op_.source(0).numel())}, p);
-               for (std::size_t k = 0; k < all.size(); ++k)
-                 add(all[k], w_[k], p.t);
-               return op_.forward(all);
-             },
-         .here = here_,
-         .scales = scales_},
-        tolerance(analytic, 1));
+  void by_cotangent(const Numbers& analytic) {
+    Differences along(probe_.line({w_}), tolerance(analytic, 1));
     check_.checked += v_.size();
-    for (std::size_t j = 0; j < v_.size(); ++j)
-      if (v_[j] != 0)
-        count(0, event_.output.shape(), j, analytic[j],
-              odd(analytic[j]) ? no_slope : along.judge(j, analytic[j]));
+    for (const auto& [j, v] : weights_)
+      count(0, event_.output.shape(), j, analytic[j],
+            no_slope(analytic[j]) ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
+                                  : along.judge(j, analytic[j]));
     if (check_.disagree > 0)
       wrong(
           fmt::format("its backward is not differentiable by the gradient it is given, at ({}): "
@@ -429,11 +449,12 @@ class OpChecker {
   OpCheck& check_;
   const ExplainOptions& options_;
   Generator generator_;
-  IsolatedOp op_;
+  const RecordedOp op_;
+  Probe probe_;
   Tensor cotangent_;
-  std::vector<double> v_, here_, typical_, scales_;
-  Moves sizes_;  // of each element: its source's, if it is not far below that
-  Moves w_;      // a direction in all sources, of these sizes
+  Numbers v_;
+  std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
+  Point w_;                                        // a direction in all sources, of their sizes
   bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
   double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
@@ -442,7 +463,7 @@ class OpChecker {
 
 }  // namespace
 
-OpCheck detail::check_op(const Event& event, std::size_t number, const ExplainOptions& options) {
+OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& options) {
   OpCheck check;
   check.number = number;
   check.op = event.op;
@@ -468,11 +489,101 @@ OpCheck detail::check_op(const Event& event, std::size_t number, const ExplainOp
     if (of_large.verdict == OpVerdict::wrong)  // what is unchecked may be the others' rounding
       check = of_large;
   }
-  const auto op = std::make_shared<const IsolatedOp>(event);
-  check.alone = [op](const std::vector<Tensor>& in) { return op->replay(in); };
-  for (std::size_t k = 0; k < op->sources(); ++k)
-    check.leaves.push_back(op->source(k).detach().requires_grad_());
+  const auto op = std::make_shared<const RecordedOp>(event);
+  check.leaves = op->leaves();
+  check.alone = [op, left_out = op->without_derivative()](const std::vector<Tensor>& in) {
+    const Tensor y = op->replay(in);
+    return any(left_out) ? where(left_out, 0, y) : y;
+  };
   return check;
 }
 
-}  // namespace xgrad
+// ---- all ops of a run ----
+
+namespace {
+
+// Whether outputs bend at the point: along some direction the change of slope does not fall with
+// the step, as that of relu at 0, of the maximum of equal numbers.
+bool at_kink(const Probe& probe) {
+  for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
+    std::vector<std::size_t> all(probe.leaves[k].values.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const Line line = probe.line(probe.along(k, all));
+    const auto bend = [&](double h) {
+      Numbers up = line.at({.t = h});
+      const Numbers down = line.at({.t = -h});
+      for (std::size_t j = 0; j < up.size(); ++j)
+        up[j] = std::abs((up[j] - probe.here[j]) + (down[j] - probe.here[j]));
+      return up;
+    };
+    const Numbers far = bend(1e-3), near = bend(1e-5);
+    for (std::size_t j = 0; j < near.size(); ++j)
+      if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.here[j])))
+        return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& options) {
+  SpecialPlaces found;
+  const Trace trace;
+  f.with_graph();
+  const ModeGuard unobserved({true, nullptr});
+  std::size_t number = 0;
+  for (const Event& event : trace.events()) {
+    const OpCheck op =
+        check_op(event, ++number, {.eps = options.eps, .atol = options.atol, .rtol = options.rtol});
+    if (op.verdict == OpVerdict::wrong) {
+      found.wrong = fmt::format("op {}, {}: {}", number, in_scope(op), op.message);
+      return found;
+    }
+    if (op.infinite && found.infinite.empty())
+      found.infinite = fmt::format("op {}, {}", number, op.op);
+    found.kink = found.kink || (event.output.requires_grad() && at_kink(RecordedOp(event).probe()));
+  }
+  found.ops = number;
+  return found;
+}
+
+std::string float32_op(const CheckedFunction& f) {
+  const Trace trace;
+  f.with_graph();
+  const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
+  // Of more digits than a round number has.
+  const auto is_long = [](double v) {
+    int exponent = 0;
+    const double digits = std::ldexp(std::frexp(v, &exponent), 17);
+    return std::isfinite(v) && digits != std::rint(digits);
+  };
+  const auto all_float = [&](const Tensor& x) {
+    return std::ranges::all_of(elements(x), is_float);
+  };
+  const auto rounds = [&](const Tensor& y, const std::vector<Tensor>& inputs) {
+    return std::ranges::any_of(elements(y), is_long) && all_float(y) &&
+           !std::ranges::all_of(inputs,
+                                [&](const Tensor& x) { return !x.defined() || all_float(x); });
+  };
+  // Of other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  const auto rounds_nearby = [&](const Trace::Event& e) {
+    const ModeGuard plain({false, nullptr});
+    std::vector<Tensor> inputs;
+    double factor = 1;
+    for (const Tensor& x : e.inputs)
+      inputs.push_back(x.defined() ? x.detach() * (factor += 1.23456789e-7) : x);
+    return rounds(e.forward(inputs), inputs);
+  };
+  for (const Trace::Event& e : trace.events()) {
+    if (!e.output.requires_grad())
+      continue;
+    const bool single = e.output.dtype() == DType::float32;
+    if (single || (rounds(e.output, e.inputs) && rounds_nearby(e)))
+      return fmt::format("op '{}'{} {} of shape {}", e.op, e.scope.empty() ? "" : " in " + e.scope,
+                         single ? "makes a float32 Tensor" : "rounds to float32 inside: its output",
+                         to_string(e.output.shape()));
+  }
+  return {};
+}
+
+}  // namespace xgrad::detail

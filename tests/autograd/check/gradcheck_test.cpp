@@ -342,3 +342,20 @@ TEST_CASE("gradcheck of a function that takes gradients itself", "[gradcheck]") 
   CHECK(gradcheck(f, {x}));
   CHECK(gradgradcheck(f, {x}));
 }
+
+TEST_CASE("a sweep over eps is no verdict on a function that bends within every eps",
+          "[gradcheck]") {
+  const Tensor x = leaf({1e-13, -2e-13});
+  const auto fast_sine = [](double factor) {
+    return [factor](const Inputs& in) {
+      return record(
+          "fast_sine", {in[0]}, [](std::span<const Tensor> v) { return sin(v[0] * 1e13); },
+          [factor, x = Saved(in[0])](Context& ctx) {
+            ctx.add(0, ctx.gradient() * cos(x.tensor() * 1e13) * (factor * 1e13));
+          });
+    };
+  };
+  CHECK(gradcheck(fast_sine(1), {x}));
+  CHECK_THAT(eps_sweep(fast_sine(1), {x}).reading, StartsWith("right:"));
+  CHECK_THAT(eps_sweep(fast_sine(1.1), {x}).reading, StartsWith("flat:"));
+}

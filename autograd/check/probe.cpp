@@ -1,0 +1,433 @@
+#include <xgrad/autograd/check/probe.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/trace.hpp>
+
+namespace xgrad::detail {
+
+// ---- points and lines ----
+
+Leaf::Leaf(Numbers its_values) : values(std::move(its_values)) {
+  const double size = typical_size(values);
+  typical = size > 0 ? size : 1;
+  for (const double x : values)
+    sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_beside(x, typical)
+                                                                      : 0);
+}
+
+Direction Probe::axis(std::size_t leaf, std::size_t element) const {
+  const Leaf& of = leaves[leaf];
+  Direction d{Point(leaves.size()), of.values[element],
+              size_beside(of.values[element], of.typical)};
+  d.by[leaf].resize(of.values.size());
+  d.by[leaf][element] = 1;
+  return d;
+}
+
+Direction Probe::along(std::size_t leaf, Elements some, const Numbers& signs_of) const {
+  const Leaf& of = leaves[leaf];
+  Direction d{Point(leaves.size())};
+  Numbers& u = d.by[leaf];
+  u.resize(of.values.size());
+  for (const std::size_t i : some) {
+    std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    z ^= z >> 31U;
+    // Between 0.1 and 4.7, as unequal as exponentially distributed numbers.
+    const double weight = 0.1 - std::log(1 - 0.99 * static_cast<double>(z >> 11U) * 0x1p-53);
+    const bool known = !signs_of.empty() && signs_of[i] != 0;
+    u[i] = (known ? signs_of[i] > 0 : z % 2 == 0) ? weight : -weight;
+    u[i] *= of.sizes[i];
+  }
+  return d;
+}
+
+Point Probe::moved(const Direction& direction, const LinePoint& point) const {
+  Point values(leaves.size());
+  Generator generator(point.seed);
+  for (std::size_t k = 0; k < leaves.size(); ++k) {
+    const Leaf& leaf = leaves[k];
+    const Numbers& by = direction.by[k];
+    if (point.away == 0 && (by.empty() || point.t == 0))
+      continue;
+    values[k] = leaf.values;
+    for (std::size_t i = 0; i < leaf.values.size(); ++i) {
+      double& x = values[k][i];
+      if (point.away > 0)
+        x += point.away * leaf.sizes[i] * (2 * generator.uniform_double() - 1);
+      if (!by.empty() && by[i] != 0)
+        x += point.t * by[i];
+    }
+  }
+  return values;
+}
+
+Line Probe::line(const Direction& direction) const {
+  return {.at =
+              [this, direction](const LinePoint& point) {
+                return at(moved(direction, point), point.h / direction.size);
+              },
+          .x = direction.x,
+          .size = direction.size,
+          .here = here,
+          .scales = scales,
+          .order = order,
+          .noise = noise * direction.size,
+          .unit = unit};
+}
+
+Probe slope_along(const Probe& probe, Weights weights, const Point& w, double rounds) {
+  const auto slope = [&probe, weights, &w](Point values, double step) {
+    Point up = std::move(values), down(up.size());
+    for (std::size_t k = 0; k < up.size(); ++k) {
+      if (up[k].empty())
+        up[k] = probe.leaves[k].values;
+      down[k] = up[k];
+      for (std::size_t i = 0; i < up[k].size(); ++i) {
+        up[k][i] += step * w[k][i];
+        down[k][i] -= step * w[k][i];
+      }
+    }
+    const Numbers above = probe.at(std::move(up), 0), below = probe.at(std::move(down), 0);
+    double sum = 0;
+    for (const auto& [j, weight] : weights)
+      sum += weight * difference(above.at(j), below.at(j));
+    return Numbers{sum / (2 * step)};
+  };
+  return {.leaves = probe.leaves, .at = slope, .order = 2, .noise = probe.unit * rounds};
+}
+
+double dot(const Numbers& g, const Numbers& u) {
+  double sum = 0;
+  for (std::size_t i = 0; i < u.size(); ++i)
+    sum += u[i] == 0 ? 0 : g[i] * u[i];
+  return sum;
+}
+
+Numbers or_zeros(const Tensor& gradient, std::size_t n) {
+  return gradient.defined() ? elements(gradient) : Numbers(n);
+}
+
+// ---- gradients ----
+
+std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
+                                      const std::vector<Tensor>& inputs,
+                                      const std::vector<Tensor>& cotangents,
+                                      const GradOptions& options) {
+  GradOptions some = options;
+  some.allow_unused = true;
+  some.grad_outputs.clear();
+  std::vector<Tensor> with_graph;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].requires_grad()) {
+      with_graph.push_back(outputs[i]);
+      some.grad_outputs.push_back(cotangents[i]);
+    }
+  return with_graph.empty() ? std::vector<Tensor>(inputs.size()) : grad(with_graph, inputs, some);
+}
+
+namespace {
+
+// Remembers whose formula runs.
+struct Running final : Observer {
+  std::string op;
+  const OnGradient& tell;
+  Observer* const to = Mode::current().observer;
+
+  explicit Running(const OnGradient& on_gradient) : tell(on_gradient) {}
+  void on_forward(std::string_view name, std::span<const Tensor> inputs, const Tensor& output,
+                  const Forward& forward) override {
+    if (to != nullptr)
+      to->on_forward(name, inputs, output, forward);
+  }
+  void on_gradient(const Node& node, const Tensor& gradient) override {
+    op = node.op;
+    if (tell)
+      tell(node, gradient);
+    if (to != nullptr)
+      to->on_gradient(node, gradient);
+  }
+  void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override {
+    if (to != nullptr)
+      to->on_backward(node, input, gradient);
+  }
+};
+
+}  // namespace
+
+std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& cotangents, const GradOptions& options,
+                              const OnGradient& on_gradient) {
+  Running running(on_gradient);
+  const ModeGuard mode({Mode::current().grad_enabled, &running, Mode::current().decompose});
+  try {
+    return partial_gradients(outputs, inputs, cotangents, options);
+  } catch (const ShapeError& error) {
+    throw BackwardError(GradcheckReason::wrong_shape, error.what());
+  } catch (const DTypeError& error) {
+    throw BackwardError(GradcheckReason::wrong_dtype, error.what());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw BackwardError(GradcheckReason::unknown, fmt::format("{}: {}", running.op, error.what()));
+  }
+}
+
+Tensor random_signed(const Shape& shape, Generator& generator) {
+  auto v = empty_array<double>(shape);
+  for (double& e : v) {
+    e = 0.5 + generator.uniform_double();
+    if (generator.uniform_double() < 0.5)
+      e = -e;
+  }
+  return Tensor(std::move(v));
+}
+
+Tensor one_hot(const Tensor& y, std::size_t at) {
+  Numbers v(y.numel());
+  v[at] = 1;
+  return like(y, std::move(v));
+}
+
+Tensor like(const Tensor& x, Numbers values) {
+  if (x.dtype() == DType::float64)
+    return Tensor(std::move(values), Dims(x.shape()));
+  return Tensor(std::vector<float>(values.begin(), values.end()), Dims(x.shape()));
+}
+
+std::vector<Shape> shapes_of(const std::vector<Tensor>& xs) {
+  std::vector<Shape> shapes;
+  for (const Tensor& x : xs)
+    shapes.push_back(x.shape());
+  return shapes;
+}
+
+// ---- functions of Tensors ----
+
+Moved::Moved(const std::vector<CheckedLeaf>& leaves, Point values) {
+  std::vector<std::pair<Tensor, Tensor>> to;
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    if (!values[k].empty()) {
+      to.emplace_back(leaves[k].x, like(leaves[k].x, std::move(values[k])));
+      before_.emplace_back(leaves[k].x, leaves[k].x.impl().value);
+    }
+  for (auto& [x, value] : to)
+    x.set_value(value.impl().value);
+}
+
+Moved::~Moved() {
+  for (auto& [x, value] : before_)
+    x.set_value(value);
+}
+
+std::string CheckedFunction::output_name(std::size_t i) const {
+  return i < output_names_.size() ? output_names_[i] : fmt::format("output {}", i);
+}
+
+std::vector<Tensor> CheckedFunction::checked(std::vector<Tensor> outputs) const {
+  check<ValueError>(!outputs.empty(), "{}: the function returned no Tensor", caller_);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined())
+      fail<ValueError>("{}: {} is undefined: the function must compute it", caller_,
+                       output_name(i));
+    if (outputs[i].dtype() != DType::float64)
+      fail<DTypeError>(
+          "{}: the function returned float32 as {}, from float64 inputs: something in it "
+          "converts, or is float32 and not among the inputs",
+          caller_, output_name(i));
+  }
+  return outputs;
+}
+
+std::vector<Tensor> CheckedFunction::values() const {
+  std::vector<Tensor> outputs = checked(call_(false));
+  for (Tensor& y : outputs)
+    y = y.detach();  // it may be an input itself, which is going to move
+  return outputs;
+}
+
+void CheckedFunction::check_shapes(const std::vector<Tensor>& outputs,
+                                   const std::vector<Shape>& shapes) const {
+  if (outputs.size() != shapes.size())
+    fail<ShapeError>("{}: the function returned {} outputs, and then {}", caller_, shapes.size(),
+                     outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].shape() != shapes[i])
+      fail<ShapeError>("{}: {} changes its shape: {}, {}", caller_, output_name(i),
+                       to_string(shapes[i]), to_string(outputs[i].shape()));
+}
+
+Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Numbers scales) const {
+  Probe probe{.at = [this, shapes](Point values, double) {
+    const Moved moved(leaves_, std::move(values));
+    const std::vector<Tensor> outputs = this->values();
+    check_shapes(outputs, shapes);
+    Numbers all;
+    for (const Tensor& y : outputs)
+      all.insert(all.end(), y.data<double>(), y.data<double>() + y.numel());
+    return all;
+  }};
+  for (const CheckedLeaf& leaf : leaves_)
+    probe.leaves.emplace_back(elements(leaf.x));
+  probe.here = probe.at(Point(leaves_.size()), 0);
+  probe.scales = std::move(scales);
+  return probe;
+}
+
+namespace {
+
+std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Tensor>& inputs,
+                                        const GradcheckOptions& options) {
+  const auto& names = options.names;
+  if (!names.empty() && names.size() != inputs.size())
+    fail<ValueError>("{}: {} names for {} inputs", caller, names.size(), inputs.size());
+  if (!(options.eps > 0 && std::isfinite(options.eps)))
+    fail<ValueError>("{}: eps is {}; it must be positive", caller, options.eps);
+  if (!(options.atol >= 0 && options.rtol >= 0))
+    fail<ValueError>("{}: atol is {} and rtol is {}; neither may be negative", caller, options.atol,
+                     options.rtol);
+  std::vector<CheckedLeaf> leaves;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& x = inputs[i];
+    if (!x.defined())
+      continue;
+    const std::string name = names.empty() ? fmt::format("input {}", i) : names[i];
+    if (x.dtype() != DType::float64)
+      fail<DTypeError>(
+          "{}: {} is {}, too coarse for finite differences: convert it with "
+          "x.to(DType::float64), a model with to(model, DType::float64)",
+          caller, name, to_string(x.dtype()));
+    if (!x.requires_grad())
+      continue;
+    if (!x.is_leaf())
+      fail<GraphError>("{}: {} is the result of '{}': pass x.detach().requires_grad_()", caller,
+                       name, x.impl().node->op);
+    for (const CheckedLeaf& other : leaves)
+      if (other.x.handle() == x.handle())
+        fail<ValueError>("{}: {} and {} are the same Tensor", caller, other.name, name);
+    leaves.push_back({i, name, x});
+  }
+  check<ValueError>(!leaves.empty(),
+                    "{}: no input requires a gradient: nothing to check; call requires_grad_() on "
+                    "those to be checked",
+                    caller);
+  return leaves;
+}
+
+// Whether f gives the same without recording graphs: it does not if it takes gradients itself.
+bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inputs) {
+  const auto with = f(inputs);
+  try {
+    const NoGrad no_grad;
+    const auto without = f(inputs);
+    return std::ranges::equal(with, without, [](const Tensor& a, const Tensor& b) {
+      return a.defined() && b.defined() && same_bits(a, b);
+    });
+  } catch (const GraphError&) {
+    return false;
+  }
+}
+
+// For each output, where it is infinite because a constant is, as behind a mask of -inf that is
+// added: there it has no derivative.  Empty where there is none.
+std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
+                                                       const std::vector<Tensor>& inputs,
+                                                       const std::vector<Tensor>& outputs) {
+  std::vector<std::optional<Mask>> found(outputs.size());
+  if (std::ranges::none_of(outputs,
+                           [](const Tensor& y) { return y.defined() && any(infinite(y)); }))
+    return found;
+  Trace trace;
+  const std::vector<Tensor> traced = f(inputs);
+  const ModeGuard plain({false, nullptr});
+  std::map<const Value*, Tensor> again;  // each result, as it is of finite numbers
+  const auto finite = [&](const Tensor& x) {
+    const auto made = x.defined() ? again.find(x.impl().value.get()) : again.end();
+    if (made != again.end())
+      return made->second;
+    return x.defined() && x.requires_grad() ? x.detach() : made_finite(x);
+  };
+  try {
+    for (const Trace::Event& event : trace.events()) {
+      std::vector<Tensor> in;
+      std::ranges::transform(event.inputs, std::back_inserter(in), finite);
+      again.insert_or_assign(event.output.impl().value.get(), event.forward(in));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].defined())
+        found[i] = infinite(traced.at(i)) & ~infinite(finite(traced[i]));
+  } catch (const Error&) {  // an op refuses such inputs
+  }
+  return found;
+}
+
+}  // namespace
+
+CheckedFunction checked_function(const char* caller, const TensorFunction& f,
+                                 const std::vector<Tensor>& inputs,
+                                 const GradcheckOptions& options) {
+  auto leaves = checked_leaves(caller, inputs, options);
+  // Asked when first needed: a function that changes its inputs is to be caught before.
+  const auto call = [f, inputs, no_grad = std::optional<bool>(),
+                     left_out = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
+    if (!with_graph && !no_grad.has_value())
+      no_grad = works_without_graph(f, inputs);
+    const ModeGuard mode(Mode::current().with_grad(with_graph || !*no_grad));
+    std::vector<Tensor> outputs = f(inputs);
+    if (left_out.empty())
+      left_out = infinite_by_constants(f, inputs, outputs);
+    for (std::size_t i = 0; i < std::min(outputs.size(), left_out.size()); ++i)
+      if (left_out[i])
+        outputs[i] = where(*left_out[i], 0, outputs[i]);
+    return outputs;
+  };
+  return {caller, call, std::move(leaves)};
+}
+
+CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& inputs,
+                            GradcheckOptions& options) {
+  auto leaves = f.leaves();
+  std::vector<std::string> output_names;
+  for (const CheckedLeaf& leaf : leaves)
+    output_names.push_back("gradient of " + leaf.name);
+  std::vector<Tensor> cotangents;
+  Generator generator(options.seed);
+  const auto outputs = f.with_graph();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor v = random_signed(outputs[i].shape(), generator).requires_grad_();
+    const std::string name = outputs.size() == 1 ? "cotangent" : fmt::format("cotangent {}", i);
+    leaves.push_back({inputs.size(), name, v});
+    cotangents.push_back(v);
+    inputs.push_back(v);
+    if (!options.names.empty())
+      options.names.push_back(name);
+  }
+  // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
+  // against it, where an op has one of its own.
+  const auto call = [f, cotangents](bool with_graph) {
+    auto result = gradients(f.with_graph(), f.tensors(), cotangents, {.create_graph = with_graph});
+    for (std::size_t k = 0; k < result.size(); ++k)
+      if (!result[k].defined())
+        result[k] = zeros_like(f.tensors()[k]);
+    return result;
+  };
+  return {"gradgradcheck", call, std::move(leaves), std::move(output_names)};
+}
+
+Numbers really_moved(const Tensor& x, const Numbers& u, double h) {
+  Numbers moved;
+  for (std::size_t a = 0; a < u.size(); ++a) {
+    const double at = x.data<double>()[a], by = h * u[a];
+    moved.push_back(by == 0 ? 0 : ((at + by) - (at - by)) / (2 * h));
+  }
+  return moved;
+}
+
+}  // namespace xgrad::detail

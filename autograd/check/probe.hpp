@@ -1,0 +1,212 @@
+#pragma once
+// A function at a point, as every checker sees it.
+//
+// A Probe has leaves, with the sizes by which their elements may move; outputs, where the leaves
+// have other values; and what rounds in each output.  It is made
+//
+// - from a TensorFunction, a layer or the gradient of another: CheckedFunction::probe();
+// - from one event of a Trace: RecordedOp::probe() (op_check.hpp);
+// - from a part of a recorded graph (pages/graph_check.cpp);
+// - from the slope of another probe: slope_along().
+//
+// Every checker asks Differences along lines of a probe: along one element, or along several at
+// once, each by its size.  Sizes, directions and points nearby are chosen here alone.  Not for
+// users.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <xgrad/autograd/check/describe.hpp>
+#include <xgrad/autograd/check/differences.hpp>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/random.hpp>
+
+namespace xgrad::detail {
+
+using Numbers = std::vector<double>;
+using Point = std::vector<Numbers>;  ///< the values of each leaf; empty for one that stays
+using Elements = std::span<const std::size_t>;
+using Weights = Differences::Weights;
+
+/// Numbers that may move.
+struct Leaf {
+  explicit Leaf(Numbers its_values);
+  Numbers values;
+  double typical = 1;  ///< size of its elements
+  Numbers sizes = {};  ///< how far each may move with others; 0 of a mask's -1e9, and of infinity
+};
+
+/// Along which elements move.
+struct Direction {
+  Point by = {};           ///< of each leaf; empty for one that stays
+  double x = 0, size = 1;  ///< of an element that moves alone; of several each moves by its size
+};
+
+struct Probe {
+  std::vector<Leaf> leaves = {};
+  /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
+  /// function that is a difference itself.
+  std::function<Numbers(Point values, double step)> at;
+  Numbers here = {};      ///< at the leaves' own values
+  Numbers scales = {};    ///< what rounds in each output
+  int order = 1;          ///< 2 of a function that is a difference itself
+  double noise = 0;       ///< of its values, times the step
+  double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
+
+  Direction axis(std::size_t leaf, std::size_t element) const;
+  /// Several elements at once: by weights that differ, so that a permuted gradient does not pass,
+  /// and signs at random or, so that nothing cancels, those of a gradient.
+  Direction along(std::size_t leaf, Elements some, const Numbers& signs_of = {}) const;
+  /// The only element, or several.
+  Direction through(std::size_t leaf, Elements some) const {
+    return some.size() == 1 ? axis(leaf, some[0]) : along(leaf, some);
+  }
+  /// The leaves' values at a point of a line.
+  Point moved(const Direction& direction, const LinePoint& point) const;
+  /// Refers to this probe.
+  Line line(const Direction& direction) const;
+};
+
+/// The derivative of the sum of weights * outputs along w, by differences, as a function of the
+/// same leaves.  `rounds` is what rounds in that sum.  Refers to its arguments.
+Probe slope_along(const Probe& probe, Weights weights, const Point& w, double rounds);
+
+/// sum(g * u) over the elements where u is not 0: what does not move does not count, even if its
+/// gradient is NaN.
+double dot(const Numbers& g, const Numbers& u);
+/// The elements, or n zeros of an undefined gradient.
+Numbers or_zeros(const Tensor& gradient, std::size_t n);
+
+// ---- gradients ----
+
+/// A backward run that ended in an error of shapes or dtypes, or in one of another library.
+struct BackwardError : Error {
+  BackwardError(GradcheckReason r, const std::string& what) : Error(what), reason(r) {}
+  GradcheckReason reason;
+};
+/// d sum(outputs * cotangents) / d inputs by grad(); undefined where no graph leads to an input.
+std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
+                                      const std::vector<Tensor>& inputs,
+                                      const std::vector<Tensor>& cotangents,
+                                      const GradOptions& options);
+using OnGradient = std::function<void(const Node&, const Tensor&)>;
+/// The same; an error of shapes or dtypes, or one of another library, becomes a BackwardError.
+/// `on_gradient` is told the gradient of each node's output.
+std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                              const std::vector<Tensor>& cotangents, const GradOptions& options,
+                              const OnGradient& on_gradient = {});
+
+/// Magnitudes in [0.5, 1.5), so that every element matters, with random signs.
+Tensor random_signed(const Shape& shape, Generator& generator);
+/// Zeros like y, with a 1 at one element.
+Tensor one_hot(const Tensor& y, std::size_t at);
+/// These values in the shape and dtype of x.
+Tensor like(const Tensor& x, Numbers values);
+
+// ---- functions of Tensors ----
+
+/// An input that is checked, and its position among the inputs.
+struct CheckedLeaf {
+  std::size_t position;
+  std::string name;
+  Tensor x;
+};
+
+/// Leaves at other values; the destructor puts the old ones back.
+class Moved {
+ public:
+  Moved(const std::vector<CheckedLeaf>& leaves, Point values);
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+  ~Moved();
+
+ private:
+  std::vector<std::pair<Tensor, std::shared_ptr<const Value>>> before_;
+};
+
+/// The function under check, at the inputs' values and at points nearby.
+class CheckedFunction {
+ public:
+  /// Computes the outputs from the inputs' present values, with graphs if asked to.
+  using Call = std::function<std::vector<Tensor>(bool with_graph)>;
+
+  CheckedFunction(const char* caller, Call call, std::vector<CheckedLeaf> leaves,
+                  std::vector<std::string> output_names = {})
+      : caller_(caller),
+        call_(std::move(call)),
+        leaves_(std::move(leaves)),
+        output_names_(std::move(output_names)) {
+    for (const CheckedLeaf& leaf : leaves_)
+      tensors_.push_back(leaf.x);
+  }
+
+  const char* caller() const { return caller_; }
+  bool is_second() const { return std::string_view(caller_) == "gradgradcheck"; }
+  const std::vector<CheckedLeaf>& leaves() const { return leaves_; }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  std::string output_name(std::size_t i) const;
+  /// The outputs; throws unless they are defined and float64.
+  std::vector<Tensor> with_graph() const { return checked(call_(true)); }
+  std::vector<Tensor> values() const;  ///< without graphs
+
+  /// ShapeError unless the outputs have these shapes.
+  void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
+  /// At the leaves' present values.  Outputs have these shapes.  Refers to this function.
+  Probe probe(const std::vector<Shape>& shapes, Numbers scales = {}) const;
+
+ private:
+  std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
+
+  const char* caller_;
+  Call call_;
+  std::vector<CheckedLeaf> leaves_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::string> output_names_;
+};
+
+/// f as a function of these inputs, of which those that require a gradient are checked; throws as
+/// gradcheck() does.
+CheckedFunction checked_function(const char* caller, const TensorFunction& f,
+                                 const std::vector<Tensor>& inputs,
+                                 const GradcheckOptions& options);
+/// Its gradient for a random cotangent of each output, as a function of its leaves and of these
+/// cotangents, which are appended to the inputs and to the names in the options.
+CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& inputs,
+                            GradcheckOptions& options);
+std::vector<Shape> shapes_of(const std::vector<Tensor>& xs);
+
+/// The direction in which x really moves from x - h u to x + h u: u with rounding errors.
+Numbers really_moved(const Tensor& x, const Numbers& u, double h);
+
+// ---- words (gradcheck_report.cpp) ----
+
+/// The two Jacobians of one output in one leaf, and what each element is.
+struct JudgedPair {
+  Array<double> analytic, numeric;
+  std::vector<Verdict> verdicts = {};
+  bool reached = false;            ///< whether the output's graph leads to the input
+  bool refined = false;            ///< whether eps alone did not do
+  std::size_t wrong = 0, nan = 0;  ///< finite and not
+  double largest = 0;              ///< of the analytic ones
+  Tolerance tolerance = {};
+  std::set<std::size_t> rounded = {};  ///< elements that are wrong, but may be rounding
+  std::string infinite = {};           ///< "op 2, sqrt", of infinite or NaN slope, if there is one
+  std::string wrong_op = {};           ///< "op 2, mine: its backward is wrong: ...", if one is
+};
+
+/// The pair as a report has it: counts, the worst element and, if some disagree, the reason.
+GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
+                         const CheckedLeaf& leaf, JudgedPair&& judged);
+/// Fills in what the report says of all pairs together.
+void sum_up(GradcheckReport& report, const char* caller, bool strict);
+/// What the shape of the curve says.
+std::string reading_of(const EpsSweep& sweep);
+/// "output 0 at (1, 2)".
+std::string at(const std::string& name, std::size_t flat, const Shape& shape);
+
+}  // namespace xgrad::detail
