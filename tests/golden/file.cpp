@@ -66,6 +66,28 @@ double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit) {
   });
 }
 
+// "element 5 of (2, 3): ours 0.5, PyTorch's 0.25", the one that differs most.
+static std::string worst_element(const Tensor& ours, const Tensor& expected) {
+  if (ours.shape() != expected.shape() || ours.dtype() != expected.dtype())
+    return fmt::format("ours is {} {}, PyTorch's {} {}", to_string(ours.dtype()),
+                       to_string(ours.shape()), to_string(expected.dtype()),
+                       to_string(expected.shape()));
+  return dispatch(expected.dtype(), [&]<class T>() {
+    const T* const a = ours.data<T>();
+    const T* const b = expected.data<T>();
+    Size at = 0;
+    double largest = -1;
+    for (Size i = 0; i < expected.numel(); ++i) {
+      const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
+      const double error = same ? 0 : std::abs(double{a[i]} - double{b[i]});
+      if (std::isnan(error) || error > largest)
+        largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error, at = i;
+    }
+    return fmt::format("element {} of {}: ours {:.9g}, PyTorch's {:.9g}", at,
+                       to_string(expected.shape()), a[at], b[at]);
+  });
+}
+
 GoldenComparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
                                 ErrorUnit unit) {
   const bool is_double = expected.dtype() == DType::float64;
@@ -76,7 +98,10 @@ GoldenComparison compare_golden(const std::string& name, const Tensor& ours, con
     limit = 2;
   else if (unit == ErrorUnit::absolute)
     limit = 1e-6;
-  return {name, unit, is_double, distance(ours, expected, unit), limit};
+  GoldenComparison result{name, unit, is_double, distance(ours, expected, unit), limit};
+  if (!(result.error <= limit))
+    result.worst = worst_element(ours, expected);
+  return result;
 }
 
 GoldenComparison compare_golden(const std::string& name, const Indices& ours,
@@ -88,7 +113,7 @@ GoldenComparison compare_golden(const std::string& name, const Indices& ours,
 
 void check_golden(const std::vector<GoldenComparison>& comparisons) {
   for (const GoldenComparison& c : comparisons) {
-    INFO(c.name);
+    INFO(fmt::format("{}: error {:.3g}, limit {:.3g}; {}", c.name, c.error, c.limit, c.worst));
     CHECK(c.error <= c.limit);
   }
 }

@@ -41,6 +41,7 @@ struct GoldenComparison {
   bool is_double = true;
   double error = 0;
   double limit = 0;
+  std::string worst = {};  ///< where the error is above the limit: the element, ours and PyTorch's
 };
 
 /// How far ours is from the golden value; infinite if shapes or dtypes differ, or only one

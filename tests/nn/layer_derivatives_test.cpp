@@ -19,6 +19,7 @@ TEST_CASE("first and second derivatives of every layer", "[nn][gradcheck]") {
     for (const int order : {1, 2}) {
       const auto report = check_order(order, sample.d, sample.large);
       CHECK((report.ok ? "" : report.message) == "");
+      INFO("an empty sample needs differences=False in tests/golden/layers.py");
       CHECK(report.checked > 0);
     }
   }
@@ -51,8 +52,16 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
     INFO(layer << " is not found in the headers of nn/");
     CHECK((layers.contains(layer) || layer == "RotaryEmbedding" || layer == "alibi_bias"));
   }
+  const std::string page =
+      read_bytes(source_dir + "/docs/pytorch.md");  // rows are of PyTorch's layers
+  const std::set<std::string> not_pytorchs{
+      "CausalSelfAttention", "GPT", "MLP", "Norm", "SelfAttention", "Sequential",
+      "TransformerBlock"};
   for (const std::string& layer : layers) {
     INFO(layer << " has no sample in tests/golden/layers.py");
     CHECK(with_sample.contains(layer));
+    INFO(layer << " stands in no row of docs/pytorch.md");
+    CHECK((not_pytorchs.contains(layer) ||
+           std::regex_search(page, std::regex("\\n\\|.*\\b" + layer + "\\b"))));
   }
 }

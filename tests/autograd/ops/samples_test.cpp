@@ -474,7 +474,7 @@ TEST_CASE("every op has a sample with second gradients, and every number a sampl
 }
 
 TEST_CASE("every op and optimizer stands in a row of docs/pytorch_ops.md or docs/pytorch.md",
-          "[ops][docs]") {
+          "[ops][docs][optim]") {
   std::istringstream page(read_bytes(source_dir + "/docs/pytorch_ops.md") +
                           read_bytes(source_dir + "/docs/pytorch.md"));
   std::set<std::string> code;  // the words between backticks of all rows
