@@ -496,7 +496,9 @@ class Check {
                             places.infinite));
     if (!finite || !places.kink)
       return;
-    const Probe here = f_.probe(shapes_);
+    Probe here = f_.probe(shapes_);
+    for (Leaf& leaf : here.leaves)
+      leaf.even_out();
     const LinePoint away{.away = 1e-3, .seed = options_.seed + 1};
     const Moved moved(f_.leaves(), here.moved({Point(here.leaves.size())}, away));
     Check nearby(f_, inputs_, options_);

@@ -39,6 +39,8 @@ struct Leaf {
   Numbers values;
   double typical = 1;  ///< size of its elements
   Numbers sizes = {};  ///< how far each may move with others; 0 of a mask's -1e9, and of infinity
+  /// Tiny elements move as far as the others: what makes a place special may be their size.
+  void even_out();
 };
 
 /// Along which elements move.
@@ -51,7 +53,7 @@ struct Probe {
   std::vector<Leaf> leaves = {};
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
   /// function that is a difference itself.
-  std::function<Numbers(Point values, double step)> at;
+  std::function<Numbers(Point values, double step)> at = {};
   Numbers here = {};      ///< at the leaves' own values
   Numbers scales = {};    ///< what rounds in each output
   int order = 1;          ///< 2 of a function that is a difference itself
