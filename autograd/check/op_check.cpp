@@ -242,7 +242,7 @@ class OpChecker {
     check_.message = std::move(why);
   }
 
-  // What f makes of the op's backward; a verdict if it throws.
+  // Calls f, which runs the op's backward; a verdict if it throws.
   template <class F>
   auto attempt(const char* what, const F& f) -> decltype(f()) {
     try {
@@ -286,8 +286,8 @@ class OpChecker {
         .judge(weights, dot(analytic, direction.by[k]));
   }
 
-  // `most` elements of a source, spread evenly, and those of the others that a line along all of
-  // them leads to.
+  // Chooses the elements of a source to be judged one at a time: `most`, spread evenly, and those
+  // of the others that a bisected line along all of them leads to.
   std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
                                   const Numbers& analytic, std::size_t most) const {
     const std::size_t n = analytic.size();
@@ -381,8 +381,8 @@ class OpChecker {
     }
   }
 
-  // The gradients, by the sources and by the cotangent, of the backward's sum along w; the same of
-  // numbers that differ in their last digits shows what rounding makes of them.
+  // The gradients, by the sources and by the cotangent, of the backward's sum along w.  Numbers
+  // that differ in their last digits show the effect of rounding.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
     const auto rounded = [&](Numbers some, const Tensor& x) {
@@ -552,7 +552,7 @@ std::string float32_op(const CheckedFunction& f) {
   const Trace trace;
   f.with_graph();
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
-  // Of more digits than a round number has.
+  // It has more digits than a round number.
   const auto is_long = [](double v) {
     int exponent = 0;
     const double digits = std::ldexp(std::frexp(v, &exponent), 17);
@@ -566,7 +566,7 @@ std::string float32_op(const CheckedFunction& f) {
            !std::ranges::all_of(inputs,
                                 [&](const Tensor& x) { return !x.defined() || all_float(x); });
   };
-  // Of other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  // The op rounds other inputs nearby, too: 1 / 1e-10 happens to be a float32.
   const auto rounds_nearby = [&](const Trace::Event& e) {
     const ModeGuard plain({false, nullptr});
     std::vector<Tensor> inputs;
