@@ -28,7 +28,7 @@ using EngineVerdict = xgrad::detail::Verdict;
 
 // ---- a gradient beside differences of the function that it is of ----
 
-// How exact the numbers of a check are.
+// The precision of the numbers of a check.
 struct Precision {
   bool wide;   // differences in float64
   bool exact;  // the gradient is float64, too
@@ -200,7 +200,7 @@ class Comparison {
   std::string unknown_;  // why an element is
 };
 
-// The function runs so often, if nothing disagrees, for a gradient of n elements.
+// How often the function runs for a gradient of n elements, if nothing disagrees.
 std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); }
 
 // The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
@@ -224,7 +224,7 @@ Tensor in_float64(const Tensor& x) { return x.defined() ? x.detach().to(DType::f
 
 bool exact(const Tensor& x) { return x.dtype() == DType::float64; }
 
-// Of this thread.
+// The processor time of this thread.
 double processor_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -249,7 +249,7 @@ class Replay {
     wide_ = affordable_ && run_wide();
   }
 
-  // What each op added, and what it did not add, beside the op's own forward.
+  // Compares each op's contribution, also one that is missing, with the op's own forward.
   void check_own(double work) {
     std::vector<Own> all;
     std::set<std::pair<std::size_t, std::size_t>> added;
@@ -328,7 +328,7 @@ class Replay {
     return cost;
   }
 
-  // What rounding may do to what an op adds.
+  // The rounding of an op's contribution.
   double slack_of(std::size_t consumer) const {
     const GraphNode& of = graph_.nodes[consumer];
     const Numbers g = elements(of.gradient);
@@ -397,7 +397,7 @@ class Replay {
   }
 
   GraphCheck whole(std::size_t node, double& work) {
-    // What depends on it, in the order in which it ran.
+    // The ops that depend on it, in the order in which they ran.
     std::vector<bool> depends(graph_.nodes.size());
     depends[node] = true;
     std::vector<const RanOp*> again;

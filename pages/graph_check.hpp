@@ -1,5 +1,5 @@
 #pragma once
-// The ops of a recorded graph, run again at other values: what gradients are held to.
+// The gradients of a recorded graph, compared with differences of its ops, run at other values.
 
 #include <cstddef>
 #include <optional>

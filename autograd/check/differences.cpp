@@ -177,8 +177,8 @@ const Differences::Step& Differences::compared(std::size_t k) {
   return *steps_[k];
 }
 
-// Whether a function may change by so much for no reason but rounding: numbers of size 1 on the way
-// to it (the sum of a softmax, whose logarithm is 1e-11) lose that much.
+// Whether rounding alone may change a function by so much: numbers of size 1 on the way to it (the
+// sum of a softmax, whose logarithm is 1e-11) lose that much.
 bool Differences::lost(double change, Weights weights) const {
   double sum = 0;
   for (const auto& [j, w] : weights)
@@ -186,8 +186,8 @@ bool Differences::lost(double change, Weights weights) const {
   return line_.order == 1 && change <= 64 * line_.unit * sum;
 }
 
-// Whether steps near eps agree with each other, and say something else than this larger one: then
-// the function is another one nearby.
+// Whether steps near eps agree with each other and not with this larger one: the function bends in
+// between.
 bool Differences::bends_within(const Slope& s, Weights weights) {
   if (!first_ || s.h < 10 * first_->h)
     return false;
@@ -210,7 +210,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
     return result;
   result.verdict = Verdict::right;
   result.reason = GradcheckReason::none;
-  // From the largest step on, until neighbours that agree agree with the analytic derivative.
+  // Compares steps, the largest first, until neighbours agree with the analytic derivative.
   std::vector<Slope> slopes;
   bool smooth = false;  // a slope that is the same to both sides was seen, and it is another
   bool moved = false;   // larger steps changed the value, so that smaller ones that do not hide it
@@ -228,7 +228,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
                         (analytic == 0 && !moved ? s.shown : s.error) <= near;
     smooth = smooth || (steady && !agrees(analytic, s) &&
                         std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
-    // (Steps too small to be seen beside what cancels give 0.)
+    // (Steps smaller than the rounding of terms that cancel give 0.)
     const bool unseen = smooth && s.central == 0;
     if (agrees(analytic, s) && steady && !unseen && !bends_within(s, weights)) {
       result.numeric = s.central;
@@ -255,7 +255,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
         return false;
     return true;
   };
-  // Smaller steps differ by rounding alone, to both sides; else the function is another one nearby.
+  // Smaller steps differ by rounding alone, to both sides; else the function bends nearby.
   const auto stays = [&](std::size_t k) {
     const auto gap = [](const Slope& s) { return std::abs(s.right - s.left); };
     const Slope& at = slopes[k];
@@ -320,7 +320,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
   }
   if (const auto found = kinks_nearby(weights, h, analytic, numeric))
     return *found;
-  // (Far smaller changes are those of far smaller numbers.)
+  // (If the change is far smaller still, the numbers themselves are far smaller than 1.)
   return {Verdict::wrong,
           rounded && !lost(1e5 * apart * largest, weights) ? GradcheckReason::rounding
                                                            : GradcheckReason::unknown,
@@ -361,9 +361,9 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
   return {};
 }
 
-// Whether derivatives at points nearby differ however near they are, as at a tie: among them is the
-// analytic one.  If they are more than two, it need not be: an op takes one side of each kink, and
-// the sum of such choices may be none of those nearby.
+// Whether derivatives at nearby points differ however near the points are, as at a tie, and the
+// analytic derivative is among them.  If there are more than two, it may lie between: an op takes
+// one side of each kink, and the sum of such choices need not occur nearby.
 std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, double analytic,
                                                    double numeric) {
   constexpr std::uint64_t samples = 24;

@@ -5,11 +5,11 @@
 // nn::check_layer() and the course.  Its verdicts: right, wrong (because), unchecked (because).
 //
 // - A first step of eps decides almost always, as in torch.autograd.gradcheck.
-// - Where that disagrees, or rounding hides what it says, steps from a hundredth of the argument
-//   down to its last digits are compared.  A derivative is known where differences of neighbouring
-//   steps agree: larger steps suffer from the function's curvature, smaller ones from its rounding.
-// - Where the slopes to both sides differ however small the step is, or those of points nearby do,
-//   is a kink.  All between the slopes is unchecked, all beyond them wrong.
+// - If that disagrees, or rounding hides its answer, steps from a hundredth of the argument down to
+//   its last digits are compared.  A derivative is known if differences of neighbouring steps
+//   agree: larger steps suffer from the function's curvature, smaller ones from its rounding.
+// - A point is a kink if the slopes to both sides, or the slopes at nearby points, differ however
+//   small the step is.  A gradient between the slopes is unchecked, one beyond them wrong.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,19 +29,18 @@ struct Tolerance {
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
 
-  /// The same for derivatives of which `largest` is the largest.  Where all of them are below atol,
-  /// they are held to rtol of it, if it is not rounding beside values / arguments.  A few last
-  /// digits of these are rounding.
+  /// The same for a gradient whose largest element is `largest`: if that is near atol or below,
+  /// atol becomes rtol * largest, but no less than the rounding of values / arguments.
   Tolerance scaled(double largest, double values, double arguments) const;
-  /// The same for what may be the rounding of a derivative so large: 1e-11 of it.
+  /// The same beside a derivative so large, of which 1e-11 may be rounding.
   Tolerance beside(double largest) const;
 };
 
-/// Where a function is wanted: at x + t on its line.
+/// A point of a line, x + t.
 struct LinePoint {
   double t = 0;
   double h = 0;            ///< the step: a function that is a difference itself takes the same
-  double away = 0;         ///< all arguments lie so far from where they are, times their sizes, ...
+  double away = 0;         ///< all arguments are moved by up to so much, times their sizes, ...
   std::uint64_t seed = 0;  ///< ... in a random direction of this seed
 };
 
@@ -51,10 +50,10 @@ struct Line {
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
   double size = 1;                ///< of the argument, and of those like it
   std::vector<double> here = {};  ///< the values at x, if they are known
-  /// What rounds in each value, where that may be more than the value itself.
+  /// The size of the numbers that round in each value, where that exceeds the value itself.
   std::vector<double> scales = {};
   int order = 1;          ///< 2 of a function that is a difference itself
-  double noise = 0;       ///< of its values, times h: what rounding does to them
+  double noise = 0;       ///< rounding of its values, times h
   double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
 };
 

@@ -42,7 +42,7 @@ bool same_elements(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && same_bits(a, b);
 }
 
-// The same draws, the same ops: else the two runs cannot be laid beside each other.
+// Whether two runs have the same ops, so that they can be compared one by one.
 bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
   return std::ranges::equal(a, b, [](const Event& x, const Event& y) {
     return x.op == y.op && x.inputs.size() == y.inputs.size();
@@ -60,7 +60,7 @@ std::vector<std::string> unused_results(const std::vector<Event>& events,
     if (is_view(event.op))
       from_view.insert(identity(event.output));
   std::vector<std::string> found;
-  // From the last: `used` is what later ops take.
+  // Goes from the last op to the first: `used` holds the inputs of later ops.
   for (std::size_t n = events.size(); n-- > 0;) {
     const Event& event = events[n];
     const auto goes_on = [&](const Tensor& x) {
@@ -149,7 +149,7 @@ namespace {
 
 using detail::elements, detail::in_scope;
 
-// Who made a value: an op, counted from 1, or an input.
+// The maker of a value: an op, counted from 1, or an input.
 struct Maker {
   std::size_t op = 0, input = 0;
   std::string op_name;

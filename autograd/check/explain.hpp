@@ -12,9 +12,8 @@
 //   analytic 0.41, numeric -0.12; 24 of 32 elements disagree
 //
 // A chain of ops whose own gradients are right has a right gradient, so it is enough to look at
-// each op alone: at the values that it was given, its own backward is held to central differences
-// of its own forward.  What a mistake in an early op does to the gradients of all before it plays
-// no part.
+// each op alone: at the values that it was given, its own backward is compared with differences of
+// its own forward.  The effect of a mistake on the gradients of earlier ops plays no part.
 
 #include <cstdint>
 #include <functional>
@@ -31,11 +30,11 @@ struct ExplainOptions {
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|, as gradcheck()
   double rtol = 1e-3;
   std::uint64_t seed = 0;  ///< of the random cotangents
-  /// Also holds the gradient of each op's gradient to second differences: what gradgradcheck() is
-  /// for the whole.
+  /// Also compares the gradient of each op's gradient with second differences, as gradgradcheck()
+  /// does for the whole.
   bool second_order = false;
-  /// Of each input of an op as many are checked one by one, spread evenly; the others all at once,
-  /// along a random direction, which leads to one that is wrong.
+  /// Checks up to so many evenly spaced elements of each input of an op one at a time, and the rest
+  /// along one direction; a failure there is bisected.
   std::size_t max_elements = 1000;
 };
 

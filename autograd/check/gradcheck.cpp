@@ -48,7 +48,7 @@ Tolerance tolerance_of(const GradcheckOptions& options) {
 
 // ---- the analytic Jacobian ----
 
-// By backward passes through two graphs.
+// The Jacobian by backward passes, through two graphs.
 class Analytic {
  public:
   Analytic(const CheckedFunction& f, const Snapshot& snapshot, const GradcheckOptions& options)
@@ -71,8 +71,8 @@ class Analytic {
   }
 
   const std::vector<Shape>& shapes() const { return shapes_; }
-  // What rounds in each element of the outputs: the sum of |d element / d value * value| over all
-  // values on the way to it.
+  // The size of the numbers that round in each element of the outputs: the sum of
+  // |d element / d value * value| over all values on the way to it.
   const Numbers& scales() const { return scales_; }
 
   // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
@@ -333,8 +333,8 @@ class Check {
     return refusal;
   }
 
-  // Where all elements of all leaves are 0.5; empty if that is not needed, or f refuses it.  An
-  // output that is infinite here and not there is so because of its arguments.
+  // The outputs where all elements of all leaves are 0.5; empty if none is infinite here, or if f
+  // refuses 0.5.  An output that is finite there is infinite here because of its arguments.
   static Numbers at_half(const Probe& probe) {
     if (std::ranges::none_of(probe.here, [](double y) { return std::isinf(y); }))
       return {};
@@ -393,7 +393,7 @@ class Check {
     }
   }
 
-  // By the step of eps; where that does not decide by others, until enough are wrong.
+  // Judges by the step of eps and, if that does not decide, by others, until enough are wrong.
   static Judgement judged(JudgedPair& pair, Differences& differences, std::size_t at,
                           double analytic, const Tolerance& tolerance) {
     const std::pair<std::size_t, double> one{at, 1.0};
@@ -496,7 +496,9 @@ class Check {
                             places.infinite));
     if (!finite || !places.kink)
       return;
-    const Probe here = f_.probe(shapes_);
+    Probe here = f_.probe(shapes_);
+    for (Leaf& leaf : here.leaves)
+      leaf.even_out();
     const LinePoint away{.away = 1e-3, .seed = options_.seed + 1};
     const Moved moved(f_.leaves(), here.moved({Point(here.leaves.size())}, away));
     Check nearby(f_, inputs_, options_);

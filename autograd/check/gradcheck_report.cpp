@@ -31,7 +31,7 @@ Finding finding(Reason reason, fmt::format_string<Args...> text, Args&&... args)
 
 constexpr std::size_t most_named = 4;  // elements in a list
 
-// What in the shapes has size c, 1 / c, c^2 or 1 / c^2.
+// Names the sizes in the shapes that are c, 1 / c, c^2 or 1 / c^2.
 std::string counts_like(double c, const GradcheckPair& pair) {
   std::vector<std::string> found;
   const auto compare = [&](const std::string& what, std::size_t size) {
@@ -74,7 +74,7 @@ class Jacobians {
   const std::vector<std::size_t>& wrong() const { return wrong_; }
   std::span<const double> analytic() const { return {a_, m_ * n_}; }
   double atol() const { return tolerance_.atol; }
-  // (What is unchecked, NaN, agrees with anything.)
+  // (An unchecked element, NaN, agrees with anything.)
   bool close(double a, double b) const {
     return std::isnan(b) || std::abs(a - b) <= tolerance_.atol + tolerance_.rtol * std::abs(b);
   }
@@ -88,7 +88,7 @@ class Jacobians {
     return true;
   }
 
-  // c, if A = c B in all elements, or in those that disagree; and how many say so.
+  // c, if A = c B in all elements, or in all that disagree; and how many elements show it.
   struct Ratio {
     double c;
     std::size_t elements;
@@ -449,7 +449,7 @@ Tensor GradcheckReport::error_map(std::size_t output, std::size_t input) const {
 
 // ---- sweeps ----
 
-// What the curve's shape says.
+// Reads the shape of the curve.
 std::string detail::reading_of(const EpsSweep& sweep) {
   constexpr double agreement = 1e-3;     // GradcheckOptions' rtol: below it, differences agree
   constexpr double float64_best = 1e-6;  // a smooth function reaches this easily

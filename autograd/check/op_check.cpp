@@ -242,7 +242,7 @@ class OpChecker {
     check_.message = std::move(why);
   }
 
-  // What f makes of the op's backward; a verdict if it throws.
+  // Calls f, which runs the op's backward; a verdict if it throws.
   template <class F>
   auto attempt(const char* what, const F& f) -> decltype(f()) {
     try {
@@ -286,13 +286,20 @@ class OpChecker {
         .judge(weights, dot(analytic, direction.by[k]));
   }
 
-  void bisect(const Probe& probe, Weights weights, std::size_t k, Elements at,
-              const Numbers& analytic, std::vector<std::size_t>& found) const {
-    suspects(
-        [&](Elements some) {
-          return judge(probe, weights, k, some, analytic).verdict == Verdict::right;
-        },
-        at, most_suspects, found);
+  // Chooses the elements of a source to be judged one at a time: `most`, spread evenly, and those
+  // of the others that a bisected line along all of them leads to.
+  std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
+                                  const Numbers& analytic, std::size_t most) const {
+    const std::size_t n = analytic.size();
+    std::vector<std::size_t> spread, others, found;
+    for (std::size_t i = 0; i < n; ++i)
+      (spread.size() < most && i == spread.size() * n / most ? spread : others).push_back(i);
+    const auto is_right = [&](Elements some) {
+      return judge(probe, weights, k, some, analytic).verdict == Verdict::right;
+    };
+    suspects(is_right, others, most_suspects, found);
+    spread.insert(spread.end(), found.begin(), found.end());
+    return spread;
   }
 
   void count(std::size_t input, const Shape& shape, std::size_t at, double analytic,
@@ -330,13 +337,9 @@ class OpChecker {
       const Shape& shape = op_.source(k).shape();
       const std::size_t n = numel(shape), most = std::min(n, options_.max_elements);
       const Numbers analytic = or_zeros(gradients[k], n);
-      std::vector<std::size_t> chosen, others;  // the chosen are spread evenly
-      for (std::size_t i = 0; i < n; ++i)
-        (chosen.size() < most && i == chosen.size() * n / most ? chosen : others).push_back(i);
-      bisect(probe_, weights_, k, others, analytic, chosen);
       Numbers numeric = analytic;
       const std::size_t before = check_.disagree;
-      for (const std::size_t at : chosen) {
+      for (const std::size_t at : chosen(probe_, weights_, k, analytic, most)) {
         const Judgement found = judge(probe_, weights_, k, {&at, 1}, analytic);
         ++check_.checked;
         count(op_.input(k), shape, at, analytic[at], found);
@@ -378,8 +381,8 @@ class OpChecker {
     }
   }
 
-  // The gradients, by the sources and by the cotangent, of the backward's sum along w; the same of
-  // numbers that differ in their last digits shows what rounding makes of them.
+  // The gradients, by the sources and by the cotangent, of the backward's sum along w.  Numbers
+  // that differ in their last digits show the effect of rounding.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
     const auto rounded = [&](Numbers some, const Tensor& x) {
@@ -410,13 +413,10 @@ class OpChecker {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const Numbers values = or_zeros(analytic[k], numel(shape));
-      std::vector<std::size_t> all(values.size()), found;
       check_.checked += values.size();
-      std::iota(all.begin(), all.end(), std::size_t{0});
-      bisect(slope, {&one, 1}, k, all, values, found);
-      if (!found.empty() && rounded.empty())
-        rounded = second_gradients(0x1p-48);
-      for (const std::size_t at : found) {
+      for (const std::size_t at : chosen(slope, {&one, 1}, k, values, 0)) {
+        if (rounded.empty())
+          rounded = second_gradients(0x1p-48);
         const Judgement judgement = judge(slope, {&one, 1}, k, {&at, 1}, values);
         const double noise = std::abs(or_zeros(rounded[k], values.size())[at] - values[at]);
         if (!(std::abs(values[at] - judgement.numeric) <= 4 * noise))
@@ -425,9 +425,9 @@ class OpChecker {
     }
     if (check_.disagree > 0)
       return wrong(mismatch(check_, "the gradient of its gradient is wrong"));
-    if (check_.unchecked > 0)
-      check_.message = unchecked_elements();
     by_cotangent(or_zeros(analytic.back(), v_.size()));
+    if (check_.verdict == OpVerdict::right && check_.unchecked > 0)
+      check_.message = unchecked_elements();
   }
 
   // The backward is linear in the cotangent: its derivative is that of the outputs along w.
@@ -504,8 +504,9 @@ namespace {
 
 // Whether outputs bend at the point: along some direction the change of slope does not fall with
 // the step, as that of relu at 0, of the maximum of equal numbers.
-bool at_kink(const Probe& probe) {
+bool at_kink(Probe probe) {
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
+    probe.leaves[k].even_out();
     std::vector<std::size_t> all(probe.leaves[k].values.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     const Line line = probe.line(probe.along(k, all));
@@ -551,7 +552,7 @@ std::string float32_op(const CheckedFunction& f) {
   const Trace trace;
   f.with_graph();
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
-  // Of more digits than a round number has.
+  // It has more digits than a round number.
   const auto is_long = [](double v) {
     int exponent = 0;
     const double digits = std::ldexp(std::frexp(v, &exponent), 17);
@@ -565,7 +566,7 @@ std::string float32_op(const CheckedFunction& f) {
            !std::ranges::all_of(inputs,
                                 [&](const Tensor& x) { return !x.defined() || all_float(x); });
   };
-  // Of other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  // The op rounds other inputs nearby, too: 1 / 1e-10 happens to be a float32.
   const auto rounds_nearby = [&](const Trace::Event& e) {
     const ModeGuard plain({false, nullptr});
     std::vector<Tensor> inputs;

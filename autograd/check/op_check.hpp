@@ -1,5 +1,5 @@
 #pragma once
-// What can be said of the ops of one run, each without the rest of its graph.  Not for users.
+// The ops of one run, each without the rest of its graph.  Not for users.
 
 #include <cstddef>
 #include <string>
@@ -26,7 +26,7 @@ class RecordedOp {
 
   /// This op again, of other sources; its backward is the one at the values it ran on.
   Tensor replay(const std::vector<Tensor>& sources) const;
-  /// What the op's own backward makes of a gradient of its output; undefined where it adds none.
+  /// The gradients of the sources by the op's own backward; undefined where it adds none.
   /// With create_graph the result has a graph, which leads to the sources and to the cotangent.
   std::vector<Tensor> gradients(const Tensor& cotangent, bool create_graph) const;
   /// Whether a hook on the output changes this gradient.
@@ -38,9 +38,8 @@ class RecordedOp {
   /// The output's elements as a function of the sources.  Refers to this op.
   Probe probe() const;
 
-  /// Outputs that are NaN, or infinite because of the inputs, as those of a mask of -inf that is
-  /// added: they have no derivative.  An infinity that stays where all inputs are 0.5 is a
-  /// constant.
+  /// Marks outputs that have no derivative: NaN, or infinite because of the inputs, as behind a
+  /// mask of -inf that is added.  An infinity that stays where all inputs are 0.5 is a constant.
   Mask without_derivative() const;
 
  private:

@@ -21,6 +21,11 @@ Leaf::Leaf(Numbers its_values) : values(std::move(its_values)) {
                                                                       : 0);
 }
 
+void Leaf::even_out() {
+  for (double& size : sizes)
+    size = size > 0 ? std::max(size, typical) : 0;
+}
+
 Direction Probe::axis(std::size_t leaf, std::size_t element) const {
   const Leaf& of = leaves[leaf];
   Direction d{Point(leaves.size()), of.values[element],

@@ -2,7 +2,7 @@
 // A function at a point, as every checker sees it.
 //
 // A Probe has leaves, with the sizes by which their elements may move; outputs, where the leaves
-// have other values; and what rounds in each output.  It is made
+// have other values; and the size of the numbers that round in each.  It is made
 //
 // - from a TensorFunction, a layer or the gradient of another: CheckedFunction::probe();
 // - from one event of a Trace: RecordedOp::probe() (op_check.hpp);
@@ -39,6 +39,8 @@ struct Leaf {
   Numbers values;
   double typical = 1;  ///< size of its elements
   Numbers sizes = {};  ///< how far each may move with others; 0 of a mask's -1e9, and of infinity
+  /// Tiny elements move as far as the others: what makes a place special may be their size.
+  void even_out();
 };
 
 /// Along which elements move.
@@ -51,9 +53,9 @@ struct Probe {
   std::vector<Leaf> leaves = {};
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
   /// function that is a difference itself.
-  std::function<Numbers(Point values, double step)> at;
+  std::function<Numbers(Point values, double step)> at = {};
   Numbers here = {};      ///< at the leaves' own values
-  Numbers scales = {};    ///< what rounds in each output
+  Numbers scales = {};    ///< the size of the numbers that round in each output
   int order = 1;          ///< 2 of a function that is a difference itself
   double noise = 0;       ///< of its values, times the step
   double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
@@ -73,10 +75,10 @@ struct Probe {
 };
 
 /// The derivative of the sum of weights * outputs along w, by differences, as a function of the
-/// same leaves.  `rounds` is what rounds in that sum.  Refers to its arguments.
+/// same leaves.  Numbers of size `rounds` round in that sum.  Refers to its arguments.
 Probe slope_along(const Probe& probe, Weights weights, const Point& w, double rounds);
 
-/// sum(g * u) over the elements where u is not 0: what does not move does not count, even if its
+/// sum(g * u) over the elements where u is not 0: an element that stays does not count, even if its
 /// gradient is NaN.
 double dot(const Numbers& g, const Numbers& u);
 /// The elements, or n zeros of an undefined gradient.
@@ -185,7 +187,7 @@ Numbers really_moved(const Tensor& x, const Numbers& u, double h);
 
 // ---- words (gradcheck_report.cpp) ----
 
-/// The two Jacobians of one output in one leaf, and what each element is.
+/// The two Jacobians of one output in one leaf, and the verdict on each element.
 struct JudgedPair {
   Array<double> analytic, numeric;
   std::vector<Verdict> verdicts = {};
@@ -202,9 +204,9 @@ struct JudgedPair {
 /// The pair as a report has it: counts, the worst element and, if some disagree, the reason.
 GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
                          const CheckedLeaf& leaf, JudgedPair&& judged);
-/// Fills in what the report says of all pairs together.
+/// Fills in the report's sums over all pairs, its reason and its message.
 void sum_up(GradcheckReport& report, const char* caller, bool strict);
-/// What the shape of the curve says.
+/// Reads the shape of the curve.
 std::string reading_of(const EpsSweep& sweep);
 /// "output 0 at (1, 2)".
 std::string at(const std::string& name, std::size_t flat, const Shape& shape);
