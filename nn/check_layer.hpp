@@ -29,7 +29,7 @@ struct LayerCheckOptions {
   std::uint64_t seed = 0;
 };
 
-/// What was found.  Converts to true unless a check failed.
+/// The result.  Converts to true unless a check failed.
 struct LayerReport {
   enum class Status { ok, failed, does_not_apply, information };
   struct Line {

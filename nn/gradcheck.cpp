@@ -12,7 +12,7 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// What is checked: the inputs, as leaves of their own where they require no gradient, then the
+// The checked Tensors: the inputs, as leaves of their own if they require no gradient, then the
 // parameters.
 struct All {
   std::vector<Tensor> tensors;

@@ -100,7 +100,7 @@ EpsSweep eps_sweep(const M& model, const TensorFunction& f, const std::vector<Te
 }  // namespace xgrad::nn
 
 namespace xgrad {
-// Of a layer, the checks of its parameters, too, under the one name.
+// The same names check a layer and its parameters.
 using nn::eps_sweep;
 using nn::gradcheck;
 using nn::gradgradcheck;

@@ -33,9 +33,9 @@ struct GraphOptions {
 };
 
 /// A gradient beside differences.  A Tensor of up to eight elements is checked element by element
-/// (NaN beside one that is infinite or below -1e8, for it is not moved); a larger one along a
-/// direction, in which each element moves by the sign of its gradient and a fixed weight of its
-/// own.
+/// (NaN stands beside an element that is infinite or below -1e8, because it is not moved); a larger
+/// one along a direction, in which each element moves by the sign of its gradient and a fixed
+/// weight of its own.
 struct GraphCheck {
   enum class Verdict { right, wrong, unchecked };
   Verdict verdict = Verdict::unchecked;
@@ -43,7 +43,7 @@ struct GraphCheck {
   std::string message = {};                         ///< why it is unchecked, or what was special
 };
 
-/// What one op's backward added to the gradient of one of its inputs.
+/// The gradient that one op's backward added for one of its inputs.
 struct GraphContribution {
   std::optional<std::size_t> consumer = {};  ///< the op's node; none if it is not of this graph
   std::string op;                            ///< "mul"; "backward()" for the start at the result
@@ -93,7 +93,7 @@ struct Graph {
 
 /// Runs f and its backward.  GraphError if the result has no graph, was computed before f ran, or
 /// has several elements and options.gradient does not say their gradient; ValueError if f is empty,
-/// returns nothing, or makes more than max_nodes nodes (before backward runs).  What f throws is
+/// returns nothing, or makes more than max_nodes nodes (before backward runs).  Errors of f are
 /// passed on.
 Graph run_graph(const std::function<Tensor()>& f, const GraphOptions& options = {});
 

@@ -55,7 +55,7 @@ function full(x) {
   return `${num(x.min)} … ${num(x.max)}, mean ${num(x.mean)}${odd}; [${x.first.map(num).join(", ")}, …]`;
 }
 const shape_text = (node) => (node.shape.length === 1 ? `(${node.shape[0]},)` : `(${node.shape.join(", ")})`);
-// What control and direction characters there are in names is made visible.
+// Control and direction characters in names are made visible.
 const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, "\ufffd");
 const title_of = (i) => `${visible(nodes[i].op)} ${i + 1}${nodes[i].name ? " " + visible(nodes[i].name) : ""}`;
 // In a row there is room for the end of a long name.

@@ -1,5 +1,5 @@
 #pragma once
-// What is shown of a Tensor of the graph.
+// The numbers that are shown of a Tensor of the graph.
 
 #include <cstddef>
 #include <string>

@@ -2,8 +2,8 @@
 // The first place where two functions that should be equal differ.
 //
 // A mistake in the forward (a forgotten 1 / sqrt(d), a mask after the softmax) has the right
-// gradient of the wrong function, so gradcheck() is silent, and rightly.  What finds it is a second
-// implementation that is trusted, or written more plainly:
+// gradient of the wrong function, so gradcheck() is silent, and rightly.  A second
+// implementation finds it, one that is trusted, or written more plainly:
 //
 //   std::cout << compare(my_attention, plain_attention, {x}).message << '\n';
 //
@@ -34,7 +34,7 @@ struct ComparedOp {
   Tensor value;  ///< its output
 };
 
-/// What was found.  Converts to true if the results agree.
+/// The result.  Converts to true if the results agree.
 struct Comparison {
   bool ok = true;
   std::size_t matched = 0, ops = 0;     ///< of the reference's ops, those whose value mine has too

@@ -11,7 +11,7 @@
 
 namespace xgrad {
 
-/// What a Tensor holds, in few numbers.
+/// The contents of a Tensor, in few numbers.
 struct ValueSummary {
   bool defined = false;
   Shape shape;

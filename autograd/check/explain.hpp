@@ -68,7 +68,7 @@ struct OpCheck {
   std::vector<Tensor> leaves;
 };
 
-/// What was found.  Converts to true if the gradient is right.
+/// The result.  Converts to true if the gradient is right.
 struct GradientExplanation {
   bool ok = true;
   std::vector<OpCheck> ops;                ///< all ops that ran

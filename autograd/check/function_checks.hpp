@@ -9,8 +9,8 @@
 
 namespace xgrad {
 
-/// What a check of who sees whom along a dimension found.  Converts to true if nobody sees what it
-/// must not.
+/// Which positions along a dimension depend on which.  Converts to true if none depends on one that
+/// it must not see.
 struct LeakReport {
   bool ok = true;
   bool by_value = false;   ///< a value leaked; else, a gradient
@@ -58,7 +58,7 @@ struct DropoutOptions {
   double limit = 5;        ///< of standard errors that the mean may be off
 };
 
-/// What was found.  Converts to true if the mean is right.
+/// The result.  Converts to true if the mean is right.
 struct DropoutReport {
   bool ok = true;
   double ratio = 1;            ///< of the mean to what is expected, by least squares

@@ -79,7 +79,7 @@ struct GradcheckPair {
   std::size_t unchecked = 0;  ///< of these
   std::size_t zeros = 0;      ///< of those compared: analytic is 0, and numeric agrees
   double worst_error = 0;     ///< largest |analytic - numeric| / max(1, |numeric|)
-  /// Of those that disagree, if there are any, the one with the largest error / max(1, |numeric|).
+  /// The element with the largest error / max(1, |numeric|), among those that disagree if any do.
   GradcheckElement worst;
   GradcheckReason reason = GradcheckReason::none;
   std::string explanation;  ///< the reason with its particulars, and the cure
@@ -104,7 +104,7 @@ struct GradcheckZeros {
   std::string nonzero_at = {};
 };
 
-/// What was found.  Converts to true if nothing disagrees.
+/// The result.  Converts to true if nothing disagrees.
 struct GradcheckReport {
   bool ok = true;
   GradcheckReason reason = GradcheckReason::none;
@@ -154,9 +154,9 @@ struct GradcheckReport {
 /// leads from an output to an input the derivative counts as zero; elements of outputs that are
 /// infinite because a constant is (a mask of -inf that was added) have none and are left out.
 ///
-/// What cannot be checked throws: DTypeError for float32 (and names the cure), GraphError for an
-/// input that is the result of an op, ValueError if no input requires a gradient or an option makes
-/// no sense; so does whatever f throws.
+/// A function that cannot be checked is an error: DTypeError for float32 (and names the cure),
+/// GraphError for an input that is the result of an op, ValueError if no input requires a gradient
+/// or an option makes no sense; so does whatever f throws.
 GradcheckReport gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {});
 

@@ -306,8 +306,8 @@ GradcheckPair detail::summarized(const CheckedFunction& f, std::size_t output, c
     const double error = std::abs(a[i] - n[i]);
     const double size = std::isfinite(error) ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
     pair.worst_error = std::max(pair.worst_error, size);
-    // The worst element that disagrees is reported; if all agree, the worst of all.  Of those that
-    // differ by rounding alone, the first: with every compiler the same.
+    // The worst element that disagrees is reported; if all agree, the worst of all.  If
+    // several differ by rounding alone, it is the first, the same one with every compiler.
     const bool first_to_disagree = !agrees && pair.disagree == 0;
     if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest * (1 + 1e-6))) {
       worst = i;

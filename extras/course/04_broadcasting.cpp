@@ -19,7 +19,8 @@ int main() {
   y.backward(g);
   fmt::print("x:\n{}\nbias:\n{}\n\n", x.grad(), bias.grad());
 
-  // What was used n times gets the sum of n gradients: sum over the dimensions that were repeated.
+  // An element that was used n times gets the sum of n gradients: sum over the dimensions that were
+  // repeated.
   fmt::print("bias.grad() is the sum over the rows: {}\n\n", allclose(bias.grad(), sum(g, {0})));
 
   // Both may be repeated: a column and a row.

@@ -34,7 +34,7 @@ int main() {
   }
   fmt::print("\n");
 
-  // What it has learnt: the text goes on after its first letters.
+  // The trained model continues the text after its first letters.
   Generator generator(1);
   const Indices start = {{ids[0], ids[1], ids[2], ids[3], ids[4]}};
   const Indices all = model.generate(start, 20, generator, {.temperature = 0});

@@ -1,5 +1,5 @@
 #pragma once
-// What the exercises of the course share: the functions that you write, and the parts of an
+// Shared by the exercises of the course: the functions that you write, and the parts of an
 // attention that are right.  `learn check N` compiles your file, loads it, and calls your function.
 //
 // A function keeps its name, arguments and result: that is how it is found.
@@ -28,7 +28,7 @@ namespace exercise {
 using namespace xgrad;
 using Inputs = std::vector<Tensor>;
 
-/// What todo() throws.
+/// The error of todo().
 struct NotWritten {};
 /// Stands where your lines go.
 template <class T = Tensor>
@@ -40,7 +40,7 @@ T todo() {
 struct Number {
   double value = 0;
   double grad = 0;  ///< d output / d this number, once it is known
-  /// What it was computed from, and d this number / d that input.
+  /// The numbers that it was computed from, and d this number / d that input.
   std::vector<std::pair<Number*, double>> inputs = {};
 };
 

@@ -15,7 +15,7 @@
 
 namespace learn {
 
-/// What is said of a file: whether it is right, and why, in plain words.
+/// The answer about a file: whether it is right, and why, in plain words.
 struct Answer {
   bool right = false;
   std::string said;
@@ -49,22 +49,23 @@ Judge judge_of(std::string_view stage);
 
 // ---- what judges have in common (judging.cpp) ----
 
-/// What is wrong with the gradient of an op: gradcheck() at the op alone, in one layer of others by
-/// explain_gradient(), that it is not zero or cut off, and stays what it is if an input is updated
-/// before the backward.  `name` is the function's.
+/// Checks the gradient of an op: by gradcheck() alone, by explain_gradient() among other layers;
+/// that it is not zero or cut off; and that it stays the same if an input is updated before the
+/// backward.  `name` is the function's.
 Answer judge_gradient(const std::string& name, const xgrad::TensorFunction& f,
                       const exercise::Inputs& inputs);
 /// Whether both give the same numbers, by compare(); and shapes before.
 Answer judge_values(const std::string& name, const xgrad::TensorFunction& mine,
                     const xgrad::TensorFunction& reference, const exercise::Inputs& inputs);
-/// Both of these on each of the cases, of several sizes and magnitudes, for what is right for one
-/// size alone is wrong.
+/// Both of these on each of the cases, of several sizes and magnitudes, because an op that
+/// is right for one size alone is wrong.
 Answer judge_op(const std::string& name, const xgrad::TensorFunction& mine,
                 const xgrad::TensorFunction& reference, const std::vector<exercise::Inputs>& cases);
 /// Asks one after the other: the first answer that is not right, or the last.
 Answer ask(const std::vector<std::function<Answer()>>& judges);
-/// A learner's function as one of Inputs.  What it was given names nothing any more when it has
-/// returned, so that a backward which captured a reference cannot read what happens to be there.
+/// A learner's function as one of Inputs.  Its inputs are cleared after the call, so
+/// a backward that captured a reference to one fails, and does not read memory that may still hold
+/// it.
 template <class... T>
 std::function<xgrad::Tensor(const exercise::Inputs&)> lent(xgrad::Tensor (*mine)(const T&...)) {
   return [mine, given = std::make_shared<std::array<xgrad::Tensor, sizeof...(T)>>()](

@@ -98,7 +98,7 @@ struct Fit {
   nn::Linear model;
   Tensor x = linspace(-1, 1, 8).unsqueeze(1), y = 3 * linspace(-1, 1, 8).unsqueeze(1) + 1;
   CountedSGD optimizer;
-  /// Of one number, or (`wide`) of three, with two results.
+  /// Fits a function of one number, or (`wide`) of three numbers with two results.
   Fit(const optim::SGDOptions& options, bool wide)
       : model(wide ? 3 : 1, wide ? 2 : 1), optimizer({model.weight, model.bias}, options) {
     model.weight.copy_(linspace(0.5, 1, model.weight.numel()).view(model.weight.shape()));
@@ -125,7 +125,7 @@ std::string list(std::span<const double> all) {
   return said;
 }
 
-// What comes out if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
+// The result if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
 std::vector<double> trained(const optim::SGDOptions& options, bool wide, const std::string& order,
                             int steps, double sign = 1) {
   Fit fit(options, wide);

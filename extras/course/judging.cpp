@@ -55,7 +55,7 @@ void* Work::symbol(const char* name) const {
 
 namespace {
 
-// What a reason means to somebody who meets it for the first time.
+// A reason in the words of somebody who meets it for the first time.
 const char* meaning(GradcheckReason reason) {
   using enum GradcheckReason;
   switch (reason) {

@@ -135,7 +135,7 @@ const char* words_for(int signal) {
   }
 }
 
-/// What is to be said of a child that ended so, and wrote this answer.
+/// The answer about a child process that ended so, and wrote this.
 Answer answer_of(const Ended& ended, const std::string& written) {
   if (!written.empty())
     return {written[0] == 'R', written.substr(1)};

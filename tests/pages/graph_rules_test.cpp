@@ -71,7 +71,7 @@ TEST_CASE("graph: differences blame no op of the table", "[pages][graph]") {
   CHECK(checked > 1000);
 }
 
-// What tests/pages/graph.py opens.
+// Writes the pages that tests/pages/graph.py opens.
 TEST_CASE("graph: pages for a browser", "[.graph-pages]") {
   const char* const folder = std::getenv("XGRAD_PAGES");
   REQUIRE(folder != nullptr);

@@ -116,7 +116,7 @@ TEST_CASE("graph: differences agree with right gradients, also of float32", "[pa
     const Graph graph = pages::run_graph(samples[i].f, samples[i].options);
     INFO(samples[i].name << "\n" << to_string(graph));
     CHECK(graph.wrong().empty());
-    // Of a mean's correction, layer_norm's ops have a gradient that is 0 but for rounding.
+    // The correction of layer_norm's mean has a gradient that is 0 but for rounding.
     std::size_t unchecked = 0, too_small = 0;
     for (const pages::GraphNode& node : graph.nodes) {
       std::vector<const pages::GraphCheck*> checks{&node.whole};

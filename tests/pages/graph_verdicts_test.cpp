@@ -61,7 +61,7 @@ TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") 
                                      ? "product 5 adds nothing to mul 3: WRONG: numeric 1, 2"
                                      : "product 7 adds nothing to mul 4: WRONG: numeric 1, 2"));
     CHECK(blamed(graph).empty());
-    // What lies behind has none either: v, its copy and its double, in the order of the graph.
+    // The values behind it have none either: v, its copy and its double, in the order of the graph.
     std::vector<std::string> wrong;
     for (const std::size_t i : graph.wrong())
       wrong.push_back(graph.nodes[i].op + graph.nodes[i].name);
@@ -161,7 +161,7 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
       });
       INFO(to_string(drowned));
       CHECK(drowned.wrong().empty());
-      // What has drowned is all there is.
+      // The lost digits are all that there is.
       const Graph alone = checked([&] {
         const Tensor x = behind ? w * 3.0 : w;
         return sum(x * 1e6) - sum(x * 1e6) + sum(x * x);

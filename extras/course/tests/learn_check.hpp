@@ -8,8 +8,8 @@
 
 inline const std::string learn = XGRAD_LEARN;
 
-/// What it says, and its exit code.  It is given minutes, for machines that are busy: that it needs
-/// no more than 20 seconds is tested where that matters.
+/// The output of `learn check`, and its exit code.  It may take minutes on a busy machine; the
+/// limit of 20 seconds has a test of its own.
 inline Result check_file(const TemporaryFolder& folder, const std::string& stage,
                          const std::string& file, const Arguments& more = {"--seconds", "300"}) {
   Arguments words = {learn, "check", stage, file};

@@ -1,4 +1,4 @@
-// What a learner's file may do: `learn check` answers whatever it is.
+// A learner's file may do anything, and `learn check` answers.
 
 #include <fcntl.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("learn check: a file that does not compile gets its first error", "[le
              "line 4: a value of one type stands where another is needed");
   check_says(slope("using namespace xgrad;", "  Tensor t = randn({2});\n  t[0] = t;\n  return 1;"),
              "line 5: this is forbidden on purpose");
-  // What a template says of it is pages long, and in a header.
+  // The compiler's message about a template is pages long, and names a header.
   const TemporaryFolder folder;
   const Result result =
       check_text(folder, "1",

@@ -10,7 +10,7 @@ struct Weights {
   xgrad::Tensor qkv = normal({24, 8}, 1), out = normal({8, 8}, 2);
 };
 
-// What may be wrong with it, and what may only be written in another way.
+// Variants that are wrong, and variants that are right but written in another way.
 struct Variant {
   bool no_scale = false, mask_after = false, no_mask = false, mask_leaks = false;
   bool heads_not_merged = false, heads_reversed = false, wrong_weight = false;

@@ -1,4 +1,4 @@
-// What a function does that its graph does not show: results that are lost, numbers that are read
+// Actions of a function that its graph does not show: results that are lost, numbers that are read
 // and put back.
 
 #include <xgrad/autograd/check/compare.hpp>

@@ -134,8 +134,8 @@ std::vector<Base> bases() {
   };
 }
 
-// What is said to be wrong, by gradcheck in fast mode or by explain_gradient, which asks gradcheck
-// and gradgradcheck.
+// The message, if gradcheck in fast mode or explain_gradient, which asks gradcheck and
+// gradgradcheck, blames it.
 // NaN of a smooth function is no blame of its ops.
 std::string blamed(const Awkward& c, std::size_t& unchecked) {
   Inputs in;
@@ -199,7 +199,7 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
-  // Of the last nine, one has a sine at its top near 4e12, four a softmax of numbers like 1e6 or
+  // The last nine: one has a sine at its top near 4e12, four a softmax of numbers like 1e6 or
   // 1e12, two a log_softmax of 1e-24 beside 1, and two squares of zeros that are sorted.
   std::vector<std::uint64_t> seeds(500 / stride);
   std::iota(seeds.begin(), seeds.end(), 0);
