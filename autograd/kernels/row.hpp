@@ -10,40 +10,13 @@
 #include <cstddef>
 #include <limits>
 #include <vector>
-#include <xgrad/autograd/kernels/lanes.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 
 namespace xgrad::kernels {
 
 template <class T>
 struct AllLanes {
   simd::Batch<T> operator()(const simd::Batch<T>& v, const simd::Batch<T>&) const { return v; }
-};
-
-// (The architecture is part of its name, for its data is shared by all libraries of a process.)
-template <class T, class = simd::Arch>
-class SomeLanes {
- public:
-  using Lanes = simd::Batch<T>;
-  static constexpr std::size_t width = Lanes::size;
-
-  static SomeLanes first(std::size_t n) { return SomeLanes(pattern.data() + 2 * width - n); }
-  static SomeLanes last(std::size_t n) { return SomeLanes(pattern.data() + n); }
-  Lanes operator()(const Lanes& v, const Lanes& other) const {
-    return xsimd::select(mask_, v, other);
-  }
-
- private:
-  explicit SomeLanes(const T* at) : mask_(Lanes::load_unaligned(at) != Lanes(0)) {}
-
-  // As many zeros as there are lanes, as many ones, and zeros again.
-  static constexpr std::array<T, 3 * width> pattern = [] {
-    std::array<T, 3 * width> p{};
-    for (std::size_t i = width; i < 2 * width; ++i)
-      p[i] = 1;
-    return p;
-  }();
-
-  typename Lanes::batch_bool_type mask_;
 };
 
 // Calls body(i, keep) for the registers of a row of n that begin at elements i.  keep(v, other) is

@@ -4,9 +4,9 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/kernels/norm.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
-#include <xgrad/autograd/kernels/softmax.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
@@ -167,42 +167,80 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
   return normalize("rms_norm", Norm::rms, x, normalized_shape, weight, {}, eps.value_or(epsilon));
 }
 
-// y = softmax(x):      dx = y (g - sum(g y))
-// y = log softmax(x):  dx = g - exp(y) sum(g)
+namespace {
+
+// An op along lines, from its forward on a line and its derivative, which is a formula of the
+// output y, the gradient g and the sum of a term of both: on registers and on Tensors.
 // (No fused op: these formulas need the output alone, a composition would keep x, too.)
-template <bool log>
-static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
+template <class Rule>
+Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
   const auto axis = kernels::axis_of(x.shape(), d);
   const auto forward = [axis]<class T>(std::span<const Tensor> in) {
     auto y = empty_array<T>(in[0].shape());
-    (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
+    kernels::for_lines<T>(axis, axis.n, [from = in[0].data<T>(), to = y.data()](const auto& line) {
+      Rule::forward(line, from, to);
+    });
     return y;
   };
   const auto backward = [axis, d](Context& ctx) {
-    const Tensor y = ctx.output(), &g = ctx.gradient();
+    const Tensor output = ctx.output(), &gradient = ctx.gradient();
     ops_or_kernel(
         ctx,
-        [&] { ctx.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
+        [&] {
+          const Tensor total = sum(Rule::gradient_term(output, gradient), d, true);
+          ctx.add(0, Rule::gradient(output, gradient, total));
+        },
         [&]<class T>() {
-          auto dx = empty_array<T>(y.shape());
-          (log ? kernels::log_softmax_backward<T>
-               : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
+          auto dx = empty_array<T>(output.shape());
+          const T *const y = output.data<T>(), *const g = gradient.data<T>();
+          kernels::for_lines<T>(axis, axis.n, [&, to = dx.data()](const auto& line) {
+            const auto total =
+                line.sum([&](auto i) { return Rule::gradient_term(i.load(y), i.load(g)); });
+            line.each([&](auto i) { i.store(to, Rule::gradient(i.load(y), i.load(g), total)); });
+          });
           ctx.add(0, std::move(dx));
         });
   };
   return record(op, {x}, forward, backward, {.saves_output = true});
 }
 
+struct Softmax {
+  // A row of only -inf has a maximum that cannot be subtracted.  Left as it is, its exponentials
+  // are zeros, and so is their sum.
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    using V = simd::Batch<T>;
+    const V max = kernels::largest(line, x);
+    const V shift = where(max == V(-std::numeric_limits<T>::infinity()), V(0), max);
+    const V factor = line.inverse_sum(kernels::exponentials(x, shift, y));
+    line.each([&](auto i) { i.store(y, i.load(y) * factor); });
+  }
+  static auto gradient_term(const auto& y, const auto& g) { return g * y; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return y * (g - sum); }
+};
+
+struct LogSoftmax {
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    const kernels::LogSum<T> sum(line, x);
+    line.each([&](auto i) { i.store(y, i.load(x) - sum.max - sum.log_sum); });
+  }
+  static auto gradient_term(const auto&, const auto& g) { return g; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return g - exp(y) * sum; }
+};
+
+}  // namespace
+
 XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
            "Only the difference of g from its weighted mean moves probabilities; the sums of a row "
            "are 0.");
 Tensor softmax(const Tensor& x, std::int64_t dim) {
-  return softmax_along<false>("softmax", x, dim);
+  return along_lines<Softmax>("softmax", x, dim);
 }
 XGRAD_RULE(log_softmax, "a - log Σ exp(a)", {"g - softmax(a) Σ g"}, "The sums of a row are 0.");
 Tensor log_softmax(const Tensor& x, std::int64_t dim) {
-  return softmax_along<true>("log_softmax", x, dim);
+  return along_lines<LogSoftmax>("log_softmax", x, dim);
 }
 Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
   return softmax(to(x, dtype), dim);
