@@ -4,8 +4,8 @@
 #include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/row.hpp>
 
 namespace xgrad::kernels {
 namespace {

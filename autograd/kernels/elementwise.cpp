@@ -1,7 +1,7 @@
 #include <xgrad/autograd/kernels/elementwise.hpp>
 
 #include <atomic>
-#include <xgrad/autograd/kernels/row.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 
 namespace xgrad::kernels {
 
@@ -17,8 +17,8 @@ template <class T>
 bool all_finite(std::size_t n, const T* x) {
   std::atomic<bool> finite = true;
   parallel_for(n, 4 * elementwise_grain, [&](std::size_t begin, std::size_t end) {
-    const RowIn<T> row(x + begin, end - begin);
-    if (row_sum<T>(end - begin, [&](std::size_t i) { return row[i] - row[i]; }) != 0)
+    const Row<T> row(end - begin, begin);
+    if (row.sums([&](auto i) { return i.load(x) - i.load(x); })[0] != 0)
       finite = false;
   });
   return finite;

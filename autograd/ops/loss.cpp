@@ -9,8 +9,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/kernels/axis.hpp>
-#include <xgrad/autograd/kernels/loss.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/rules.hpp>
@@ -169,20 +168,144 @@ Tensor classes_last(const Tensor& x) {
 
 Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
 
+// ---- on registers ----
+//
+// The loss of a row is sum_c q_c (-log p_c), p = softmax(x):  dx = (p sum(q) - q) g.  The backward
+// computes p again, which costs less than keeping it.
+
+// Rows of logits.  q_c = weight_c (share target_c + smooth), where the target is a probability for
+// each class, or 1 for one class and 0 for the others.
 template <class T>
-kernels::Logits<T> logits(const Tensor& x, const Tensor& weight, const SavedOptions& options) {
-  return {static_cast<std::size_t>(numel(without_last(x.shape()))),
-          static_cast<std::size_t>(x.shape().back()), x.data<T>(),
-          weight.defined() ? weight.data<T>() : nullptr, static_cast<T>(options.label_smoothing)};
+struct Logits {
+  Tensor weights;
+  std::size_t rows, n;
+  const T *x, *weight;
+  T share, smooth;
+  kernels::Row<T> row;
+  Logits(const Tensor& logits, const SavedOptions& options)
+      : weights(options.weight ? options.weight_as(dtype_of<T>)
+                               : ones({logits.size(-1)}, dtype_of<T>)),
+        rows(static_cast<std::size_t>(numel(without_last(logits.shape())))),
+        n(logits.size(-1)),
+        x(logits.data<T>()),
+        weight(weights.data<T>()),
+        share(1 - static_cast<T>(options.label_smoothing)),
+        smooth(static_cast<T>(options.label_smoothing) / static_cast<T>(n)),
+        row(n) {}
+
+  // An array of this shape, whose part y of each row f(r, x, y) fills.
+  Array<T> for_each_row(const Shape& shape, const auto& f) const {
+    auto result = empty_array<T>(shape);
+    const std::size_t step = result.size() / std::max<std::size_t>(1, rows);
+    kernels::for_rows(rows, n, [&](std::size_t r) { f(r, x + r * n, result.data() + r * step); });
+    return result;
+  }
+};
+
+// -log p.  In this order the loss is exact to rounding where p is near 1.
+template <class T>
+simd::Batch<T> minus_log(const kernels::LogSum<T>& sum, const simd::Batch<T>& x) {
+  return (sum.max - x) + sum.log_sum;
+}
+
+// The gradient of each row's loss, as a function of the row.
+template <class T>
+auto row_gradients(const Tensor& g, Reduction reduction, double mean_factor) {
+  const T factor = reduction == Reduction::mean ? static_cast<T>(mean_factor) : T(1);
+  return [g = g.data<T>(), each = reduction == Reduction::none, factor](std::size_t r) {
+    return (each ? g[r] : *g) * factor;
+  };
 }
 
 template <class T>
-kernels::RowGradient<T> row_gradient(const Tensor& g, Reduction reduction, double mean_factor) {
-  return {g.data<T>(), reduction == Reduction::none,
-          reduction == Reduction::mean ? static_cast<T>(mean_factor) : T(1)};
+Array<T> row_losses(const Tensor& logits, const Indices& target, const SavedOptions& options) {
+  const Logits<T> in(logits, options);
+  return in.for_each_row(target.shape(), [&](std::size_t r, const T* x, T* loss) {
+    const std::int64_t id = target.data()[r];
+    *loss = 0;
+    if (id == options.ignore_index)
+      return;
+    const kernels::LogSum<T> sum(in.row, x);
+    *loss = in.share * in.weight[id] * minus_log<T>(sum, x[id]).get(0);
+    const auto all = [&](auto i) { return i.load(in.weight) * minus_log(sum, i.load(x)); };
+    if (options.label_smoothing != 0)
+      *loss += in.smooth * in.row.sum(all).get(0);
+  });
 }
 
-// The loss of a row is sum_c q_c (-log p_c), p = softmax(x):  dx = (p sum(q) - q) g.
+template <class T>
+Array<T> logits_gradient(const Tensor& logits, const Indices& target, const SavedOptions& options,
+                         const auto& g) {
+  using V = simd::Batch<T>;
+  const Logits<T> in(logits, options);
+  T smooth_sum = static_cast<T>(options.label_smoothing);
+  if (options.weight)
+    smooth_sum = in.smooth * in.row.sum([&](auto i) { return i.load(in.weight); }).get(0);
+  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dx) {
+    const std::int64_t id = target.data()[r];
+    if (id == options.ignore_index) {
+      std::fill_n(dx, in.n, T(0));
+      return;
+    }
+    const V max = kernels::largest(in.row, x);
+    const T sum = in.row.sum(kernels::exponentials(x, max, dx)).get(0);
+    const T at_target = in.share * in.weight[id], gradient = g(r);
+    const V scale((at_target + smooth_sum) * gradient / sum), others(in.smooth * gradient);
+    if (options.label_smoothing == 0)  // 0 times an infinite gradient would be NaN
+      in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale); });
+    else
+      in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale - i.load(in.weight) * others); });
+    dx[id] -= at_target * gradient;
+  });
+}
+
+// Of a row of probabilities t.
+template <class T>
+auto wanted_of(const Logits<T>& in, const T* t) {
+  return [&in, t, share = simd::Batch<T>(in.share), smooth = simd::Batch<T>(in.smooth)](auto i) {
+    return i.load(in.weight) * (i.load(t) * share + smooth);
+  };
+}
+
+template <class T>
+Array<T> row_losses(const Tensor& logits, const Tensor& target, const SavedOptions& options) {
+  const Logits<T> in(logits, options);
+  return in.for_each_row(without_last(logits.shape()), [&](std::size_t r, const T* x, T* loss) {
+    const auto q = wanted_of(in, target.data<T>() + r * in.n);
+    const kernels::LogSum<T> sum(in.row, x);
+    *loss = in.row.sum([&](auto i) { return q(i) * minus_log(sum, i.load(x)); }).get(0);
+  });
+}
+
+template <class T>
+Array<T> logits_gradient(const Tensor& logits, const Tensor& target, const SavedOptions& options,
+                         const auto& g) {
+  using V = simd::Batch<T>;
+  const Logits<T> in(logits, options);
+  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dx) {
+    const auto q = wanted_of(in, target.data<T>() + r * in.n);
+    const V max = kernels::largest(in.row, x);
+    const V sum = in.row.sum(kernels::exponentials(x, max, dx));
+    const V scale = in.row.sum(q) / sum, gradient(g(r));
+    in.row.each([&](auto i) { i.store(dx, (i.load(dx) * scale - q(i)) * gradient); });
+  });
+}
+
+// dtarget = -(1 - e) weight log p g.
+template <class T>
+Array<T> target_gradient(const Tensor& logits, const SavedOptions& options, const auto& g) {
+  using V = simd::Batch<T>;
+  const Logits<T> in(logits, options);
+  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dt) {
+    const kernels::LogSum<T> sum(in.row, x);
+    const V share(in.share), gradient(g(r));
+    in.row.each([&](auto i) {
+      i.store(dt, share * i.load(in.weight) * minus_log(sum, i.load(x)) * gradient);
+    });
+  });
+}
+
+// ---- as ops ----
 
 // Class ids.
 Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& wanted,
@@ -216,30 +339,19 @@ Tensor of_ids(const Tensor& input, const Indices& target, const SavedOptions& op
       "cross_entropy", std::array{input},
       [=](std::span<const Tensor> in) { return composed(in[0], target, wanted, options); },
       [target, options, total = wanted.total]<class T>(std::span<const Tensor> in) {
-        auto losses = empty_array<T>(target.shape());
-        const Tensor weight = options.weight_as(dtype_of<T>);
-        kernels::cross_entropy(logits<T>(in[0], weight, options), target.data(),
-                               options.ignore_index, losses.data());
-        return targets::reduced(std::move(losses), options.reduction, total);
+        return targets::reduced(row_losses<T>(in[0], target, options), options.reduction, total);
       },
       [target, options, factor = wanted.gradient_factor]<class T>(Context& ctx,
                                                                   std::span<const Saved> in) {
-        const Tensor x = in[0].tensor();
-        auto dx = empty_array<T>(x.shape());
-        const Tensor weight = options.weight_as(dtype_of<T>);
-        kernels::cross_entropy_backward(
-            logits<T>(x, weight, options), target.data(), options.ignore_index,
-            row_gradient<T>(ctx.gradient(), options.reduction, factor), dx.data());
-        ctx.add(0, std::move(dx));
+        const auto g = row_gradients<T>(ctx.gradient(), options.reduction, factor);
+        ctx.add(0, logits_gradient<T>(in[0].tensor(), target, options, g));
       });
 }
 
-// Probabilities, x and target (..., V): q = weight ((1 - e) target + e / V), and
-// dtarget = -(1 - e) weight log p g.
+// Probabilities, x and target (..., V).
 Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
                         const SavedOptions& options) {
-  const Shape rows = without_last(input.shape());
-  const auto count = static_cast<double>(numel(rows));
+  const auto count = static_cast<double>(numel(without_last(input.shape())));
   return fused(
       "cross_entropy", std::array{input, probabilities},
       [options, count](std::span<const Tensor> in) {
@@ -251,28 +363,17 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
           q = q * options.weight_as(q.dtype());
         return targets::reduced(-sum(q * log_softmax(in[0], -1), -1), options.reduction, count);
       },
-      [options, rows, count]<class T>(std::span<const Tensor> in) {
-        auto losses = empty_array<T>(rows);
-        const Tensor weight = options.weight_as(dtype_of<T>);
-        kernels::cross_entropy(logits<T>(in[0], weight, options), in[1].data<T>(), losses.data());
-        return targets::reduced(std::move(losses), options.reduction, count);
+      [options, count]<class T>(std::span<const Tensor> in) {
+        return targets::reduced(row_losses<T>(in[0], in[1], options), options.reduction, count);
       },
       [options, count]<class T>(Context& ctx, std::span<const Saved> in) {
-        const Tensor x = in[0].tensor(), weight = options.weight_as(dtype_of<T>);
-        std::array<Array<T>, 2> gradients;
-        std::array<T*, 2> to{};
-        for (std::size_t i = 0; i < 2; ++i)
-          if (ctx.needs(i)) {
-            gradients[i] = empty_array<T>(x.shape());
-            to[i] = gradients[i].data();
-          }
-        kernels::cross_entropy_backward(
-            logits<T>(x, weight, options), in[1].value->data<T>(),
-            row_gradient<T>(ctx.gradient(), options.reduction, 1 / std::max(count, 1.0)), to[0],
-            to[1]);
-        for (std::size_t i = 0; i < 2; ++i)
-          if (ctx.needs(i))
-            ctx.add(i, std::move(gradients[i]));
+        const Tensor x = in[0].tensor();
+        const double factor = 1 / std::max(count, 1.0);
+        const auto g = row_gradients<T>(ctx.gradient(), options.reduction, factor);
+        if (ctx.needs(0))
+          ctx.add(0, logits_gradient<T>(x, in[1].tensor(), options, g));
+        if (ctx.needs(1))
+          ctx.add(1, target_gradient<T>(x, options, g));
       });
 }
 
@@ -352,6 +453,19 @@ static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
                      to_string(x.dtype()), to_string(target.dtype()));
 }
 
+// sum((a - b)^2) of n elements.
+template <class T>
+static double squared_error(std::size_t n, const T* a, const T* b) {
+  constexpr std::size_t piece = 16384;
+  std::vector<double> sums((n + piece - 1) / piece);
+  kernels::for_rows(sums.size(), piece, [&](std::size_t k) {
+    const kernels::Row<T> row(std::min(piece, n - k * piece), k * piece);
+    const auto error = [&](auto i) { return i.load(a) - i.load(b); };
+    sums[k] = row.sums([&](auto i) { return error(i) * error(i); })[0];
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
 XGRAD_RULE(mse_loss, "mean (a - b)²", {"2 g (a - b) / N", "-2 g (a - b) / N"},
            "Twice the error; N is 1 unless the mean is taken.");
 // y = (x - target)^2:  dx = 2 (x - target) g = -dtarget
@@ -365,7 +479,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
         const std::size_t n = in[0].numel();
         if (reduction == Reduction::none)
           return pow(in[0] - in[1], 2);
-        const double sum = kernels::squared_error(n, a, b);
+        const double sum = squared_error(n, a, b);
         return scalar(reduction == Reduction::mean ? sum / static_cast<double>(n) : sum,
                       dtype_of<T>);
       },

@@ -4,9 +4,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/kernels/norm.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
-#include <xgrad/autograd/kernels/softmax.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
@@ -17,7 +15,19 @@ namespace xgrad {
 
 namespace {
 
-using kernels::Norm;
+enum class Norm { layer, rms };
+
+// What the forms of a norm share.
+struct NormSetup {
+  Norm norm;
+  std::size_t rank;     // dimensions that are normalised together
+  std::size_t rows, n;  // n: their elements
+  double eps;
+  bool centred() const { return norm == Norm::layer && n > 0; }
+  std::size_t grain() const {  // rows in a piece of work
+    return std::clamp<std::size_t>(8192 / std::max<std::size_t>(n, 1), 8, 128);
+  }
+};
 
 void check_parameter(const char* op, const char* name, const Tensor& parameter, const Tensor& x,
                      const Shape& normalized) {
@@ -99,53 +109,175 @@ Tensor over_root(const Tensor& v, const Dims& dims, double eps) {
 
 // The mean that is taken away last is 0, but for rounding.  That of the gradient is not, and is
 // better taken away before the other terms.
-Tensor composed(Norm norm, std::size_t rank, double eps, std::span<const Tensor> in) {
+Tensor composed(const NormSetup& setup, std::span<const Tensor> in) {
   Dims last;
-  for (std::size_t d = rank; d > 0; --d)
+  for (std::size_t d = setup.rank; d > 0; --d)
     last.push_back(-static_cast<std::int64_t>(d));
-  Tensor y = norm == Norm::layer ? deviations(over_root(deviations(in[0], last), last, eps), last)
-                                 : over_root(in[0], last, eps);
+  Tensor y = setup.norm == Norm::layer
+                 ? deviations(over_root(deviations(in[0], last), last, setup.eps), last)
+                 : over_root(in[0], last, setup.eps);
   if (in[1].defined())
     y = y * in[1];
   return in[2].defined() ? y + in[2] : y;
 }
 
+// ---- on registers ----
+
+// (x - mean) r of a row, to the last digit: what the mean lacks makes a shift.  For rms norm the
+// mean counts as 0.
+template <class T>
+struct Normalized {
+  using V = simd::Batch<T>;
+  T mean, r, shift;
+  Normalized() = default;
+  Normalized(const kernels::Mean<T>& m, double root)
+      : mean(m.nearest), r(static_cast<T>(root)), shift(static_cast<T>(-m.rest * root)) {}
+  V operator()(const V& x) const { return xsimd::fma(x - V(mean), V(r), V(shift)); }
+};
+
+// Where squares left the range of T.
+template <class T>
+[[gnu::noinline]] Normalized<T> normalized_by_scaling(const NormSetup& s, const T* x, double eps) {
+  const kernels::ScaledMoments row(s.n, x, s.centred());
+  const double mean = row.mean * row.scale;
+  const double root = row.scale * std::sqrt(row.squares / static_cast<double>(s.n));
+  const T nearest = static_cast<T>(mean);
+  return {kernels::Mean<T>(nearest, mean - static_cast<double>(nearest) + row.rest * row.scale),
+          1 / std::hypot(root, std::sqrt(eps))};
+}
+
+template <class T>
+Normalized<T> normalized(const NormSetup& s, const T* x) {
+  using V = simd::Batch<T>;
+  const kernels::Row<T> row(s.n);
+  const double one_of_n = 1 / static_cast<double>(s.n);
+  const auto eps = static_cast<double>(static_cast<T>(s.eps));
+  kernels::Mean<T> mean(0, 0);
+  if (s.centred()) {
+    const V first(x[0]);
+    mean =
+        kernels::Mean<T>(x[0], row.sums([&](auto i) { return i.load(x) - first; })[0] * one_of_n);
+  }
+  const V nearest(mean.nearest);
+  const auto [squares] =
+      row.sums([&](auto i) { return (i.load(x) - nearest) * (i.load(x) - nearest); });
+  const double square = squares * one_of_n - mean.rest * mean.rest + eps;
+  using Limits = std::numeric_limits<T>;
+  if (square >= double{Limits::min()} && square <= double{Limits::max()})
+    return {mean, static_cast<double>(1 / std::sqrt(static_cast<T>(square)))};
+  return normalized_by_scaling(s, x, eps);
+}
+
+// dx of a row:  r (g w - mean(g w) - h mean(g w h)), for rms norm without the second term.  The
+// mean of h is 0, so a constant in g w adds nothing to the third and is left out of both sums.
+template <class T>
+void input_gradient(const NormSetup& s, const Normalized<T>& h, const T* x, const T* w, const T* g,
+                    T* dx) {
+  using V = simd::Batch<T>;
+  const kernels::Row<T> row(s.n);
+  const V first = s.centred() ? V(g[0]) * V(w[0]) : V(0);
+  const auto gw = [&](auto i) { return xsimd::fms(i.load(g), i.load(w), first); };
+  const auto [sum_g, sum_gh] = row.sums(gw, [&](auto i) { return gw(i) * h(i.load(x)); });
+  const double one_of_n = 1 / static_cast<double>(s.n);
+  const V along(static_cast<T>(sum_gh * one_of_n));
+  if (!s.centred()) {
+    row.each([&](auto i) {
+      i.store(dx, V(h.r) * xsimd::fms(i.load(g), i.load(w), h(i.load(x)) * along));
+    });
+    return;
+  }
+  const kernels::Mean<T> mean(first.get(0), sum_g * one_of_n);
+  const V nearest(mean.nearest), rest(static_cast<T>(mean.rest));
+  row.each([&](auto i) {
+    const V constant_left_out = xsimd::fms(i.load(g), i.load(w), nearest) - rest;
+    i.store(dx, V(h.r) * xsimd::fnma(h(i.load(x)), along, constant_left_out));
+  });
+}
+
+// out = the sums over pieces of n elements, in order.
+template <class T>
+void add_pieces(const kernels::Scratch<T>& pieces, Array<T>& out) {
+  for (std::size_t j = 0; j < out.size(); ++j) {
+    double total = 0;
+    for (std::size_t at = j; at < pieces.size(); at += out.size())
+      total += static_cast<double>(pieces[at]);
+    out.data()[j] = static_cast<T>(total);
+  }
+}
+
+// n elements of weight or bias; of `value` where there is none.
+template <class T>
+Tensor parameter_or(const Tensor& parameter, std::size_t n, double value) {
+  return parameter.defined() ? parameter : full({n}, value, dtype_of<T>);
+}
+
+template <class T>
+Array<T> normalized_rows(const NormSetup& s, std::span<const Tensor> in) {
+  const Tensor weight = parameter_or<T>(in[1], s.n, 1), bias = parameter_or<T>(in[2], s.n, 0);
+  const T *const x = in[0].data<T>(), *const w = weight.data<T>(), *const b = bias.data<T>();
+  auto result = empty_array<T>(in[0].shape());
+  T* const y = result.data();
+  const auto moments = [&](std::size_t r) { return normalized(s, x + r * s.n); };
+  const auto output = [&](std::size_t r, const Normalized<T>& h) {
+    const std::size_t at = r * s.n;
+    kernels::Row<T>(s.n).each(
+        [&](auto i) { i.store(y + at, xsimd::fma(h(i.load(x + at)), i.load(w), i.load(b))); });
+  };
+  kernels::parallel_for(s.rows, s.grain(), [&](std::size_t begin, std::size_t end) {
+    kernels::for_row_groups(begin, end, moments, output);
+  });
+  return result;
+}
+
+// One pass over x and g for all gradients that are wanted.  Those of weight and bias are summed
+// over the rows of a piece of work, and then over the pieces.
+template <class T>
+void norm_backward(const NormSetup& s, Context& ctx, std::span<const Saved> in) {
+  const std::size_t n = s.n, grain = s.grain(), pieces = (s.rows + grain - 1) / grain;
+  std::array<Array<T>, 3> gradients;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (ctx.needs(i))
+      gradients[i] = empty_array<T>(in[i].value->shape);
+  kernels::Scratch<T> dweight(ctx.needs(1) ? pieces * n : 0, T(0));
+  kernels::Scratch<T> dbias(ctx.needs(2) ? pieces * n : 0, T(0));
+  const Tensor weight = parameter_or<T>(in[1].tensor(), n, 1);
+  const T *const x = in[0].value->data<T>(), *const g = ctx.gradient().data<T>();
+  const kernels::Row<T> row(n);
+  const auto moments = [&](std::size_t r) { return normalized(s, x + r * n); };
+  const auto add = [&](std::size_t r, const Normalized<T>& h) {
+    const T *const row_x = x + r * n, *const row_g = g + r * n;
+    T *const dw = dweight.data() + r / grain * n, *const db = dbias.data() + r / grain * n;
+    if (ctx.needs(0))
+      input_gradient(s, h, row_x, weight.data<T>(), row_g, gradients[0].data() + r * n);
+    if (ctx.needs(1))
+      row.each([&](auto i) { i.store(dw, i.load(dw) + i.load(row_g) * h(i.load(row_x))); });
+    if (ctx.needs(2))
+      row.each([&](auto i) { i.store(db, i.load(db) + i.load(row_g)); });
+  };
+  kernels::parallel_for(s.rows, grain, [&](std::size_t begin, std::size_t end) {
+    kernels::for_row_groups(begin, end, moments, add);
+  });
+  add_pieces(dweight, gradients[1]);
+  add_pieces(dbias, gradients[2]);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (ctx.needs(i))
+      ctx.add(i, std::move(gradients[i]));
+}
+
+// ---- as ops ----
+
 Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normalized_shape,
                  const Tensor& weight, const Tensor& bias, double eps) {
-  const Shape normalized = check_inputs(op, x, normalized_shape, weight, bias);
-  kernels::NormSizes sizes{1, static_cast<std::size_t>(numel(normalized))};
-  for (std::size_t d = 0; d < x.dim() - normalized.size(); ++d)
-    sizes.rows *= x.shape()[d];
+  const Shape shape = check_inputs(op, x, normalized_shape, weight, bias);
+  NormSetup setup{norm, shape.size(), 1, static_cast<std::size_t>(numel(shape)), eps};
+  for (std::size_t d = 0; d < x.dim() - shape.size(); ++d)
+    setup.rows *= x.shape()[d];
   return fused(
       op, std::array{x, weight, bias},
-      [norm, eps, rank = normalized.size()](std::span<const Tensor> in) {
-        return composed(norm, rank, eps, in);
-      },
-      [norm, eps, sizes]<class T>(std::span<const Tensor> in) {
-        const auto data = [&](std::size_t i) {
-          return in[i].defined() ? in[i].data<T>() : nullptr;
-        };
-        auto y = empty_array<T>(in[0].shape());
-        kernels::normalize<T>(norm, sizes, {data(0), data(1), data(2), static_cast<T>(eps)},
-                              y.data());
-        return y;
-      },
-      // one pass over x and g for all gradients that are wanted
-      [norm, eps, sizes]<class T>(Context& ctx, std::span<const Saved> in) {
-        std::array<Array<T>, 3> gradients;
-        std::array<T*, 3> to{};
-        for (std::size_t i = 0; i < 3; ++i)
-          if (ctx.needs(i)) {
-            gradients[i] = empty_array<T>(in[i].value->shape);
-            to[i] = gradients[i].data();
-          }
-        const T* const w = in[1] ? in[1].value->data<T>() : nullptr;
-        kernels::normalize_backward<T>(norm, sizes,
-                                       {in[0].value->data<T>(), w, nullptr, static_cast<T>(eps)},
-                                       ctx.gradient().data<T>(), {to[0], to[1], to[2]});
-        for (std::size_t i = 0; i < 3; ++i)
-          if (ctx.needs(i))
-            ctx.add(i, std::move(gradients[i]));
+      [setup](std::span<const Tensor> in) { return composed(setup, in); },
+      [setup]<class T>(std::span<const Tensor> in) { return normalized_rows<T>(setup, in); },
+      [setup]<class T>(Context& ctx, std::span<const Saved> in) {
+        norm_backward<T>(setup, ctx, in);
       });
 }
 
@@ -167,42 +299,80 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
   return normalize("rms_norm", Norm::rms, x, normalized_shape, weight, {}, eps.value_or(epsilon));
 }
 
-// y = softmax(x):      dx = y (g - sum(g y))
-// y = log softmax(x):  dx = g - exp(y) sum(g)
+namespace {
+
+// An op along lines, from its forward on a line and its derivative, which is a formula of the
+// output y, the gradient g and the sum of a term of both: on registers and on Tensors.
 // (No fused op: these formulas need the output alone, a composition would keep x, too.)
-template <bool log>
-static Tensor softmax_along(const char* op, const Tensor& x, std::int64_t dim) {
+template <class Rule>
+Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
   const auto axis = kernels::axis_of(x.shape(), d);
   const auto forward = [axis]<class T>(std::span<const Tensor> in) {
     auto y = empty_array<T>(in[0].shape());
-    (log ? kernels::log_softmax<T> : kernels::softmax<T>)(axis, in[0].data<T>(), y.data());
+    kernels::for_lines<T>(axis, axis.n, [from = in[0].data<T>(), to = y.data()](const auto& line) {
+      Rule::forward(line, from, to);
+    });
     return y;
   };
   const auto backward = [axis, d](Context& ctx) {
-    const Tensor y = ctx.output(), &g = ctx.gradient();
+    const Tensor output = ctx.output(), &gradient = ctx.gradient();
     ops_or_kernel(
         ctx,
-        [&] { ctx.add(0, log ? g - exp(y) * sum(g, d, true) : y * (g - sum(g * y, d, true))); },
+        [&] {
+          const Tensor total = sum(Rule::gradient_term(output, gradient), d, true);
+          ctx.add(0, Rule::gradient(output, gradient, total));
+        },
         [&]<class T>() {
-          auto dx = empty_array<T>(y.shape());
-          (log ? kernels::log_softmax_backward<T>
-               : kernels::softmax_backward<T>)(axis, y.data<T>(), g.data<T>(), dx.data());
+          auto dx = empty_array<T>(output.shape());
+          const T *const y = output.data<T>(), *const g = gradient.data<T>();
+          kernels::for_lines<T>(axis, axis.n, [&, to = dx.data()](const auto& line) {
+            const auto total =
+                line.sum([&](auto i) { return Rule::gradient_term(i.load(y), i.load(g)); });
+            line.each([&](auto i) { i.store(to, Rule::gradient(i.load(y), i.load(g), total)); });
+          });
           ctx.add(0, std::move(dx));
         });
   };
   return record(op, {x}, forward, backward, {.saves_output = true});
 }
 
+struct Softmax {
+  // A row of only -inf has a maximum that cannot be subtracted.  Left as it is, its exponentials
+  // are zeros, and so is their sum.
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    using V = simd::Batch<T>;
+    const V max = kernels::largest(line, x);
+    const V shift = where(max == V(-std::numeric_limits<T>::infinity()), V(0), max);
+    const V factor = line.inverse_sum(kernels::exponentials(x, shift, y));
+    line.each([&](auto i) { i.store(y, i.load(y) * factor); });
+  }
+  static auto gradient_term(const auto& y, const auto& g) { return g * y; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return y * (g - sum); }
+};
+
+struct LogSoftmax {
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    const kernels::LogSum<T> sum(line, x);
+    line.each([&](auto i) { i.store(y, i.load(x) - sum.max - sum.log_sum); });
+  }
+  static auto gradient_term(const auto&, const auto& g) { return g; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return g - exp(y) * sum; }
+};
+
+}  // namespace
+
 XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
            "Only the difference of g from its weighted mean moves probabilities; the sums of a row "
            "are 0.");
 Tensor softmax(const Tensor& x, std::int64_t dim) {
-  return softmax_along<false>("softmax", x, dim);
+  return along_lines<Softmax>("softmax", x, dim);
 }
 XGRAD_RULE(log_softmax, "a - log Σ exp(a)", {"g - softmax(a) Σ g"}, "The sums of a row are 0.");
 Tensor log_softmax(const Tensor& x, std::int64_t dim) {
-  return softmax_along<true>("log_softmax", x, dim);
+  return along_lines<LogSoftmax>("log_softmax", x, dim);
 }
 Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
   return softmax(to(x, dtype), dim);

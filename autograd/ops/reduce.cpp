@@ -7,7 +7,6 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/index.hpp>
-#include <xgrad/autograd/kernels/moments.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
@@ -122,8 +121,12 @@ Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, doub
                   bool root) {
   auto y = empty_array<T>(shape);
   const Tensor rows = rows_of(x, dims);
-  kernels::variance(y.size(), dims.count(), rows.data<T>(), degrees(dims, correction), root,
-                    y.data());
+  const std::size_t n = dims.count();
+  kernels::for_rows(y.size(), n, [&](std::size_t r) {
+    const kernels::ScaledMoments row(n, rows.data<T>() + r * n, true);
+    const double v = row.squares / degrees(dims, correction);
+    y.data()[r] = static_cast<T>(root ? std::sqrt(v) * row.scale : v * row.scale * row.scale);
+  });
   return y;
 }
 
@@ -352,12 +355,27 @@ Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
+// -inf where all are, or n is 0.
+template <class T>
+static void logsumexp_lines(Axis axis, const T* x, T* y) {
+  using V = simd::Batch<T>;
+  const V limit(std::numeric_limits<T>::infinity());
+  if (axis.n == 0)
+    std::fill_n(y, axis.outer * axis.inner, -std::numeric_limits<T>::infinity());
+  kernels::for_lines<T>(axis, axis.n, [&](const auto& line) {
+    const V max = kernels::largest(line, x);
+    const V centre = where(xsimd::abs(max) < limit, max, V(0));  // inf - inf would be NaN
+    const V sum = line.sum([&](auto i) { return exp(i.load(x) - centre); });
+    line.result(y, log(sum) + centre);
+  });
+}
+
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "logsumexp");
   return record(
       "logsumexp", {x},
       [reduced, keepdim]<class T>(std::span<const Tensor> in) {
-        return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::logsumexp<T>);
+        return reduce<T>(in[0], reduced, reduced.after(keepdim), logsumexp_lines<T>);
       },
       [saved = Saved(x), reduced](Context& ctx) {
         // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
@@ -395,8 +413,13 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
     return reduce<T>(where(x == 0.0, zeros_like(x), 1), dims, shape, kernels::sum<T>);
   if (ord == 1)
     return reduce<T>(abs(x), dims, shape, kernels::sum<T>);
-  const auto powers = [ord](Axis axis, const T* from, T* to) {
-    ord == 2 ? kernels::sum_squares(axis, from, to) : kernels::sum_powers(axis, from, ord, to);
+  const auto power = [e = static_cast<T>(ord)](T v) { return std::pow(std::abs(v), e); };
+  const auto powers = [&](Axis axis, const T* from, T* to) {
+    const auto add = [&](const auto& f) { kernels::reduce(axis, from, to, kernels::Add(), f); };
+    if (ord == 2)
+      add([](const auto& v) { return v * v; });
+    else
+      add([&](const auto& v) { return kernels::by_lane(power, v); });
   };
   auto y = reduce<T>(x, dims, shape, powers, kernels::sum<T>);
   using Limits = std::numeric_limits<T>;

@@ -1,0 +1,328 @@
+#pragma once
+// One loop along lines, on which softmax, norms, losses and reductions are a few formulas each.
+//
+// A line is the elements of an array that differ in one dimension alone.  A body is written once,
+// on SIMD registers, and runs on both kinds of lines:
+//
+//   Row      its elements are neighbours: a register holds some of them, and a fold ends in lanes
+//   Columns  as many lines side by side as a register has lanes: it holds one element of each
+//
+//   kernels::for_lines<T>(axis, axis.n, [&](const auto& line) {  // dx = y (g - sum(g y))
+//     const auto sum = line.sum([&](auto i) { return i.load(g) * i.load(y); });
+//     line.each([&](auto i) { i.store(dx, i.load(y) * (i.load(g) - sum)); });
+//   });
+//
+// i is a place in arrays of the axis's shape: that of a register (Whole), or of fewer elements
+// (Part).  The last place of a row's sum overlaps the one before (Last), so a body that stores
+// within a sum must not store over what it loads.
+//
+// The order of a fold depends on the length and the register's width alone.  Each 16 registers of a
+// row's sum join a total in double, so its error does not grow with the length.  A row's fold() has
+// four chains, or it would wait for each result.  Columns are folded in trees of eight elements.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <xgrad/autograd/kernels/axis.hpp>
+#include <xgrad/autograd/kernels/lanes.hpp>
+#include <xgrad/autograd/kernels/parallel.hpp>
+
+namespace xgrad::kernels {
+
+// ---- ways to combine two values: registers, or single elements ----
+
+using xgrad::where;
+template <std::floating_point T>
+T where(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+
+struct Add {
+  static constexpr double identity = 0;
+  auto operator()(const auto& a, const auto& b) const { return a + b; }
+};
+struct Multiply {
+  static constexpr double identity = 1;
+  auto operator()(const auto& a, const auto& b) const { return a * b; }
+};
+// Once a is NaN it stays: no comparison with it holds.
+struct Largest {
+  static constexpr double identity = -std::numeric_limits<double>::infinity();
+  auto operator()(const auto& a, const auto& b) const {
+    return where((b > a) | xsimd::isnan(b), b, a);
+  }
+};
+// Not so careful: of NaN and a number either.
+struct Larger : Largest {
+  auto operator()(const auto& a, const auto& b) const { return where(a > b, a, b); }
+};
+struct Smallest {
+  static constexpr double identity = std::numeric_limits<double>::infinity();
+  auto operator()(const auto& a, const auto& b) const {
+    return where((b < a) | xsimd::isnan(b), b, a);
+  }
+};
+
+// ---- some of a register's lanes: v there, `other` elsewhere ----
+
+// (The architecture is part of its name, for its data is shared by all libraries of a process.)
+template <class T, class = simd::Arch>
+class SomeLanes {
+ public:
+  using V = simd::Batch<T>;
+  static constexpr std::size_t width = V::size;
+
+  static SomeLanes first(std::size_t n) { return SomeLanes(pattern.data() + 2 * width - n); }
+  static SomeLanes last(std::size_t n) { return SomeLanes(pattern.data() + n); }
+  V operator()(const V& v, const V& other) const { return xsimd::select(mask_, v, other); }
+
+ private:
+  explicit SomeLanes(const T* at) : mask_(V::load_unaligned(at) != V(0)) {}
+
+  // As many zeros as there are lanes, as many ones, and zeros again.
+  static constexpr std::array<T, 3 * width> pattern = [] {
+    std::array<T, 3 * width> p{};
+    std::fill_n(p.begin() + width, width, T(1));
+    return p;
+  }();
+
+  typename V::batch_bool_type mask_;
+};
+
+// ---- places: keep() is v in the lanes that count, else `other` ----
+
+template <class T>
+struct Whole {
+  using V = simd::Batch<T>;
+  std::size_t at;
+  V load(const T* p) const { return V::load_unaligned(p + at); }
+  void store(T* p, const V& v) const { v.store_unaligned(p + at); }
+  V keep(const V& v, const V&) const { return v; }
+};
+template <class T>
+struct Part {
+  using V = simd::Batch<T>;
+  std::size_t at, count;
+  V keep(const V& v, const V& other) const { return SomeLanes<T>::first(count)(v, other); }
+#ifdef __AVX512F__
+  __mmask16 mask() const { return static_cast<__mmask16>((1U << count) - 1); }
+  V load(const float* p) const { return _mm512_maskz_loadu_ps(mask(), p + at); }
+  V load(const double* p) const {
+    return _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask()), p + at);
+  }
+  void store(float* p, const V& v) const { _mm512_mask_storeu_ps(p + at, mask(), v); }
+  void store(double* p, const V& v) const {
+    _mm512_mask_storeu_pd(p + at, static_cast<__mmask8>(mask()), v);
+  }
+#else
+  V load(const T* p) const { return load_first(p + at, count); }
+  void store(T* p, const V& v) const { store_first(v, p + at, count); }
+#endif
+};
+template <class T>
+struct Last : Whole<T> {
+  std::size_t count;  // of lanes that the place before does not have
+  auto keep(const auto& v, const auto& w) const { return SomeLanes<T>::last(count)(v, w); }
+};
+
+// ---- lines of n elements, from element `from` of their array on; a result goes to element `to` of
+// one that has an element for each line ----
+
+template <class T>
+class Row {
+ public:
+  using V = simd::Batch<T>;
+  explicit Row(std::size_t n, std::size_t from = 0, std::size_t to = 0)
+      : from_(from), end_(from + n), to_(to) {}
+
+  /// f(i) at each place; it may store over what it loads.
+  void each(const auto& f) const {
+    std::size_t i = from_;
+    for (; i + width <= end_; i += width)
+      f(Whole<T>{i});
+    if (i < end_)
+      f(Part<T>{i, end_ - i});
+  }
+
+  /// All f(i), combined, in each lane.
+  V fold(const auto& op, const auto& f) const {
+    const V identity(static_cast<T>(op.identity));
+    V a = identity, b = a, c = a, d = a;
+    std::size_t i = from_;
+    for (; i + 4 * width <= end_; i += 4 * width) {
+      a = op(a, f(Whole<T>{i}));
+      b = op(b, f(Whole<T>{i + width}));
+      c = op(c, f(Whole<T>{i + 2 * width}));
+      d = op(d, f(Whole<T>{i + 3 * width}));
+    }
+    for (; i + width <= end_; i += width)
+      a = op(a, f(Whole<T>{i}));
+    if (const Part<T> rest{i, end_ - i}; rest.count > 0)
+      b = op(b, rest.keep(f(rest), identity));
+    return V(combine_lanes<T>(op(op(a, b), op(c, d)), op));
+  }
+
+  /// The sum of each function.
+  template <class... F>
+  std::array<double, sizeof...(F)> sums(const F&... f) const {
+    constexpr std::size_t block = 16 * width, count = sizeof...(F);
+    std::array<double, count> total{};
+    for (std::size_t begin = from_; begin < end_; begin += block) {
+      const std::size_t end = std::min(end_, begin + block);
+      std::array<V, count> sum;
+      sum.fill(V(0));
+      const auto add = [&](const auto& place) {
+        std::size_t k = 0;
+        ((sum[k] = sum[k] + place.keep(f(place), V(0)), ++k), ...);
+      };
+      std::size_t i = begin;
+      for (; i + width <= end; i += width)
+        add(Whole<T>{i});
+      if (i < end && end_ - from_ < width)
+        add(Part<T>{i, end - i});
+      else if (i < end)
+        add(Last<T>{{end - width}, end - i});
+      for (std::size_t k = 0; k < count; ++k)
+        total[k] += static_cast<double>(add_lanes<T>(sum[k]));
+    }
+    return total;
+  }
+  V sum(const auto& f) const { return V(static_cast<T>(sums(f)[0])); }
+  /// 1 / the sum; 0 if that is 0.
+  V inverse_sum(const auto& f) const {
+    const double sum = sums(f)[0];
+    return V(static_cast<T>(sum == 0 ? 0 : 1 / sum));
+  }
+  void result(T* y, const V& v) const { y[to_] = v.get(0); }
+
+ private:
+  static constexpr std::size_t width = V::size;
+  std::size_t from_, end_, to_;
+};
+
+template <class T, class Place>
+class Columns {
+ public:
+  using V = simd::Batch<T>;
+  Columns(std::size_t n, std::size_t stride, const Place& from, const Place& to)
+      : n_(n), stride_(stride), from_(from), to_(to) {}
+
+  void each(const auto& f) const {
+    for (std::size_t i = 0; i < n_; ++i)
+      f(place(i));
+  }
+  V fold(const auto& op, const auto& f) const { return fold(op, f, 0, n_); }
+  V sum(const auto& f) const {
+    V total(0);
+    for (std::size_t i = 0; i < n_; i += 128)
+      total = total + fold(Add(), f, i, std::min(n_, i + 128));
+    return total;
+  }
+  V inverse_sum(const auto& f) const {
+    const V total = sum(f);
+    return where(total == V(0), V(0), V(1) / total);
+  }
+  void result(T* y, const V& v) const { to_.store(y, v); }
+
+ private:
+  Place place(std::size_t i) const {
+    Place p = from_;
+    p.at += i * stride_;
+    return p;
+  }
+  V fold(const auto& op, const auto& f, std::size_t i, std::size_t end) const {
+    V total(static_cast<T>(op.identity));
+    for (; i + 8 <= end; i += 8) {
+      const auto v = [&](std::size_t k) { return f(place(i + k)); };
+      total = op(total, op(op(op(v(0), v(1)), op(v(2), v(3))), op(op(v(4), v(5)), op(v(6), v(7)))));
+    }
+    for (; i < end; ++i)
+      total = op(total, f(place(i)));
+    return total;
+  }
+
+  std::size_t n_, stride_;
+  Place from_, to_;
+};
+
+// ---- all lines ----
+
+/// f(r) for each of the rows of n elements, in pieces of work that are worth a thread.
+void for_rows(std::size_t rows, std::size_t n, const auto& f) {
+  const std::size_t grain = std::max<std::size_t>(1, 8192 / std::max<std::size_t>(1, n));
+  parallel_for(rows, grain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r)
+      f(r);
+  });
+}
+
+/// second(r, first(r)) for rows begin ... end - 1, where first() is a long chain of steps: that of
+/// the next row begins while it lasts, if second() does not come between.
+void for_row_groups(std::size_t begin, std::size_t end, const auto& first, const auto& second) {
+  std::array<decltype(first(begin)), 16> results;
+  for (std::size_t r = begin; r < end; r += results.size()) {
+    const std::size_t count = std::min(results.size(), end - r);
+    for (std::size_t k = 0; k < count; ++k)
+      results[k] = first(r + k);
+    for (std::size_t k = 0; k < count; ++k)
+      second(r + k, results[k]);
+  }
+}
+
+/// body(line) for the lines of an array, or for parts of them of at most `most` elements.
+template <class T>
+void for_lines(Axis a, std::size_t most, const auto& body) {
+  if (a.numel() == 0)
+    return;
+  constexpr std::size_t width = simd::Batch<T>::size;
+  const std::size_t parts = (a.n + most - 1) / most, groups = (a.inner + width - 1) / width;
+  const std::size_t work = std::min(a.n, most) * std::min(a.inner, width);
+  // (A division takes as long as a short line.)
+  const auto divided = [](std::size_t k, std::size_t by) {
+    return by == 1 ? std::pair(k, std::size_t{0}) : std::pair(k / by, k % by);
+  };
+  for_rows(a.outer * parts * groups, work, [&](std::size_t k) {
+    const auto [part, group] = divided(k, groups);
+    const auto [outer, inside] = divided(part, parts);
+    const std::size_t begin = inside * most, n = std::min(most, a.n - begin);
+    const std::size_t column = group * width, count = a.inner - column;
+    const std::size_t from = (outer * a.n + begin) * a.inner + column;
+    const std::size_t to = part * a.inner + column;
+    if (a.inner == 1)
+      body(Row<T>(n, from, to));
+    else if (count >= width)
+      body(Columns<T, Whole<T>>(n, a.inner, {from}, {to}));
+    else
+      body(Columns<T, Part<T>>(n, a.inner, {from, count}, {to, count}));
+  });
+}
+
+// ---- what several ops make of lines ----
+
+/// The largest element; NaNs may or may not be seen.
+template <class T>
+simd::Batch<T> largest(const auto& line, const T* x) {
+  return line.fold(Larger(), [&](auto i) { return i.load(x); });
+}
+
+/// y = exp(x - shift), as a function of places that gives y.
+template <class T>
+auto exponentials(const T* x, const simd::Batch<T>& shift, T* y) {
+  return [=](auto i) {
+    const simd::Batch<T> e = exp(i.load(x) - shift);
+    i.store(y, e);
+    return e;
+  };
+}
+
+/// log(sum(exp(x))) of a line, in two parts: the maximum, and log(sum(exp(x - max))).
+template <class T>
+struct LogSum {
+  simd::Batch<T> max, log_sum;
+  LogSum(const auto& line, const T* x)
+      : max(largest(line, x)),
+        log_sum(log(line.sum([&](auto i) { return exp(i.load(x) - max); }))) {}
+};
+
+}  // namespace xgrad::kernels
