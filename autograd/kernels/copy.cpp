@@ -15,7 +15,7 @@ using StridedDim = Walk::StridedDim;
 constexpr std::size_t grain = 16384;  // elements in a piece of work for one thread
 constexpr std::size_t strip = 64;     // rows of a transposed matrix that are done together
 
-// What is done with an element, and with a row of neighbours on both sides.
+// The work on one element, and on a row of elements that are neighbours on both sides.
 struct Assign {
   template <class V>
   static void put(V& to, const V& from) {

@@ -48,7 +48,7 @@ B central_cdf(const B& x) {
   return xsimd::select(x > B(5.5), B(1), xsimd::fma(x, p / q, B(0.5)));
 }
 
-// Phi, given exp(-x^2 / 2) by a function, for it is not always needed.
+// Phi, given exp(-x^2 / 2) by a function, because it is not always needed.
 template <Lanes B, class F>
 B cdf(const B& x, const F& exponential) {
   if constexpr (simd::is_float<B>) {

@@ -28,7 +28,7 @@ using Task = kernels::FunctionRef<std::size_t>;
 // are inside: one that the system has not woken yet finds the job closed and costs nothing.
 class Pool {
  public:
-  /// Of that many threads, the caller's among them, or of fewer if the system does not start them.
+  /// A pool of that many threads, with the caller's, or of fewer if the system does not start them.
   explicit Pool(std::size_t threads) {
     try {
       ranges_ = std::vector<Range>(threads);

@@ -79,7 +79,8 @@ struct Mean {
         rest((static_cast<double>(first) - static_cast<double>(nearest)) + shift) {}
 };
 
-/// Of one row, computed in double and scaled by a power of two so that no square leaves the range.
+/// The moments of one row, computed in double and scaled by a power of two so that no square leaves
+/// the range.
 struct ScaledMoments {
   double scale = 1;
   double mean = 0, rest = 0;  ///< of x / scale

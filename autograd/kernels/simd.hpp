@@ -2,9 +2,9 @@
 // SIMD registers (xsimd) and the vocabulary of formulas on them.
 //
 // A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes
-// a handful of elements; given Tensors the same line builds the graph of the gradient.  What a
-// formula may use is therefore what both have: arithmetic, the functions below, comparisons inside
-// where(), and c(x, number) for constants of x's type.
+// a handful of elements; given Tensors the same line builds the graph of the gradient.  So a
+// formula may use only operations that both have: arithmetic, the functions below, comparisons
+// inside where(), and c(x, number) for constants of x's type.
 
 #include <array>
 #include <concepts>

@@ -86,7 +86,7 @@ using kernels::Matrices;
 constexpr const char* attention_op = "scaled_dot_product_attention";
 constexpr const char* packed_op = "causal_self_attention";
 
-// What an attention is besides its Tensors.
+// The options of an attention, and its sizes.
 struct AttentionSetup {
   bool causal;
   double scale;
@@ -184,7 +184,7 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch,
   return p;
 }
 
-// Of q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S).
+// The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S).
 template <class T>
 kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, const Tensor& q,
                               const Tensor& k, const Tensor& v, const Tensor& bias) {

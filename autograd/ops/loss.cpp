@@ -259,7 +259,7 @@ Array<T> logits_gradient(const Tensor& logits, const Indices& target, const Save
   });
 }
 
-// Of a row of probabilities t.
+// The loss of a row of probabilities t.
 template <class T>
 auto wanted_of(const Logits<T>& in, const T* t) {
   return [&in, t, share = simd::Batch<T>(in.share), smooth = simd::Batch<T>(in.smooth)](auto i) {

@@ -17,7 +17,7 @@ namespace {
 
 enum class Norm { layer, rms };
 
-// What the forms of a norm share.
+// Shared by the forms of a norm.
 struct NormSetup {
   Norm norm;
   std::size_t rank;     // dimensions that are normalised together
@@ -229,8 +229,8 @@ Array<T> normalized_rows(const NormSetup& s, std::span<const Tensor> in) {
   return result;
 }
 
-// One pass over x and g for all gradients that are wanted.  Those of weight and bias are summed
-// over the rows of a piece of work, and then over the pieces.
+// One pass over x and g for all gradients that are wanted.  The gradients of weight and bias are
+// summed over the rows of a piece of work, and then over the pieces.
 template <class T>
 void norm_backward(const NormSetup& s, Context& ctx, std::span<const Saved> in) {
   const std::size_t n = s.n, grain = s.grain(), pieces = (s.rows + grain - 1) / grain;

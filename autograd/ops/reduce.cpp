@@ -541,8 +541,8 @@ Mask at_end(const Shape& x, std::size_t dim, bool last) {
 }
 
 // y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last.  Added up in double.
-// What a gets is y_(i-1) t_i and what b gets t_i, with t_i = g_i + a_(i+1) t_(i+1): the same from
-// the other end.
+// The gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
+// from the other end.
 Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool reverse) {
   return record(
       "recurrence", {a, b},
