@@ -305,6 +305,20 @@ TEST_CASE("explain_gradient: a large op is checked at some of its elements", "[e
                                       {normal({7, 10}, 1).requires_grad_()}, {.max_elements = 20});
   CHECK(found);
   CHECK(found.ops[0].checked == 20);
+  // A mistake beyond a large sample is found, too.
+  const auto forgets_one = [](const Inputs& in) {
+    return record(
+        "forgets_one", {in[0]}, [](std::span<const Tensor> v) { return v[0] * 2.0; },
+        [](Context& ctx) {
+          Tensor g = (ctx.gradient() * 2.0).clone();
+          set_element(g, 101, 0);
+          ctx.add(0, g);
+        });
+  };
+  const auto wrong =
+      explain_gradient(forgets_one, {normal({200}, 1).requires_grad_()}, {.max_elements = 100});
+  REQUIRE(wrong.first_wrong.has_value());
+  CHECK(wrong.ops[0].index == std::vector<std::size_t>{101});
 }
 
 TEST_CASE("explain_gradient: float32 in the middle is told about", "[explain]") {
