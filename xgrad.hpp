@@ -7,7 +7,6 @@
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/function_checks.hpp>
-#include <xgrad/autograd/check/functional.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/format.hpp>
@@ -25,9 +24,8 @@
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/check_layer.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/module.hpp>

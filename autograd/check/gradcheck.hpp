@@ -1,5 +1,5 @@
 #pragma once
-// Is a gradient right?  For functions of Tensors, for layers (nn/gradcheck.hpp) and for ops of your
+// Is a gradient right?  For functions of Tensors, for layers (nn/check.hpp) and for ops of your
 // own (custom_op.hpp).
 //
 //   const auto report = gradcheck([](const auto& in) { return my_op(in[0], in[1]); }, {a, b});

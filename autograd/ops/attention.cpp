@@ -86,7 +86,7 @@ using kernels::Matrices;
 constexpr const char* attention_op = "scaled_dot_product_attention";
 constexpr const char* packed_op = "causal_self_attention";
 
-// The options of an attention, and its sizes.
+// The options of an attention.
 struct AttentionSetup {
   bool causal;
   double scale;

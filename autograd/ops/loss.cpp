@@ -259,7 +259,7 @@ Array<T> logits_gradient(const Tensor& logits, const Indices& target, const Save
   });
 }
 
-// The loss of a row of probabilities t.
+// q of a row of target probabilities t: weighted, and smoothed.
 template <class T>
 auto wanted_of(const Logits<T>& in, const T* t) {
   return [&in, t, share = simd::Batch<T>(in.share), smooth = simd::Batch<T>(in.smooth)](auto i) {

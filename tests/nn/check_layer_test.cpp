@@ -3,7 +3,7 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/check_layer.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 

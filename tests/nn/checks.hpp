@@ -3,7 +3,7 @@
 
 #include <string>
 #include <vector>
-#include <xgrad/nn/gradcheck.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/module.hpp>
 
 #include "helpers/catch.hpp"

@@ -10,8 +10,8 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/init.hpp>
 
 #include "helpers/catch.hpp"

@@ -7,8 +7,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"

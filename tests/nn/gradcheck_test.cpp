@@ -2,8 +2,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/attention.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
-#include <xgrad/nn/gradcheck.hpp>
 #include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"

@@ -8,7 +8,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/check_layer.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/nn/recurrent.hpp>
 #include <xgrad/parallel/shards.hpp>

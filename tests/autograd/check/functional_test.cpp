@@ -1,6 +1,6 @@
 // jacobian, hessian and their products with vectors, against closed forms.
 
-#include <xgrad/autograd/check/functional.hpp>
+#include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
