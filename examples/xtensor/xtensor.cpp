@@ -27,7 +27,7 @@ int main() {
   const xt::xarray<float> column = xt::view(values, xt::all(), 1);
   fmt::print("{} {} {}\n", values(1, 0), xt::mean(values)(), column(1));
 
-  // A new value.  Arrays that were taken out before keep the old one.
+  // A new value.  Arrays taken out before keep the old one.
   w.update([](auto& array) { xt::view(array, 0) *= 10; });
   fmt::print("{} {}\n", w, values(0, 2));
 }
