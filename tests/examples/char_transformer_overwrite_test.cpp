@@ -198,6 +198,11 @@ TEST_CASE("char_transformer: what cannot be read is not taken for empty or missi
     }
     CHECK((refused > 0 || command[0] != "train"));
   }
+  fs::remove_all(folder / "copy");
+  fs::copy(folder / "run", folder / "copy");
+  fs::remove(folder / "copy/samples.jsonl");
+  fs::create_symlink("samples.jsonl", folder / "copy/samples.jsonl");
+  check_refused(folder, {"report", "copy", "--overwrite"}, 1, {"samples.jsonl: cannot be opened"});
   fs::create_symlink("loop", folder / "loop");
   check_refused(folder, {"train", "--data", "loop"}, 1, {"loop: cannot be opened: Too many"});
 }
