@@ -139,7 +139,7 @@ std::string print(const Shape& shape, const std::function<std::string(std::size_
   return with_suffixes(std::string(prefix) + "[]", suffixes);
 }
 
-// Of Indices and Masks, which are as wide as the widest that is shown.
+// The elements of Indices and Masks are as wide as the widest that is shown.
 template <class T>
 std::string print_discrete(const DiscreteTensor<T>& x, const char* dtype,
                            const std::function<std::string(std::size_t)>& text) {

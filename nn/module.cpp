@@ -16,7 +16,8 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// What `name` is tied to: an alias covers its own name and, if it is a layer's, all names below.
+// The name that `name` is tied to: an alias covers its own name and, if it is a layer's, all names
+// below.
 std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
   for (const Alias& alias : aliases)
     if (name == alias.name || name.starts_with(alias.name + "."))

@@ -38,15 +38,15 @@ struct Leaf {
   explicit Leaf(Numbers its_values);
   Numbers values;
   double typical = 1;  ///< size of its elements
-  Numbers sizes = {};  ///< how far each may move with others; 0 of a mask's -1e9, and of infinity
-  /// Tiny elements move as far as the others: what makes a place special may be their size.
+  Numbers sizes = {};  ///< how far each may move with others; 0 for a mask's -1e9 and infinities
+  /// Lets tiny elements move as far as the others, because a place may be special by their size.
   void even_out();
 };
 
-/// Along which elements move.
+/// The line along which elements move.
 struct Direction {
   Point by = {};           ///< of each leaf; empty for one that stays
-  double x = 0, size = 1;  ///< of an element that moves alone; of several each moves by its size
+  double x = 0, size = 1;  ///< of an element that moves alone; each of several moves by its size
 };
 
 struct Probe {
@@ -56,7 +56,7 @@ struct Probe {
   std::function<Numbers(Point values, double step)> at = {};
   Numbers here = {};      ///< at the leaves' own values
   Numbers scales = {};    ///< the size of the numbers that round in each output
-  int order = 1;          ///< 2 of a function that is a difference itself
+  int order = 1;          ///< 2 if the function is a difference itself
   double noise = 0;       ///< of its values, times the step
   double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
 

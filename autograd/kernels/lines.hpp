@@ -18,7 +18,8 @@
 //
 // The order of a fold depends on the length and the register's width alone.  Each 16 registers of a
 // row's sum join a total in double, so its error does not grow with the length.  A row's fold() has
-// four chains, or it would wait for each result.  Columns are folded in trees of eight elements.
+// four chains, because a single one would wait for each result.  Columns are folded in trees of
+// eight elements.
 
 #include <algorithm>
 #include <array>
@@ -46,14 +47,14 @@ struct Multiply {
   static constexpr double identity = 1;
   auto operator()(const auto& a, const auto& b) const { return a * b; }
 };
-// Once a is NaN it stays: no comparison with it holds.
+// NaN stays once it is a, because no comparison with it holds.
 struct Largest {
   static constexpr double identity = -std::numeric_limits<double>::infinity();
   auto operator()(const auto& a, const auto& b) const {
     return where((b > a) | xsimd::isnan(b), b, a);
   }
 };
-// Not so careful: of NaN and a number either.
+// Faster: of NaN and a number it may give either.
 struct Larger : Largest {
   auto operator()(const auto& a, const auto& b) const { return where(a > b, a, b); }
 };
@@ -66,7 +67,7 @@ struct Smallest {
 
 // ---- some of a register's lanes: v there, `other` elsewhere ----
 
-// (The architecture is part of its name, for its data is shared by all libraries of a process.)
+// (The architecture is part of its name, because all libraries of a process share its data.)
 template <class T, class = simd::Arch>
 class SomeLanes {
  public:
@@ -257,8 +258,8 @@ void for_rows(std::size_t rows, std::size_t n, const auto& f) {
   });
 }
 
-/// second(r, first(r)) for rows begin ... end - 1, where first() is a long chain of steps: that of
-/// the next row begins while it lasts, if second() does not come between.
+/// second(r, first(r)) for rows begin ... end - 1.  first() is a long chain of dependent steps.  It
+/// is called for 16 rows in a row, so that the processor overlaps their chains.
 void for_row_groups(std::size_t begin, std::size_t end, const auto& first, const auto& second) {
   std::array<decltype(first(begin)), 16> results;
   for (std::size_t r = begin; r < end; r += results.size()) {
@@ -298,7 +299,7 @@ void for_lines(Axis a, std::size_t most, const auto& body) {
   });
 }
 
-// ---- what several ops make of lines ----
+// ---- shared by several ops ----
 
 /// The largest element; NaNs may or may not be seen.
 template <class T>

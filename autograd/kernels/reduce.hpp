@@ -5,6 +5,7 @@
 // grows with the logarithm of n.  Over n = 0 a reduction is its identity: 0 for sums, 1 for
 // products, -inf for max, inf for min.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -53,12 +54,23 @@ template <class T>
 void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   Scratch<T> extremum(axis.outer * axis.inner);
   (largest ? max<T> : min<T>)(axis, x, extremum.data());
-  for_rows(extremum.size(), axis.n, [&](std::size_t l) {
-    const T* const line = x + l / axis.inner * axis.n * axis.inner + l % axis.inner;
-    std::size_t j = 0;
-    while (line[j * axis.inner] != extremum[l] && !std::isnan(line[j * axis.inner]))
-      ++j;
-    y[l] = static_cast<std::int64_t>(j);
+  const auto is = [](T v, T wanted) { return v == wanted || std::isnan(v); };
+  constexpr std::size_t tile = 64;  // columns that are read together, in the order of memory
+  const std::size_t tiles = (axis.inner + tile - 1) / tile;
+  for_rows(axis.outer * tiles, axis.n * std::min(axis.inner, tile), [&](std::size_t k) {
+    const std::size_t outer = k / tiles, from = k % tiles * tile;
+    const T* const line = x + outer * axis.n * axis.inner;
+    const T* const wanted = extremum.data() + outer * axis.inner;
+    std::int64_t* const out = y + outer * axis.inner;
+    if (axis.inner == 1) {
+      *out = std::find_if(line, line + axis.n, [&](T v) { return is(v, *wanted); }) - line;
+      return;
+    }
+    const std::size_t to = std::min(from + tile, axis.inner);
+    std::fill(out + from, out + to, 0);
+    for (std::size_t j = axis.n; j-- > 0;)  // backwards: the first of equals is written last
+      for (std::size_t c = from; c < to; ++c)
+        out[c] = is(line[j * axis.inner + c], wanted[c]) ? static_cast<std::int64_t>(j) : out[c];
   });
 }
 

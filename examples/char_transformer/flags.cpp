@@ -103,7 +103,8 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   return nearest;
 }
 
-/// What CLI11 did not know comes first: the other complaints often follow from it.
+/// A word that CLI11 does not know is reported first, because other complaints often follow from
+/// it.
 [[noreturn]] void refuse_line(const CLI::App& program, const CLI::ParseError& error) {
   const auto chosen = program.get_subcommands();
   const CLI::App& app = chosen.empty() ? program : *chosen.front();
@@ -128,7 +129,7 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
-/// At most four threads a processor, for more would only take turns; says so.
+/// At most four threads a processor, because more would only take turns; says so.
 std::size_t useful_threads(const std::string& asked, std::size_t n) {
   const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
   if (n > most)

@@ -41,7 +41,7 @@ std::string key_of(std::string_view flag);
 /// written, with --overwrite or without.
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);
 
-/// What --data - reads.
+/// The file that --data - reads.
 inline constexpr const char* standard_input = "/dev/stdin";
 
 /// The numbers that a flag takes.

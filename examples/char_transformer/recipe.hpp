@@ -29,7 +29,7 @@ struct Recipe {
   std::size_t eval_interval = 250, eval_iters = 20;
 };
 
-/// What --preset takes.
+/// A recipe that --preset names.
 struct Preset {
   const char* name;
   Recipe recipe;

@@ -283,7 +283,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
     if (handle_ < 0)
       lock();
     names = names_in(path_);
-    // What AtomicFile leaves of the run's files if its process is killed.
+    // Temporary files that AtomicFile leaves if its process is killed.
     static const std::regex temporary(R"((.*)\.\d+\.\d+\.tmp)");
     for (const std::string& name : names)
       if (std::smatch match; std::regex_match(name, match, temporary) && is_file_of_run(match[1]))

@@ -269,7 +269,7 @@ TEST_CASE("the SIMD instructions have a name", "[.simd-name]") {
   CHECK_FALSE(simd_name().empty());
 }
 
-// Of OMP_NUM_THREADS, as tests/CMakeLists.txt sets it.
+// The value of OMP_NUM_THREADS that tests/CMakeLists.txt sets.
 TEST_CASE("the number of threads is that of the environment", "[.num-threads]") {
   std::cout << "threads: " << num_threads() << '\n';
   CHECK(num_threads() >= 1);

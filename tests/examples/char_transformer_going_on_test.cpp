@@ -1,4 +1,4 @@
-// What --resume takes, and what it does not.
+// --resume: the runs that it takes, and those that it refuses.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What `char_transformer sample` reads and writes.
+// The input and output of `char_transformer sample`.
 
 #include <fcntl.h>
 #include <sys/socket.h>

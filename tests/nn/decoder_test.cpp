@@ -1,4 +1,4 @@
-// nn::GPT with the options of GPT-2, Llama and their kin.  What PyTorch computes with them is in
+// nn::GPT with the options of GPT-2, Llama and their kin.  PyTorch's results are in
 // tests/io/pretrained_test.cpp.
 
 #include <algorithm>

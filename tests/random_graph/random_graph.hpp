@@ -81,7 +81,7 @@ enum class Flow {
   no_grad    ///< the op runs under NoGrad
 };
 
-/// One use of an op.  What `numbers`, `mask` and `factor` mean depends on the op.
+/// One use of an op.  The meaning of `numbers`, `mask` and `factor` depends on the op.
 struct Step {
   Op op;
   std::vector<std::size_t> in = {};  ///< registers
@@ -135,7 +135,7 @@ std::vector<bool> reached(const Program& program);
 Tensor tensor_of(const Shape& shape, const std::vector<double>& values);
 /// The inputs; those with requires_grad as leaves.
 std::vector<Tensor> tensors(const Program& program);
-/// All registers.  What `after` returns for the result of a step takes its place.
+/// All registers.  The result of `after` replaces that of a step.
 using After = std::function<Tensor(std::size_t at, const Tensor& result)>;
 std::vector<Tensor> run(const Program& program, const std::vector<Tensor>& inputs,
                         const After& after = {});
