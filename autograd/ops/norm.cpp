@@ -246,13 +246,17 @@ void norm_backward(const NormSetup& s, Context& ctx, std::span<const Saved> in) 
   const auto moments = [&](std::size_t r) { return normalized(s, x + r * n); };
   const auto add = [&](std::size_t r, const Normalized<T>& h) {
     const T *const row_x = x + r * n, *const row_g = g + r * n;
-    T *const dw = dweight.data() + r / grain * n, *const db = dbias.data() + r / grain * n;
+    const std::size_t piece = r / grain * n;
     if (ctx.needs(0))
       input_gradient(s, h, row_x, weight.data<T>(), row_g, gradients[0].data() + r * n);
-    if (ctx.needs(1))
+    if (ctx.needs(1)) {
+      T* const dw = dweight.data() + piece;
       row.each([&](auto i) { i.store(dw, i.load(dw) + i.load(row_g) * h(i.load(row_x))); });
-    if (ctx.needs(2))
+    }
+    if (ctx.needs(2)) {
+      T* const db = dbias.data() + piece;
       row.each([&](auto i) { i.store(db, i.load(db) + i.load(row_g)); });
+    }
   };
   kernels::parallel_for(s.rows, grain, [&](std::size_t begin, std::size_t end) {
     kernels::for_row_groups(begin, end, moments, add);
