@@ -138,28 +138,6 @@ void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* in
 }
 
 template <class T>
-void cumsum(Axis axis, const T* x, bool reverse, T* y) {
-  constexpr std::size_t tile = 256;
-  const std::size_t n = axis.n, inner = axis.inner, tiles = (inner + tile - 1) / tile;
-  const std::size_t grain = grain_of(n * std::min(inner, tile));
-  parallel_for(axis.outer * tiles, grain, [&](std::size_t begin, std::size_t end) {
-    double running[tile];
-    for (std::size_t t = begin; t < end; ++t) {
-      const std::size_t from = t % tiles * tile, width = std::min(tile, inner - from);
-      const std::size_t base = t / tiles * n * inner + from;
-      std::fill_n(running, width, 0.0);
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t row = base + (reverse ? n - 1 - i : i) * inner;
-        for (std::size_t c = 0; c < width; ++c) {
-          running[c] += static_cast<double>(x[row + c]);
-          y[row + c] = static_cast<T>(running[c]);
-        }
-      }
-    }
-  });
-}
-
-template <class T>
 void topk(Axis axis, const T* x, std::size_t k, bool largest, std::int64_t* indices) {
   const std::size_t n = axis.n, inner = axis.inner;
   parallel_for(axis.outer * inner, grain_of(n), [&](std::size_t begin, std::size_t end) {
@@ -197,7 +175,6 @@ void topk(Axis axis, const T* x, std::size_t k, bool largest, std::int64_t* indi
                                const T*);                                                         \
   template void scatter<T>(T*, const Shape&, std::size_t, const std::int64_t*, const Shape&,      \
                            const T*);                                                             \
-  template void cumsum<T>(Axis, const T*, bool, T*);                                              \
   template void topk<T>(Axis, const T*, std::size_t, bool, std::int64_t*);
 XGRAD_INSTANTIATE(float)
 XGRAD_INSTANTIATE(double)

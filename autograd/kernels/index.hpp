@@ -1,5 +1,5 @@
 #pragma once
-// Moving elements by index, scans, and selection.  Indices are within range: the ops check them.
+// Moving elements by index, and selection.  Indices are within range: the ops check them.
 // Where several elements go to one place, they go there in the order of the index: sums are added
 // up in it, and of those that replace each other the last stays.
 
@@ -32,10 +32,6 @@ void scatter_add(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t
 template <class T>
 void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
              const Shape& index_shape, const T* x);
-
-/// Running sums along n, from the front or, in reverse, from the back.  Added up in double.
-template <class T>
-void cumsum(Axis axis, const T* x, bool reverse, T* y);
 
 /// Where the k largest (or smallest) along n are, in falling (rising) order: (outer, k, inner).  Of
 /// equals the first comes first; NaN counts as largest.

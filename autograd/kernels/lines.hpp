@@ -299,6 +299,35 @@ void for_lines(Axis a, std::size_t most, const auto& body) {
   });
 }
 
+// ---- element by element, for results that depend on the one before ----
+
+/// f(begin, width) for groups of at most 64 neighbouring lines: element i of the group's first line
+/// is at begin + i * inner, and those of the others follow it, so memory is read in its order.
+void for_narrow_groups(Axis a, const auto& f) {
+  const std::size_t most = std::min<std::size_t>(a.inner, 64);
+  const std::size_t groups = a.inner == 0 ? 0 : (a.inner + most - 1) / most;
+  for_rows(a.outer * groups, a.n * most, [&](std::size_t k) {
+    const std::size_t column = k % groups * most;
+    f(k / groups * a.n * a.inner + column, std::min(most, a.inner - column));
+  });
+}
+
+/// y_i = first(i), and next(y_(i-1), i) after it, along each line from the front or, in reverse,
+/// from the back, where i is a place in y.  y_(i-1) is kept in double.
+template <class T>
+void scan(Axis a, bool reverse, T* y, const auto& first, const auto& next) {
+  for_narrow_groups(a, [&](std::size_t begin, std::size_t width) {
+    std::array<double, 64> before;
+    for (std::size_t k = 0; k < a.n; ++k) {
+      const std::size_t i = begin + (reverse ? a.n - 1 - k : k) * a.inner;
+      for (std::size_t c = 0; c < width; ++c) {
+        before[c] = k == 0 ? first(i + c) : next(before[c], i + c);
+        y[i + c] = static_cast<T>(before[c]);
+      }
+    }
+  });
+}
+
 // ---- shared by several ops ----
 
 /// The largest element; NaNs may or may not be seen.

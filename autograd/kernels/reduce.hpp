@@ -55,22 +55,19 @@ void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   Scratch<T> extremum(axis.outer * axis.inner);
   (largest ? max<T> : min<T>)(axis, x, extremum.data());
   const auto is = [](T v, T wanted) { return v == wanted || std::isnan(v); };
-  constexpr std::size_t tile = 64;  // columns that are read together, in the order of memory
-  const std::size_t tiles = (axis.inner + tile - 1) / tile;
-  for_rows(axis.outer * tiles, axis.n * std::min(axis.inner, tile), [&](std::size_t k) {
-    const std::size_t outer = k / tiles, from = k % tiles * tile;
-    const T* const line = x + outer * axis.n * axis.inner;
-    const T* const wanted = extremum.data() + outer * axis.inner;
-    std::int64_t* const out = y + outer * axis.inner;
+  for_narrow_groups(axis, [&](std::size_t begin, std::size_t width) {
+    const std::size_t line = begin / (axis.n * axis.inner) * axis.inner + begin % axis.inner;
+    const T* const wanted = extremum.data() + line;
     if (axis.inner == 1) {
-      *out = std::find_if(line, line + axis.n, [&](T v) { return is(v, *wanted); }) - line;
+      const T* const row = x + begin;
+      y[line] = std::find_if(row, row + axis.n, [&](T v) { return is(v, *wanted); }) - row;
       return;
     }
-    const std::size_t to = std::min(from + tile, axis.inner);
-    std::fill(out + from, out + to, 0);
+    std::fill_n(y + line, width, 0);
     for (std::size_t j = axis.n; j-- > 0;)  // backwards: the first of equals is written last
-      for (std::size_t c = from; c < to; ++c)
-        out[c] = is(line[j * axis.inner + c], wanted[c]) ? static_cast<std::int64_t>(j) : out[c];
+      for (std::size_t c = 0; c < width; ++c)
+        if (is(x[begin + j * axis.inner + c], wanted[c]))
+          y[line + c] = static_cast<std::int64_t>(j);
   });
 }
 

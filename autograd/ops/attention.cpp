@@ -152,157 +152,168 @@ Matrices<E> mask_matrices(E* data, const Shape& shape, const Shape& batch) {
   return result;
 }
 
+// Where the matrices of q, k, v and the output lie: in arrays of their own, or, packed, as the
+// heads of blocks of C channels, side by side in arrays (B, T, 3C) and (B, T, C).
+struct Layout {
+  Shape batch;  // of matrices; packed: (B, heads)
+  std::size_t t, s, d, dv;
+  bool packed = false;
+
+  std::size_t input(std::size_t part) const { return packed ? 0 : part; }
+  Shape output() const {
+    return packed ? Shape{batch[0], t, batch[1] * d} : detail::with_matrix(batch, t, dv);
+  }
+  // q, k or v (part 0, 1 or 2) in an input, or in its gradient; absent where that is null.
+  template <class E>
+  Matrices<E> operand(E* data, const Shape& shape, std::size_t part) const {
+    if (data == nullptr)
+      return {};
+    return packed ? heads(data, part, 3) : matrices(data, shape, batch);
+  }
+  template <class E>
+  Matrices<E> output(E* data) const {
+    return packed ? heads(data, 0, 1) : matrices(data, output(), batch);
+  }
+
+ private:
+  template <class E>
+  Matrices<E> heads(E* data, std::size_t part, std::size_t parts) const {
+    const std::size_t items = batch[0], n_head = batch[1], c = n_head * d;
+    Matrices<E> result{data + part * c, parts * c};
+    for (std::size_t i = 0; i < items; ++i)
+      for (std::size_t j = 0; j < n_head; ++j)
+        result.offsets.push_back(i * t * parts * c + j * d);
+    return result;
+  }
+};
+
 Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
   return broadcast_shapes(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op),
       leading(v.shape(), 2), attention_op);
 }
 
+// The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S) or
+// undefined; or for qkv (B, T, 3C).
 template <class T>
-kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch,
-                              std::array<std::size_t, 4> sizes, Matrices<const T> q,
-                              Matrices<const T> k, Matrices<const T> v) {
-  kernels::Attention<T> p{.items = static_cast<std::size_t>(numel(batch)),
-                          .t = sizes[0],
-                          .s = sizes[1],
-                          .d = sizes[2],
-                          .dv = sizes[3],
+kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
+                              std::span<const Tensor> in) {
+  const auto operand = [&](std::size_t part) {
+    const Tensor& x = in[layout.input(part)];
+    return layout.operand(x.data<T>(), x.shape(), part);
+  };
+  kernels::Attention<T> p{.items = static_cast<std::size_t>(numel(layout.batch)),
+                          .t = layout.t,
+                          .s = layout.s,
+                          .d = layout.d,
+                          .dv = layout.dv,
                           .scale = static_cast<T>(setup.scale),
                           .causal = setup.causal,
-                          .q = std::move(q),
-                          .k = std::move(k),
-                          .v = std::move(v),
+                          .q = operand(0),
+                          .k = operand(1),
+                          .v = operand(2),
                           .bias = {},
                           .allowed = {},
                           .keep = {},
                           .keep_scale = static_cast<T>(setup.keep_scale),
                           .causal_offset = setup.causal_offset};
+  if (!layout.packed && in[3].defined())
+    p.bias = mask_matrices(in[3].data<T>(), in[3].shape(), layout.batch);
   if (setup.allowed)
-    p.allowed = mask_matrices(setup.allowed->data(), setup.allowed->shape(), batch);
+    p.allowed = mask_matrices(setup.allowed->data(), setup.allowed->shape(), layout.batch);
   if (setup.keep)
-    p.keep = matrices(setup.keep->data(), setup.keep->shape(), batch);
+    p.keep = matrices(setup.keep->data(), setup.keep->shape(), layout.batch);
   return p;
 }
 
-// The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S).
-template <class T>
-kernels::Attention<T> problem(const AttentionSetup& setup, const Shape& batch, const Tensor& q,
-                              const Tensor& k, const Tensor& v, const Tensor& bias) {
-  const std::size_t t = q.size(-2), s = k.size(-2), d = q.size(-1), dv = v.size(-1);
-  auto p =
-      problem<T>(setup, batch, {t, s, d, dv}, matrices(q.data<T>(), q.shape(), batch),
-                 matrices(k.data<T>(), k.shape(), batch), matrices(v.data<T>(), v.shape(), batch));
-  if (bias.defined())
-    p.bias = mask_matrices(bias.data<T>(), bias.shape(), batch);
-  return p;
-}
-
-// A weight of 0 times NaN or infinity is NaN in the composition.  The kernel leaves out blocks of
-// such weights, so where there are others than numbers, the composition is asked.
+// A weight of 0 times NaN or infinity is NaN in the composition.  The kernel skips blocks of such
+// weights, so the composition computes outputs that are not all finite.
 template <class C>
 Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
   return detail::all_finite(out) ? out : composition(in);
 }
 
 // Where the kernel writes the gradient of one input: into the context's buffer, or, if the input is
-// broadcast, into an array that is added afterwards.
+// broadcast, into an array that is added afterwards.  Null where none is wanted.
 template <class T>
 struct Target {
-  std::optional<Array<T>> own;
-  Matrices<T> rows;
+  T* data = nullptr;
+  Shape shape;
   T beta = 0;
+  std::optional<Array<T>> own;
 
-  void to_buffer(Context& ctx, std::size_t i, const Shape& shape, const Shape& batch) {
+  void to_buffer(Context& ctx, std::size_t i, const Shape& input) {
     const GradientBuffer<T> buffer = ctx.buffer<T>(i);
-    rows = matrices(buffer.data, shape, batch);
+    data = buffer.data;
+    shape = input;
     beta = buffer.beta;
   }
-  void to_own(const Shape& shape, const Shape& batch) {
-    const Shape full = detail::with_matrix(batch, shape[shape.size() - 2], shape.back());
+  void to_own(const Shape& full) {
     own = empty_array<T>(full);
-    rows = matrices(own->data(), full, batch);
-  }
-  void add(Context& ctx, std::span<const Saved> in, std::size_t i) {
-    if (own)
-      ctx.add(i, sum_to(Tensor(std::move(*own)), in[i].value->shape));
+    data = own->data();
+    shape = full;
   }
 };
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+template <std::size_t N>
+Tensor attention(const char* op, const std::array<Tensor, N>& inputs, const Layout& layout,
                  const AttentionSetup& setup) {
-  const auto composition = [setup](std::span<const Tensor> in) {
-    return composed_attention(setup, in[0], in[1], in[2], in[3]);
+  constexpr std::size_t operands = std::min<std::size_t>(N, 3);  // of the inputs; then the bias
+  const auto composition = [setup, layout](std::span<const Tensor> in) {
+    if (!layout.packed)
+      return composed_attention(setup, in[0], in[1], in[2], in[3]);
+    const std::size_t batch = layout.batch[0], heads = layout.batch[1], c = heads * layout.d;
+    const auto parts = split(in[0], {c, c, c}, -1);
+    const auto part = [&](std::size_t i) {  // (B, H, T, D)
+      return transpose(reshape(parts[i], {batch, layout.t, heads, layout.d}), 1, 2);
+    };
+    const Tensor y = composed_attention(setup, part(0), part(1), part(2), {});
+    return reshape(transpose(y, 1, 2), {batch, layout.t, c});
   };
   return fused(
-      attention_op, std::array{q, k, v, bias}, composition,
-      [setup, composition]<class T>(std::span<const Tensor> in) {
-        const Shape batch = batch_of(in[0], in[1], in[2]);
-        const Shape shape = detail::with_matrix(batch, in[0].size(-2), in[2].size(-1));
-        auto out = empty_array<T>(shape);
-        kernels::attention_forward<T>(problem<T>(setup, batch, in[0], in[1], in[2], in[3]),
-                                      matrices(out.data(), shape, batch));
+      op, inputs, composition,
+      [setup, layout, composition]<class T>(std::span<const Tensor> in) {
+        auto out = empty_array<T>(layout.output());
+        kernels::attention_forward<T>(problem<T>(setup, layout, in), layout.output(out.data()));
         return finite_or(std::move(out), composition, in);
       },
-      [setup, composition]<class T>(Context& ctx, std::span<const Saved> in) {
-        const Tensor query = in[0].tensor(), key = in[1].tensor(), value = in[2].tensor(),
-                     &g = ctx.gradient();
-        if (!detail::all_finite(query) || !detail::all_finite(key) || !detail::all_finite(value))
-          return detail::differentiate(ctx, in, composition);
-        const Shape batch = batch_of(query, key, value);
-        const auto p = problem<T>(setup, batch, query, key, value, in[3].tensor());
+      [setup, layout, composition]<class T>(Context& ctx, std::span<const Saved> saved) {
+        std::array<Tensor, N> in;
+        std::ranges::transform(saved, in.begin(), &Saved::tensor);
+        if (!std::all_of(in.begin(), in.begin() + operands, detail::all_finite))
+          return detail::differentiate(ctx, saved, composition);
+        const auto p = problem<T>(setup, layout, in);
         std::array<Target<T>, 4> targets;
-        for (std::size_t i = 0; i < 3; ++i)
-          if (ctx.needs(i)) {
-            const Shape& shape = in[i].value->shape;
-            if (std::cmp_not_equal(numel(leading(shape, 2)), p.items))
-              targets[i].to_own(shape, batch);
-            else
-              targets[i].to_buffer(ctx, i, shape, batch);
-          }
-        if (ctx.needs(3))
-          targets[3].to_own({p.t, p.s}, batch);
-        auto& [tq, tk, tv, tb] = targets;
-        kernels::attention_backward<T>(
-            p, matrices(g.data<T>(), g.shape(), batch),
-            {tq.rows, tk.rows, tv.rows, tq.beta, tk.beta, tv.beta, tb.rows});
-        for (std::size_t i = 0; i < 4; ++i)
-          targets[i].add(ctx, in, i);
+        for (std::size_t i = 0; i < operands; ++i)
+          if (const Shape& shape = in[i].shape(); !ctx.needs(i))
+            continue;
+          else if (layout.packed || std::cmp_equal(numel(leading(shape, 2)), p.items))
+            targets[i].to_buffer(ctx, i, shape);
+          else
+            targets[i].to_own(detail::with_matrix(layout.batch, shape.end()[-2], shape.back()));
+        if (!layout.packed && ctx.needs(3))
+          targets[3].to_own(detail::with_matrix(layout.batch, p.t, p.s));
+        const auto target = [&](std::size_t part) -> const Target<T>& {
+          return targets[layout.input(part)];
+        };
+        const auto rows = [&](std::size_t part) {
+          return layout.operand(target(part).data, target(part).shape, part);
+        };
+        kernels::attention_backward<T>(p, layout.output(ctx.gradient().data<T>()),
+                                       {rows(0), rows(1), rows(2), target(0).beta, target(1).beta,
+                                        target(2).beta, layout.packed ? Matrices<T>() : rows(3)});
+        for (std::size_t i = 0; i < N; ++i)
+          if (targets[i].own)
+            ctx.add(i, sum_to(Tensor(std::move(*targets[i].own)), in[i].shape()));
       });
 }
 
-// ---- packed ----
-
-// Sizes of qkv (B, T, 3C) with C = H * D.
-struct Packed {
-  std::size_t b, t, h, d;
-  Packed(const Shape& qkv, Size n_head)
-      : b(qkv[0]), t(qkv[1]), h(n_head), d(qkv[2] / (3 * n_head)) {}
-  std::size_t c() const { return h * d; }
-
-  // The heads (T, D) of one of `parts` blocks of C channels that lie side by side in x.
-  template <class E>
-  Matrices<E> heads(E* x, std::size_t part, std::size_t parts) const {
-    Matrices<E> result{x + part * c(), parts * c()};
-    for (std::size_t i = 0; i < b; ++i)
-      for (std::size_t j = 0; j < h; ++j)
-        result.offsets.push_back(i * t * parts * c() + j * d);
-    return result;
-  }
-};
-
-template <class T>
-kernels::Attention<T> problem(const AttentionSetup& setup, const Packed& x, const T* qkv) {
-  return problem<T>(setup, {x.b, x.h}, {x.t, x.t, x.d, x.d}, x.heads(qkv, 0, 3), x.heads(qkv, 1, 3),
-                    x.heads(qkv, 2, 3));
-}
-
-Tensor composed_attention(const AttentionSetup& setup, const Packed& sizes, const Tensor& qkv) {
-  const auto parts = split(qkv, {sizes.c(), sizes.c(), sizes.c()}, -1);
-  const auto heads = [&](std::size_t i) {  // (B, H, T, D)
-    return transpose(reshape(parts[i], {sizes.b, sizes.t, sizes.h, sizes.d}), 1, 2);
-  };
-  const Tensor y = composed_attention(setup, heads(0), heads(1), heads(2), {});
-  return reshape(transpose(y, 1, 2), {sizes.b, sizes.t, sizes.c()});
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                 const AttentionSetup& setup) {
+  const Layout layout{batch_of(q, k, v), static_cast<std::size_t>(q.size(-2)),
+                      static_cast<std::size_t>(k.size(-2)), static_cast<std::size_t>(q.size(-1)),
+                      static_cast<std::size_t>(v.size(-1))};
+  return attention(attention_op, std::array{q, k, v, bias}, layout, setup);
 }
 
 AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -385,30 +396,11 @@ Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
     fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
                      to_string(qkv.shape()), n_head);
-  const Packed sizes(qkv.shape(), n_head);
-  AttentionSetup setup{true, 1 / std::sqrt(std::max<std::size_t>(1, sizes.d)), {}, {}};
-  draw_dropout(packed_op, dropout_p, {sizes.b, sizes.h, sizes.t, sizes.t}, setup);
-  const auto composition = [setup, sizes](std::span<const Tensor> in) {
-    return composed_attention(setup, sizes, in[0]);
-  };
-  return fused(
-      packed_op, std::array{qkv}, composition,
-      [setup, sizes, composition]<class T>(std::span<const Tensor> in) {
-        auto out = empty_array<T>({sizes.b, sizes.t, sizes.c()});
-        kernels::attention_forward<T>(problem(setup, sizes, in[0].data<T>()),
-                                      sizes.heads(out.data(), 0, 1));
-        return finite_or(std::move(out), composition, in);
-      },
-      [setup, sizes, composition]<class T>(Context& ctx, std::span<const Saved> in) {
-        const Tensor x = in[0].tensor(), &g = ctx.gradient();
-        if (!detail::all_finite(x))
-          return detail::differentiate(ctx, in, composition);
-        const auto [data, beta] = ctx.buffer<T>(0);
-        const auto part_of = [&, to = data](std::size_t part) { return sizes.heads(to, part, 3); };
-        kernels::attention_backward<T>(problem(setup, sizes, x.data<T>()),
-                                       sizes.heads(g.data<T>(), 0, 1),
-                                       {part_of(0), part_of(1), part_of(2), beta, beta, beta, {}});
-      });
+  const std::size_t heads = n_head, d = qkv.size(2) / (3 * heads), t = qkv.size(1);
+  const Layout layout{{qkv.size(0), heads}, t, t, d, d, true};
+  AttentionSetup setup{true, 1 / std::sqrt(std::max<std::size_t>(1, d)), {}, {}};
+  draw_dropout(packed_op, dropout_p, detail::with_matrix(layout.batch, t, t), setup);
+  return attention(packed_op, std::array{qkv}, layout, setup);
 }
 
 }  // namespace xgrad

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/index.hpp>
 #include <xgrad/autograd/kernels/reduce.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
@@ -515,7 +515,9 @@ static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {
       "cumsum", {x},
       [axis, reverse]<class T>(std::span<const Tensor> in) {
         auto y = empty_array<T>(in[0].shape());
-        kernels::cumsum(axis, in[0].data<T>(), reverse, y.data());
+        const auto own = [x = in[0].data<T>()](std::size_t i) { return static_cast<double>(x[i]); };
+        const auto add = [=](double before, std::size_t i) { return before + own(i); };
+        kernels::scan(axis, reverse, y.data(), std::bind_front(add, 0.0), add);
         return y;
       },
       [axis, reverse](Context& ctx) { ctx.add(0, cumsum(ctx.gradient(), axis, !reverse)); });
@@ -547,19 +549,14 @@ Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool revers
   return record(
       "recurrence", {a, b},
       [dim, reverse]<class T>(std::span<const Tensor> in) {
-        const auto [outer, n, inner] = kernels::axis_of(in[1].shape(), dim);
-        const T *const factor = in[0].data<T>(), *const term = in[1].data<T>();
         auto y = empty_array<T>(in[1].shape());
-        std::vector<double> running(inner);
-        for (std::size_t o = 0; o < outer; ++o)
-          for (std::size_t k = 0; k < n; ++k) {
-            const std::size_t row = (o * n + (reverse ? n - 1 - k : k)) * inner;
-            for (std::size_t i = 0; i < inner; ++i) {
-              const auto begun = k == 0 ? 0.0 : static_cast<double>(factor[row + i]) * running[i];
-              running[i] = begun + static_cast<double>(term[row + i]);
-              y.data()[row + i] = static_cast<T>(running[i]);
-            }
-          }
+        const auto term = [b = in[1].data<T>()](std::size_t i) {
+          return static_cast<double>(b[i]);
+        };
+        kernels::scan(kernels::axis_of(in[1].shape(), dim), reverse, y.data(), term,
+                      [term, a = in[0].data<T>()](double before, std::size_t i) {
+                        return static_cast<double>(a[i]) * before + term(i);
+                      });
         return y;
       },
       [dim, reverse, a = Saved(a)](Context& ctx) {
