@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/erfinv.hpp>
+#include <xgrad/autograd/kernels/erf.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 
 namespace xgrad {

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <utility>
-#include <xgrad/autograd/kernels/lanes.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/update.hpp>
 
 namespace xgrad {

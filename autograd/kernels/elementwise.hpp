@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <utility>
-#include <xgrad/autograd/kernels/lanes.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::kernels {

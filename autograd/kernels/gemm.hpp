@@ -1,7 +1,9 @@
 #pragma once
-// Matrix products, which are BLAS's.
+// Matrix products: BLAS's, those of one row, and those with a matrix in bfloat16.
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 namespace xgrad::kernels {
 
@@ -21,5 +23,35 @@ template <class T>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
                    T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
+
+// ---- a row times a matrix ----
+//
+// gemm packs the matrix first, which for one row takes longer than the
+// product.
+
+/// y = x op(b) * alpha + y * beta: x (k,), op(b) (k, n), y (n,); ldb is the distance between rows
+/// of b as stored.  With beta 0, y may hold garbage.  The result of element j does not
+/// depend on n.
+template <class T>
+void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
+          std::size_t ldb, T beta, T* y);
+
+// ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----
+
+inline float from_bfloat16(std::uint16_t upper) {
+  return std::bit_cast<float>(std::uint32_t{upper} << 16);
+}
+/// y = x rounded to the nearest, ties to even; NaN stays NaN.  Returns whether all that is finite
+/// in x is finite in y.
+bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
+
+/// Rows of a matrix are stored with zeros at their end, up to a multiple of this: whole registers.
+inline constexpr std::size_t bfloat16_columns = 32;
+
+/// y (m, n) = x (m, k) wᵀ + bias: w (n, k) with `stride` between rows, which are padded; the bias
+/// (n,) may be null.  Few rows of x read w as it is, once; for more it becomes float32 tile by tile
+/// on its way to gemm().  On all threads, with the same bits on any number.
+void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
+                     const std::uint16_t* w, std::size_t stride, const float* bias, float* y);
 
 }  // namespace xgrad::kernels

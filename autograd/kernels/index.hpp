@@ -4,7 +4,7 @@
 // up in it, and of those that replace each other the last stays.
 
 #include <cstdint>
-#include <xgrad/autograd/kernels/axis.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
 
 namespace xgrad::kernels {
 

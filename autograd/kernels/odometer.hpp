@@ -1,11 +1,13 @@
 #pragma once
-// Walking several arrays in step through the dimensions of a shape.
+// How kernels see arrays: several of them in step through the dimensions of a shape, or one along
+// one dimension.
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
+#include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::kernels {
@@ -110,5 +112,24 @@ struct Rows {
     return true;
   }
 };
+
+/// A row-major array seen as (outer, n, inner): the work goes along n.  With inner 1 that is along
+/// contiguous rows, else down columns.
+struct Axis {
+  std::size_t outer = 1, n = 1, inner = 1;
+  std::size_t numel() const { return outer * n * inner; }
+};
+
+/// Memory for intermediate results.
+template <class T>
+using Scratch = std::vector<T, Allocator<T>>;
+
+/// Dimension dim of a shape; a 0-d shape has one of size 1.
+inline Axis axis_of(const Shape& shape, std::size_t dim) {
+  Axis axis;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    (d < dim ? axis.outer : d == dim ? axis.n : axis.inner) *= shape[d];
+  return axis;
+}
 
 }  // namespace xgrad::kernels

@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/rules.hpp>
 

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/kernels/erf.hpp>
-#include <xgrad/autograd/kernels/lanes.hpp>
+#include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/rules.hpp>
 

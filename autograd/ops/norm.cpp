@@ -4,7 +4,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/kernels/reduce.hpp>
+#include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>

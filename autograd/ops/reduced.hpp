@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/axis.hpp>
+#include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {

@@ -1,12 +1,12 @@
 // Every transform of the generator against what PyTorch drew from the same seeds, in the order of
 // golden/generator.py.
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <numeric>
 #include <span>
-#include <xgrad/autograd/kernels/erfinv.hpp>
+#include <xgrad/autograd/kernels/erf.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/init.hpp>

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/kernels/bfloat16.hpp>
+#include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
