@@ -241,6 +241,8 @@ void Tensor::backward(const GradOptions& options) const { xgrad::backward({*this
 
 // ---- from braces ----
 
+Values::Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
+
 namespace {
 
 // The shape of nested braces, as the first of each list has it.

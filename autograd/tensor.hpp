@@ -79,7 +79,7 @@ struct Values {
     if constexpr (std::is_unsigned_v<N>)
       is_integer = is_integer && integer >= 0;  // an int64 holds it
   }
-  Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
+  Values(std::initializer_list<Values> l);
 };
 
 /// xtensor's containers, views, adaptors and lazy expressions.  Conversions: xtensor.hpp.

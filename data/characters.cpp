@@ -53,6 +53,9 @@ bool operator==(const Ids& a, const Ids& b) {
   return equal;
 }
 
+std::size_t GrowingIds::size() const {
+  return std::visit([](const auto& ids) { return ids.size(); }, ids_);
+}
 void GrowingIds::widen(std::uint32_t largest) {
   if (const auto* const narrow = std::get_if<Narrow>(&ids_); narrow != nullptr && largest > 0xFFFF)
     ids_ = std::vector<std::uint32_t>(narrow->begin(), narrow->end());

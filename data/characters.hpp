@@ -51,9 +51,7 @@ class Ids {
 /// Ids in the making.  std::bad_alloc where the machine has no more memory (available_memory()).
 class GrowingIds {
  public:
-  std::size_t size() const {
-    return std::visit([](const auto& ids) { return ids.size(); }, ids_);
-  }
+  std::size_t size() const;
   /// Makes room in each for ids up to `largest`.
   void widen(std::uint32_t largest);
   /// Adds ids for which there is room.

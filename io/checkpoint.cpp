@@ -56,27 +56,43 @@ void check_fits(const std::string& message, const std::vector<nn::detail::StateE
     file.verify();
 }
 
-Converted read_for(const nn::detail::Members& members, const SafetensorsFile& file,
-                   const std::set<std::string>& ignored) {
+void load_state(const nn::detail::Members& members, const nn::StateDict& state,
+                const std::string& path) {
+  try {
+    nn::detail::load_state_dict(members, state);
+  } catch (const ValueError& error) {
+    throw FileError(path + ": does not fit the model: " + error.what());
+  }
+}
+
+void save(const nn::detail::Members& members, const std::string& path) {
+  const nn::StateDict state = nn::detail::state_dict(members);
+  save_safetensors(path, {.tensors = {state.begin(), state.end()}});
+}
+
+std::string load(const nn::detail::Members& members, const SafetensorsFile& file,
+                 const std::set<std::string>& ignored) {
   // The header says whether the file fits, so values are read only if it does.
   check_fits(file.path() + ": does not fit the model", nn::detail::state_entries(members),
              {&file, 1}, ignored);
-  Converted result;
+  nn::StateDict state;
   std::map<std::string, std::size_t> conversions;
   for (const nn::detail::Member& m : members.tensors) {
     if (!file.contains(m.name) || ignored.contains(m.name))
       continue;
     const std::string& from = file.tensors().at(m.name).dtype;
     const DType to = m.tensor.dtype();
-    result.state.emplace_back(
+    state.emplace_back(
         m.name, from == "I64" ? read_counts(file, m.name, to) : file.tensor(m.name, to));
     if (from != (to == DType::float32 ? "F32" : "F64"))
       ++conversions[fmt::format("{} -> {}", from, to_string(to))];
   }
+  load_state(members, state, file.path());
+  std::string converted;
   for (const auto& [what, count] : conversions)
-    result.what += fmt::format("{}{} ({} tensor{})", result.what.empty() ? "" : ", ", what, count,
-                               count == 1 ? "" : "s");
-  return result;
+    converted += fmt::format("{}{} ({} tensor{})", converted.empty() ? "" : ", ", what, count,
+                             count == 1 ? "" : "s");
+  return converted;
 }
 
 }  // namespace xgrad::io::detail
@@ -342,13 +358,13 @@ Checkpoint load_checkpoint(const std::string& path) {
 
 namespace detail {
 
-void save_checkpoint(const std::string& path, const nn::StateDict& model,
-                     const nn::StateDict& named_parameters, const optim::Optimizer& optimizer,
-                     const CheckpointOptions& options) {
+void save_checkpoint(const std::string& path, const nn::detail::Members& model,
+                     const optim::Optimizer& optimizer, const CheckpointOptions& options) {
   TensorFile file;
-  const Names names = parameter_names(named_parameters, optimizer);
+  const nn::StateDict tensors = nn::detail::state_dict(model);
+  const Names names = parameter_names(nn::detail::named_parameters(model), optimizer);
   const Places trained = places_of(names);
-  for (const auto& [name, x] : model) {
+  for (const auto& [name, x] : tensors) {
     if (options.trained_only && !trained.contains(name))
       continue;
     check<ValueError>(!name.starts_with(optimizer_prefix),
@@ -386,8 +402,9 @@ void save_checkpoint(const std::string& path, const nn::StateDict& model,
   save_safetensors(path, file);
 }
 
-void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
-             optim::Optimizer& optimizer, const Generators& generators) {
+// The optimizer's part, and the generators'.
+static void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
+                    optim::Optimizer& optimizer, const Generators& generators) {
   check_generators("restore", generators);
   const Names names = parameter_names(named_parameters, optimizer);
   Places wanted{{default_name, 0}}, stored;
@@ -411,6 +428,18 @@ void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters
       *generator = state;
   } catch (const Error& error) {
     fail<FileError>("{}: {}", checkpoint.path, error.what());
+  }
+}
+
+void restore(const Checkpoint& checkpoint, const nn::detail::Members& model,
+             optim::Optimizer& optimizer, const Generators& generators) {
+  const nn::StateDict before = nn::detail::state_dict(model);
+  load_state(model, checkpoint.model, checkpoint.path);
+  try {
+    restore(checkpoint, nn::detail::named_parameters(model), optimizer, generators);
+  } catch (...) {
+    nn::detail::load_state_dict(model, before);
+    throw;
   }
 }
 

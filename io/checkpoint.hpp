@@ -16,15 +16,16 @@
 
 namespace xgrad::io {
 
+namespace detail {
+void load_state(const nn::detail::Members& members, const nn::StateDict& state,
+                const std::string& path);
+}  // namespace detail
+
 /// Gives a model the values of a state dict that came from the file at `path`.  Throws FileError
 /// that names it and lists all that is missing, unexpected or misshapen; then nothing has changed.
 template <nn::Layer M>
 void load_state(M& model, const nn::StateDict& state, const std::string& path) {
-  try {
-    nn::load_state_dict(model, state);
-  } catch (const ValueError& error) {
-    throw FileError(path + ": does not fit the model: " + error.what());
-  }
+  detail::load_state(nn::detail::members(model), state, path);
 }
 
 namespace detail {
@@ -34,20 +35,15 @@ void check_fits(const std::string& message, const std::vector<nn::detail::StateE
                 std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
                 const char* where = "in the model");
 
-struct Converted {
-  nn::StateDict state;
-  std::string what;  ///< was converted, for people; empty if nothing was
-};
-/// The state dict in a file in the dtypes of the model that is to have it.
-Converted read_for(const nn::detail::Members& members, const SafetensorsFile& file,
-                   const std::set<std::string>& ignored);
+void save(const nn::detail::Members& members, const std::string& path);
+std::string load(const nn::detail::Members& members, const SafetensorsFile& file,
+                 const std::set<std::string>& ignored);
 }  // namespace detail
 
 /// Writes parameters and buffers; a tied weight once.  Throws FileError for what cannot be written.
 template <nn::Layer M>
 void save(const M& model, const std::string& path) {
-  const nn::StateDict state = nn::state_dict(model);
-  save_safetensors(path, {.tensors = {state.begin(), state.end()}});
+  detail::save(nn::detail::members(model), path);
 }
 
 /// Gives a model the values in a file.  F16, BF16, F32 and F64 become the model's dtype, see
@@ -57,9 +53,7 @@ void save(const M& model, const std::string& path) {
 /// another dtype; then nothing has changed.  Tensors in `ignored` are not looked at.
 template <nn::Layer M>
 std::string load(M& model, const SafetensorsFile& file, const std::set<std::string>& ignored = {}) {
-  const detail::Converted read = detail::read_for(nn::detail::members(model), file, ignored);
-  load_state(model, read.state, file.path());
-  return read.what;
+  return detail::load(nn::detail::members(model), file, ignored);
 }
 template <nn::Layer M>
 std::string load(M& model, const std::string& path) {
@@ -137,32 +131,22 @@ void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer
              const Generators& generators = {});
 
 namespace detail {
-void save_checkpoint(const std::string& path, const nn::StateDict& model,
-                     const nn::StateDict& named_parameters, const optim::Optimizer& optimizer,
-                     const CheckpointOptions& options);
-/// The optimizer's part of restore(), and the generators'.
-void restore(const Checkpoint& checkpoint, const nn::StateDict& named_parameters,
+void save_checkpoint(const std::string& path, const nn::detail::Members& model,
+                     const optim::Optimizer& optimizer, const CheckpointOptions& options);
+void restore(const Checkpoint& checkpoint, const nn::detail::Members& model,
              optim::Optimizer& optimizer, const Generators& generators);
 }  // namespace detail
 
 template <nn::Layer M>
 void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
                      const CheckpointOptions& options) {
-  detail::save_checkpoint(path, nn::state_dict(model), nn::named_parameters(model), optimizer,
-                          options);
+  detail::save_checkpoint(path, nn::detail::members(model), optimizer, options);
 }
 
 template <nn::Layer M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
              const Generators& generators) {
-  const nn::StateDict before = nn::state_dict(model);
-  load_state(model, checkpoint.model, checkpoint.path);
-  try {
-    detail::restore(checkpoint, nn::named_parameters(model), optimizer, generators);
-  } catch (...) {
-    nn::load_state_dict(model, before);
-    throw;
-  }
+  detail::restore(checkpoint, nn::detail::members(model), optimizer, generators);
 }
 
 template <nn::Layer M>

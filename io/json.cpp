@@ -142,6 +142,7 @@ struct Writer {
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-copy-constructor-init): see the header
+Json::Json() = default;
 Json::Json(const Json& other) : variant() {
   std::visit(
       [this](const auto& value) {

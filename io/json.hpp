@@ -56,7 +56,7 @@ class Boxed {
 struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double,
                            Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
-  Json() = default;
+  Json();
   // GCC 12's variant destroys an object that was never made if there is no memory for a copy.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }

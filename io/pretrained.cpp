@@ -272,6 +272,10 @@ std::string pretrained_family(const nn::GPTConfig& c) {
   return !c.rotary ? "gpt2" : qkv && !proj && !mlp ? "qwen2" : "llama";
 }
 
+std::string format_pretrained_config(const nn::GPTConfig& config) {
+  return format_pretrained_config(
+      config, JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
+}
 std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2", qwen2 = family == "qwen2";
@@ -456,6 +460,9 @@ std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::strin
   return ids;
 }
 
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite) {
+  save_pretrained(folder, model, overwrite, JsonObject());
+}
 void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite,
                      const Json& metadata) {
   const Json* const ids = metadata.find("config.json");

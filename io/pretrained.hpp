@@ -56,8 +56,9 @@ void check_weights_kind(const std::string& path);
 /// model with learned positions is a GPT-2.  Throws ValueError naming the options that no family
 /// has, and FileError for what cannot be written, or is there already unless `overwrite`; then
 /// nothing has been written.
-void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false,
-                     const Json& metadata = JsonObject());
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false);
+void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite,
+                     const Json& metadata);
 
 /// A parameter of nn::GPT, and the tensors in these files that are its rows, one below the other.
 struct PretrainedTensor {
@@ -86,10 +87,9 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path);
 
 /// The model_type that has these options.  ValueError naming those that no family has.
 std::string pretrained_family(const nn::GPTConfig& config);
-/// `ids` are its bos_token_id, eos_token_id and pad_token_id.  Null ones are written, too: without
-/// them transformers has ids of its own.
-std::string format_pretrained_config(const nn::GPTConfig& config,
-                                     const Json& ids = JsonObject{{"bos_token_id", nullptr},
-                                                                  {"eos_token_id", nullptr}});
+/// `ids` are its bos_token_id, eos_token_id and pad_token_id.  Null ones are written, too, as the
+/// first two are without `ids`: else transformers has ids of its own.
+std::string format_pretrained_config(const nn::GPTConfig& config);
+std::string format_pretrained_config(const nn::GPTConfig& config, const Json& ids);
 
 }  // namespace xgrad::io

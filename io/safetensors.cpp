@@ -390,6 +390,8 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   metadata_ = std::move(header.metadata);
 }
 
+bool SafetensorsFile::contains(const std::string& name) const { return tensors_.contains(name); }
+
 void SafetensorsFile::take_off(const std::vector<std::string>& prefixes) {
   const auto all_have = [&](std::size_t off, const std::string& prefix) {
     return !tensors_.empty() && !prefix.empty() &&

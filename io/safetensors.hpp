@@ -43,7 +43,7 @@ class SafetensorsFile {
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+  bool contains(const std::string& name) const;
   /// If all names begin with one of these, takes it off them, and so on until they do not: as
   /// "module." of PyTorch's DataParallel.
   void take_off(const std::vector<std::string>& prefixes);

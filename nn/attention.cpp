@@ -403,4 +403,11 @@ Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, 
   return {merged(y), weights};
 }
 
+Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key,
+                                        const Tensor& value) const {
+  return (*this)(query, key, value, Call{});
+}
+
+template void detail::Collector::layer(const std::string&, MultiHeadAttention&);
+
 }  // namespace xgrad::nn

@@ -211,9 +211,7 @@ struct MultiHeadAttention {
   /// need_weights the fused op is used, which is faster.
   Attended operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Call& call) const;
-  Attended operator()(const Tensor& query, const Tensor& key, const Tensor& value) const {
-    return (*this)(query, key, value, Call{});
-  }
+  Attended operator()(const Tensor& query, const Tensor& key, const Tensor& value) const;
 
   static void visit(auto& self, auto&& v) {
     v("in_proj_weight", self.in_proj_weight);
@@ -222,5 +220,7 @@ struct MultiHeadAttention {
     v("training", self.training);
   }
 };
+
+extern template void detail::Collector::layer(const std::string&, MultiHeadAttention&);
 
 }  // namespace xgrad::nn

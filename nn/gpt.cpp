@@ -396,4 +396,7 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& genera
   return all;
 }
 
+template void detail::Collector::layer(const std::string&, TransformerBlock&);
+template void detail::Collector::layer(const std::string&, GPT&);
+
 }  // namespace xgrad::nn

@@ -252,4 +252,7 @@ struct GPT {
   Tensor hidden(const Indices& idx, std::span<KeyValueCache> caches) const;
 };
 
+extern template void detail::Collector::layer(const std::string&, TransformerBlock&);
+extern template void detail::Collector::layer(const std::string&, GPT&);
+
 }  // namespace xgrad::nn

@@ -25,6 +25,11 @@ Linear::Linear(Size in_features, Size out_features, bool with_bias)
     bias = init::uniform_(zeros({out_features}), -bound, bound).requires_grad_();
   }
 }
+Linear::Linear(const Linear&) = default;
+Linear::Linear(Linear&&) noexcept = default;
+Linear& Linear::operator=(const Linear&) = default;
+Linear& Linear::operator=(Linear&&) noexcept = default;
+Linear::~Linear() = default;
 Tensor Linear::operator()(const Tensor& x) const {
   const Tensor y = bfloat16.defined() ? bfloat16.linear(x, bias) : linear(x, weight, bias);
   return lora_A.defined() ? y + linear(lora_scale * linear(x, lora_A), lora_B) : y;
@@ -173,6 +178,29 @@ void detail::refuse_access(std::size_t i, std::size_t size, bool exists) {
   fail<ValueError>("Sequential: there is no layer {}; there are {}", i, size);
 }
 
+namespace detail {
+template AnyLayer::AnyLayer(Linear);
+template AnyLayer::AnyLayer(Embedding);
+template AnyLayer::AnyLayer(Dropout);
+template AnyLayer::AnyLayer(LayerNorm);
+template AnyLayer::AnyLayer(ReLU);
+template AnyLayer::AnyLayer(GELU);
+template AnyLayer::AnyLayer(Tanh);
+template void Collector::layer(const std::string&, Linear&);
+template void Collector::layer(const std::string&, Embedding&);
+template void Collector::layer(const std::string&, Dropout&);
+template void Collector::layer(const std::string&, LayerNorm&);
+template void Collector::layer(const std::string&, Sequential&);
+}  // namespace detail
+
+Sequential::Sequential(std::initializer_list<detail::AnyLayer> layers) : layers_(layers) {}
+Sequential::Sequential(const Sequential&) = default;
+Sequential::Sequential(Sequential&&) noexcept = default;
+Sequential& Sequential::operator=(const Sequential&) = default;
+Sequential& Sequential::operator=(Sequential&&) noexcept = default;
+Sequential::~Sequential() = default;
+
+void Sequential::push_back(detail::AnyLayer layer) { layers_.push_back(std::move(layer)); }
 Tensor Sequential::run(Tensor x, std::size_t from) const {
   for (std::size_t i = from; i < layers_.size(); ++i)
     x = layers_[i](x);

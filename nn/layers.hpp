@@ -29,6 +29,11 @@ struct Linear {
 
   /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
   Linear(Size in_features, Size out_features, bool with_bias = true);
+  Linear(const Linear&);  // these in layers.cpp, or each layer that has Linears compiles them
+  Linear(Linear&&) noexcept;
+  Linear& operator=(const Linear&);
+  Linear& operator=(Linear&&) noexcept;
+  ~Linear();
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("weight", may_be_bfloat16(self.weight, self.bfloat16));
@@ -295,7 +300,7 @@ namespace detail {
 class AnyLayer {
  public:
   template <Layer M>
-  AnyLayer(M layer) : held_(std::make_unique<Held<M>>(std::move(layer))) {}
+  AnyLayer(M layer);
   AnyLayer(const AnyLayer& other) : held_(other.held_->copy()) {}
   AnyLayer(AnyLayer&&) = default;
   AnyLayer& operator=(AnyLayer other) {
@@ -342,6 +347,8 @@ class AnyLayer {
 
   std::unique_ptr<Base> held_;
 };
+template <Layer M>
+AnyLayer::AnyLayer(M layer) : held_(std::make_unique<Held<M>>(std::move(layer))) {}
 
 }  // namespace detail
 
@@ -353,13 +360,18 @@ class AnyLayer {
 /// Parentheses would leave the order to the compiler, so they do not compile.
 class Sequential {
  public:
-  Sequential(std::initializer_list<detail::AnyLayer> layers = {}) : layers_(layers) {}
+  Sequential(std::initializer_list<detail::AnyLayer> layers = {});
+  Sequential(const Sequential&);
+  Sequential(Sequential&&) noexcept;
+  Sequential& operator=(const Sequential&);
+  Sequential& operator=(Sequential&&) noexcept;
+  ~Sequential();
   template <class A, class B, class... More>
   requires(Layer<std::remove_cvref_t<A>>&& Layer<std::remove_cvref_t<B>>)
       Sequential(A&&, B&&, More&&...)
   = delete;  // write Sequential{...}, with braces
 
-  void push_back(detail::AnyLayer layer) { layers_.push_back(std::move(layer)); }
+  void push_back(detail::AnyLayer layer);
   std::size_t size() const { return layers_.size(); }
   /// Layer i by its type: net.at<Linear>(0).weight.  ValueError if it is not an M.
   template <Layer M>
@@ -390,6 +402,22 @@ class Sequential {
 
   std::vector<detail::AnyLayer> layers_;
 };
+
+namespace detail {
+// Compiled in layers.cpp, not again in every program.
+extern template AnyLayer::AnyLayer(Linear);
+extern template AnyLayer::AnyLayer(Embedding);
+extern template AnyLayer::AnyLayer(Dropout);
+extern template AnyLayer::AnyLayer(LayerNorm);
+extern template AnyLayer::AnyLayer(ReLU);
+extern template AnyLayer::AnyLayer(GELU);
+extern template AnyLayer::AnyLayer(Tanh);
+extern template void Collector::layer(const std::string&, Linear&);
+extern template void Collector::layer(const std::string&, Embedding&);
+extern template void Collector::layer(const std::string&, Dropout&);
+extern template void Collector::layer(const std::string&, LayerNorm&);
+extern template void Collector::layer(const std::string&, Sequential&);
+}  // namespace detail
 
 // Low-rank adaptation: a model's own weights stay as they are, and each Linear learns the product
 // of two small matrices beside its weight.  Hu et al., 2021 (arXiv 2106.09685).

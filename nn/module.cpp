@@ -34,6 +34,37 @@ std::string name_below(const std::string& layer, std::size_t index) {
   return name_below(layer, std::to_string(index));
 }
 
+// ---- what visit names ----
+
+Members::Members() = default;
+Members::Members(const Members&) = default;
+Members::Members(Members&&) noexcept = default;
+Members::~Members() = default;
+
+std::size_t Collector::enter(const std::string& name, std::string_view type) {
+  found_.layers.push_back({name, type});
+  return std::exchange(layer_, found_.layers.size() - 1);
+}
+void Collector::linear(const std::string& name, Linear& layer) {
+  found_.linears.emplace_back(name, &layer);
+}
+void Collector::tie(const std::string& layer, std::string_view name, Tie tie) {
+  found_.aliases.push_back({name_below(layer, name), name_below(layer, tie.target), layer});
+}
+void Collector::name(const std::string& name) { found_.names.push_back(name); }
+void Collector::absent(const std::string& name) { found_.absent.push_back(name); }
+void Collector::sequence(const std::string& name) { found_.sequences.push_back(name); }
+void Collector::flag(bool& training) { found_.training.push_back(&training); }
+void Collector::tensor(const std::string& name, const Tensor& x, Tensor* place, bool is_buffer) {
+  if (x.defined())
+    found_.tensors.push_back({name, x, place, layer_, is_buffer});
+}
+void Collector::weight(const std::string& name, Tensor& tensor, Bfloat16Matrix& bfloat16) {
+  this->tensor(name, tensor, &tensor, false);
+  found_.weights.push_back({name, &tensor, &bfloat16, layer_});
+}
+template void Collector::member(const std::string&, const std::string&, Tensor&);
+
 // ---- names and ties ----
 
 void Members::check_names() const {
@@ -135,6 +166,12 @@ static StateDict select(const Members& members, bool buffers) {
   return list;
 }
 StateDict named_parameters(const Members& members) { return select(members, false); }
+std::vector<Tensor> parameters(const Members& members) {
+  std::vector<Tensor> list;
+  for (auto& [name, tensor] : named_parameters(members))
+    list.push_back(std::move(tensor));
+  return list;
+}
 StateDict named_buffers(const Members& members) { return select(members, true); }
 
 // ---- saving and loading ----

@@ -99,6 +99,11 @@ struct Alias {
 
 // Everything that visit names in a model and in the layers it is made of.
 struct Members {
+  Members();  // these in module.cpp, or each file that lists members compiles them
+  Members(const Members&);
+  Members(Members&&) noexcept;
+  ~Members();
+
   std::vector<Member> tensors;  ///< undefined ones are left out
   std::vector<Weight> weights;
   std::vector<LayerEntry> layers;
@@ -139,14 +144,7 @@ class Collector {
   explicit Collector(Members& found) : found_(found) {}
 
   template <class M>
-  void layer(const std::string& name, M& model) {
-    const std::size_t outer = std::exchange(layer_, found_.layers.size());
-    found_.layers.push_back({name, type_name<std::remove_const_t<M>>()});
-    if constexpr (std::same_as<M, Linear>)
-      found_.linears.emplace_back(name, &model);
-    std::remove_const_t<M>::visit(model, Scope{*this, name});
-    layer_ = outer;
-  }
+  void layer(const std::string& name, M& model);
 
  private:
   struct Scope {
@@ -154,71 +152,93 @@ class Collector {
     const std::string& layer;
     template <class T>
     void operator()(std::string_view name, T&& member) const {
-      const std::string full = name_below(layer, name);
       if constexpr (std::same_as<std::remove_cvref_t<T>, Tie>)
-        collector.found_.aliases.push_back({full, name_below(layer, member.target), layer});
+        collector.tie(layer, name, member);
       else
-        collector.named_member(layer, full, member);
+        collector.named_member(layer, name_below(layer, name), member);
     }
   };
 
   template <class T>
-  void named_member(const std::string& owner, const std::string& name, T& x) {
-    found_.names.push_back(name);
-    member(owner, name, x);
-  }
-
+  void named_member(const std::string& owner, const std::string& name, T& x);
   template <class T>
-  void member(const std::string& owner, const std::string& name, T& x) {
-    using M = std::remove_const_t<T>;
-    if constexpr (std::same_as<M, Tensor>) {
-      tensor(name, x, false);
-    } else if constexpr (std::same_as<M, Buffer<Tensor>> || std::same_as<M, Buffer<const Tensor>>) {
-      tensor(name, x.tensor, true);
-    } else if constexpr (std::same_as<M, bool>) {
-      if constexpr (!std::is_const_v<T>)
-        found_.training.push_back(&x);
-    } else if constexpr (Layer<M>) {
-      layer(name, x);
-    } else if constexpr (requires { x.tensor, x.bfloat16; }) {
-      tensor(name, x.tensor, false);
-      found_.weights.push_back({name, &x.tensor, &x.bfloat16, layer_});
-    } else if constexpr (requires { x.collect(*this, name); }) {
-      found_.sequences.push_back(owner);
-      x.collect(*this, name);  // a layer whose type is hidden: see Sequential
-    } else if constexpr (requires { std::begin(x); }) {
-      std::size_t i = 0;
-      for (auto& element : x)
-        named_member(owner, name_below(name, i++), element);
-    } else if constexpr (requires {
-                           x.has_value();
-                           *x;
-                         }) {
-      if (x.has_value())
-        member(owner, name, *x);
-      else
-        found_.absent.push_back(name);
-    } else {
-      static_assert(never<T>,
-                    "visit names a member that is neither a Tensor, a layer (a struct with a "
-                    "static visit), a vector, array or optional of these, `bool training`, a "
-                    "buffer() nor a tied_to(): numbers and strings are not visited");
-    }
-  }
+  void member(const std::string& owner, const std::string& name, T& x);
 
-  template <class T>
-  void tensor(const std::string& name, T& x, bool is_buffer) {
-    if (!x.defined())
-      return;
-    Tensor* place = nullptr;
-    if constexpr (!std::is_const_v<T>)
-      place = &x;
-    found_.tensors.push_back({name, x, place, layer_, is_buffer});
-  }
+  // Each adds to the lists of Members.
+  std::size_t enter(const std::string& name, std::string_view type);  // gives the layer around it
+  void linear(const std::string& name, Linear& layer);
+  void tie(const std::string& layer, std::string_view name, Tie tie);
+  void name(const std::string& name);
+  void absent(const std::string& name);
+  void sequence(const std::string& name);
+  void flag(bool& training);
+  void tensor(const std::string& name, const Tensor& x, Tensor* place, bool is_buffer);
+  void weight(const std::string& name, Tensor& tensor, Bfloat16Matrix& bfloat16);
 
   Members& found_;
   std::size_t layer_ = 0;
 };
+
+// These are no inline functions: those of our own layers are compiled in the library alone
+// (layers.hpp, extern template).
+
+template <class M>
+void Collector::layer(const std::string& name, M& model) {
+  const std::size_t outer = enter(name, type_name<std::remove_const_t<M>>());
+  if constexpr (std::same_as<M, Linear>)
+    linear(name, model);
+  std::remove_const_t<M>::visit(model, Scope{*this, name});
+  layer_ = outer;
+}
+
+template <class T>
+void Collector::named_member(const std::string& owner, const std::string& full, T& x) {
+  name(full);
+  member(owner, full, x);
+}
+
+template <class T>
+void Collector::member(const std::string& owner, const std::string& name, T& x) {
+  using M = std::remove_const_t<T>;
+  if constexpr (std::same_as<T, Tensor>) {
+    tensor(name, x, &x, false);
+  } else if constexpr (std::same_as<M, Tensor>) {
+    tensor(name, x, nullptr, false);
+  } else if constexpr (std::same_as<M, Buffer<Tensor>>) {
+    tensor(name, x.tensor, &x.tensor, true);
+  } else if constexpr (std::same_as<M, Buffer<const Tensor>>) {
+    tensor(name, x.tensor, nullptr, true);
+  } else if constexpr (std::same_as<M, bool>) {
+    if constexpr (!std::is_const_v<T>)
+      flag(x);
+  } else if constexpr (Layer<M>) {
+    layer(name, x);
+  } else if constexpr (requires { x.tensor, x.bfloat16; }) {
+    weight(name, x.tensor, x.bfloat16);
+  } else if constexpr (requires { x.collect(*this, name); }) {
+    sequence(owner);
+    x.collect(*this, name);  // a layer whose type is hidden: see Sequential
+  } else if constexpr (requires { std::begin(x); }) {
+    std::size_t i = 0;
+    for (auto& element : x)
+      named_member(owner, name_below(name, i++), element);
+  } else if constexpr (requires {
+                         x.has_value();
+                         *x;
+                       }) {
+    if (x.has_value())
+      member(owner, name, *x);
+    else
+      absent(name);
+  } else {
+    static_assert(never<T>,
+                  "visit names a member that is neither a Tensor, a layer (a struct with a "
+                  "static visit), a vector, array or optional of these, `bool training`, a "
+                  "buffer() nor a tied_to(): numbers and strings are not visited");
+  }
+}
+
+extern template void Collector::member(const std::string&, const std::string&, Tensor&);
 
 // Members of a const model, too, though these are only read: so visit is compiled once, not twice.
 template <class M>
@@ -230,6 +250,7 @@ Members members(const M& model) {
 }
 
 StateDict named_parameters(const Members& members);
+std::vector<Tensor> parameters(const Members& members);
 StateDict named_buffers(const Members& members);
 StateDict state_dict(const Members& members);
 void load_state_dict(const Members& members, const StateDict& state);
@@ -269,10 +290,7 @@ StateDict named_parameters(const M& model) {
 /// The parameters, each once.
 template <Layer M>
 std::vector<Tensor> parameters(const M& model) {
-  std::vector<Tensor> list;
-  for (auto& [name, tensor] : named_parameters(model))
-    list.push_back(std::move(tensor));
-  return list;
+  return detail::parameters(detail::members(model));
 }
 /// The Tensors that visit names as buffer().
 template <Layer M>

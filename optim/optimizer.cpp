@@ -24,6 +24,8 @@ void Option::set(double number) const {
     *std::get<double*>(value) = number;
 }
 
+Optimizer::~Optimizer() = default;
+
 void Optimizer::add_group(const std::vector<Tensor>& params) {
   for (const Tensor& p : params) {
     const std::size_t i = params_.size();

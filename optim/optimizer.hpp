@@ -49,7 +49,7 @@ class Optimizer {
  public:
   Optimizer(const Optimizer&) = delete;  // a copy would train the same parameters
   Optimizer& operator=(const Optimizer&) = delete;
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
 
   /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
   /// ShapeError for a gradient that has not its parameter's shape and dtype.
@@ -120,15 +120,8 @@ class OptimizerOf : public Optimizer {
  public:
   /// ValueError for options out of range, no parameter, a parameter that is not a leaf, or one that
   /// is given twice.
-  explicit OptimizerOf(const std::vector<Tensor>& params, const O& options = {})
-      : OptimizerOf(std::vector<ParamGroup<O>>{{params, options}}) {}
-  explicit OptimizerOf(const std::vector<ParamGroup<O>>& groups) : Optimizer(O::name) {
-    for (const ParamGroup<O>& group : groups) {
-      options_.push_back(group.options);
-      add_group(group.params);
-    }
-    check_not_empty();
-  }
+  explicit OptimizerOf(const std::vector<Tensor>& params, const O& options = {});
+  explicit OptimizerOf(const std::vector<ParamGroup<O>>& groups);
 
  private:
   std::vector<Option> options(std::size_t group) override { return options_[group].options(); }
@@ -157,5 +150,17 @@ class OptimizerOf : public Optimizer {
 
   std::vector<O> options_;
 };
+
+template <class O>
+OptimizerOf<O>::OptimizerOf(const std::vector<Tensor>& params, const O& options)
+    : OptimizerOf(std::vector<ParamGroup<O>>{{params, options}}) {}
+template <class O>
+OptimizerOf<O>::OptimizerOf(const std::vector<ParamGroup<O>>& groups) : Optimizer(O::name) {
+  for (const ParamGroup<O>& group : groups) {
+    options_.push_back(group.options);
+    add_group(group.params);
+  }
+  check_not_empty();
+}
 
 }  // namespace xgrad::optim

@@ -376,4 +376,12 @@ Schedule warmup_cosine(const WarmupCosine& o) {
   };
 }
 
+template class OptimizerOf<SGDOptions>;
+template class OptimizerOf<AdamOptions>;
+template class OptimizerOf<AdamWOptions>;
+template class OptimizerOf<AdagradOptions>;
+template class OptimizerOf<RMSpropOptions>;
+template class OptimizerOf<LionOptions>;
+template class OptimizerOf<MuonOptions>;
+
 }  // namespace xgrad::optim

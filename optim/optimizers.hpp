@@ -136,6 +136,15 @@ struct MuonOptions {
 /// u / max(|u|, eps), in p's dtype, where PyTorch's run in bfloat16.  Jordan et al., 2024.
 using Muon = OptimizerOf<MuonOptions>;
 
+// Compiled in optimizers.cpp, not again in every program.
+extern template class OptimizerOf<SGDOptions>;
+extern template class OptimizerOf<AdamOptions>;
+extern template class OptimizerOf<AdamWOptions>;
+extern template class OptimizerOf<AdagradOptions>;
+extern template class OptimizerOf<RMSpropOptions>;
+extern template class OptimizerOf<LionOptions>;
+extern template class OptimizerOf<MuonOptions>;
+
 // Limiting gradients between backward() and step().
 
 struct ClipOptions {
