@@ -9,7 +9,8 @@ function(run)
 endfunction()
 # Configures SOURCE as a user does, with these arguments, and says whether the build type is missed.
 function(configure name)
-  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" ${ARGN}
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+                          "-DFIRST_LAYER=${FIRST_LAYER}" ${ARGN}
                   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${name}: ${output}")
@@ -29,6 +30,7 @@ if(FETCHED)  # as a part of the user's project, as shared libraries, which are i
   run("${CMAKE_COMMAND}" --build "${WORK}/fetched")
   run("${WORK}/fetched/consumer" "${WORK}/fetched/libplugin.so")
   run("${WORK}/fetched/consumer_of_shared" "${WORK}/fetched/libplugin.so")
+  run("${WORK}/fetched/first_layer")
   run("${CMAKE_COMMAND}" --install "${WORK}/fetched" --prefix "${WORK}/moved")
   run("${CMAKE_COMMAND}" -E rename "${WORK}/fetched" "${WORK}/gone")
   run("${WORK}/moved/bin/consumer" "${WORK}/gone/libplugin.so")
@@ -47,6 +49,11 @@ configure(build "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 run("${WORK}/build/consumer" "${WORK}/build/libplugin.so")
 run("${WORK}/build/consumer_of_shared" "${WORK}/build/libplugin.so")
+run("${WORK}/build/first_layer")
+file(GLOB_RECURSE headers "${WORK}/build/*/cmake_pch.hxx")
+if(NOT headers MATCHES "first_layer.dir/")
+  message(FATAL_ERROR "first_layer has no precompiled header: ${headers}")
+endif()
 
 # One file in an empty folder, by the lines of the README.
 find_program(BASH bash)
