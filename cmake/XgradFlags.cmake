@@ -31,12 +31,12 @@ if(XGRAD_SANITIZE)
   endif()
 endif()
 if(XGRAD_FUZZ)  # branches of the tests are of no interest; the program itself: extras/fuzz/CMakeLists.txt
-  target_compile_options(xgrad_flags INTERFACE $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,xgrad_tests>>:-fsanitize=fuzzer-no-link>)
+  target_compile_options(xgrad_flags INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:xgrad_is_test>>>:-fsanitize=fuzzer-no-link>)
 endif()
 # Compiles a few sources of a target as one: each parses and instantiates much the same.  Where precompiled headers are
 # off, only those of the tests: such builds (asan, tsan) are to show that each source of the library and the examples stands alone.
 function(xgrad_together target)
-  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS OR target STREQUAL xgrad_tests)
+  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS OR target MATCHES "tests")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()

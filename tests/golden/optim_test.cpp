@@ -18,7 +18,7 @@ namespace {
 
 using Comparisons = std::vector<GoldenComparison>;
 
-constexpr Size steps = 20;
+constexpr Size steps_of_a_row = 20;
 constexpr std::pair<const char*, DType> dtypes[] = {{"f64", DType::float64},
                                                     {"f32", DType::float32}};
 
@@ -63,7 +63,7 @@ void train(Comparisons& found, const GoldenFile& file, const OptimizerSample& sa
       return reshape(x.to(dtype), select(file.tensor(name(k)), 0, 0).shape());
     };
     const auto at = [&](const std::string& what, std::size_t k, Size t) {
-      return shaped(select(file.tensor(what + keys[k]), 0, t % steps), k);
+      return shaped(select(file.tensor(what + keys[k]), 0, t % steps_of_a_row), k);
     };
     Parameters p;
     for (const std::size_t k : {0, 1})
@@ -95,7 +95,7 @@ void train(Comparisons& found, const GoldenFile& file, const OptimizerSample& sa
 void run(Comparisons& found, const GoldenFile& file, const ScheduleSample& sample) {
   const optim::Schedule rate = sample.make();
   std::vector<Tensor> rates;
-  for (Size t = 0; t < steps; ++t)
+  for (Size t = 0; t < steps_of_a_row; ++t)
     rates.push_back(scalar(rate(static_cast<std::size_t>(t)), DType::float64));
   found.push_back(compare_golden(sample.name, stack(rates), file.tensor(sample.name)));
 }
