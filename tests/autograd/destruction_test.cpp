@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/xgrad.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
 

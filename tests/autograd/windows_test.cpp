@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <vector>
+#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/xtensor.hpp>
-#include <xgrad/xgrad.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
