@@ -115,7 +115,7 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
   }
 }
 
-Rows::Rows(std::string path) : path_(std::move(path)) {
+JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
   // A link would lead out of the folder, and a pipe would have no end.
   descriptor_ = ::open(path_.c_str(),
                        O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
@@ -127,7 +127,7 @@ Rows::Rows(std::string path) : path_(std::move(path)) {
   }
 }
 
-Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
+JsonLines::JsonLines(std::string path, std::uint64_t end) : JsonLines(std::move(path)) {
   std::uint64_t at = 0;
   xgrad::io::for_each_line(path_, [&](const std::string& line, bool whole) {
     if (!whole)
@@ -151,14 +151,14 @@ Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
   });
 }
 
-void Rows::cut_off() {
+void JsonLines::cut_off() {
   if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
     fail<FileError>("{}: cannot be cut off: {}", path_, std::strerror(errno));
 }
 
-Rows::~Rows() { ::close(descriptor_); }
+JsonLines::~JsonLines() { ::close(descriptor_); }
 
-void Rows::add(const std::string& row) {
+void JsonLines::add(const std::string& row) {
   const std::string line = row + "\n";
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
@@ -172,7 +172,7 @@ void Rows::add(const std::string& row) {
   size_ += line.size();
 }
 
-void Rows::sync() const { ::fsync(descriptor_); }
+void JsonLines::sync() const { ::fsync(descriptor_); }
 
 RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
   if (holds_ == Holds::run)

@@ -31,14 +31,14 @@ std::string find_checkpoint(const std::string& path);
 xgrad::io::Checkpoint read_checkpoint(const std::string& path);
 
 /// A file of JSON objects with a "step", one a line, to which a run adds.
-class Rows {
+class JsonLines {
  public:
   /// Opens the file, or makes it, and reads it up to the first row of step `end` or later, or to
   /// what is half written.  FileError if it cannot be read or written.
-  Rows(std::string path, std::uint64_t end);
-  Rows(const Rows&) = delete;
-  Rows& operator=(const Rows&) = delete;
-  ~Rows();
+  JsonLines(std::string path, std::uint64_t end);
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
+  ~JsonLines();
 
   /// Cuts the file off behind its whole rows.
   void cut_off();
@@ -52,7 +52,7 @@ class Rows {
   std::string cut;          ///< the first of them, if of step `end`
 
  private:
-  explicit Rows(std::string path);
+  explicit JsonLines(std::string path);
 
   std::string path_;
   int descriptor_ = -1;
@@ -87,8 +87,8 @@ class RunDir {
 
   const std::string& path() const { return path_; }
   std::string checkpoint() const { return path_ + "/" + checkpoint_name; }
-  Rows& metrics() { return *metrics_; }
-  Rows& samples() { return *samples_; }
+  JsonLines& metrics() { return *metrics_; }
+  JsonLines& samples() { return *samples_; }
 
  private:
   void check() const;
@@ -99,7 +99,7 @@ class RunDir {
   Holds holds_;
   int handle_ = -1;                ///< the folder
   std::vector<std::string> made_;  ///< files and folders that were not there before
-  std::optional<Rows> metrics_, samples_;
+  std::optional<JsonLines> metrics_, samples_;
 };
 
 }  // namespace char_transformer

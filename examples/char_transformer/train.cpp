@@ -240,7 +240,7 @@ class Trainer {
   }
 
   /// No checkpoint may lack a row, so the run ends where one cannot be written.
-  void add_row(Rows& rows, const std::string& row) {
+  void add_row(JsonLines& rows, const std::string& row) {
     try {
       rows.add(row);
     } catch (const FileError& error) {
