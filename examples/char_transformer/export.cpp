@@ -12,7 +12,7 @@
 #include <xgrad/nn/layers.hpp>
 
 #include "commands.hpp"
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

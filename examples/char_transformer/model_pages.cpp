@@ -18,7 +18,7 @@
 #include <xgrad/pages/graph.hpp>
 
 #include "commands.hpp"
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"

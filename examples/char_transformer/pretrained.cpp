@@ -12,7 +12,7 @@
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/init.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 

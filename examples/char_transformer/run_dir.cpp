@@ -21,7 +21,7 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

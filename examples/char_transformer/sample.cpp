@@ -7,7 +7,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

@@ -9,7 +9,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

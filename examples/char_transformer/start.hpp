@@ -7,7 +7,7 @@
 #include <string>
 #include <xgrad/io/checkpoint.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "ranks.hpp"
 #include "recipe.hpp"
 #include "run_dir.hpp"

@@ -6,7 +6,7 @@
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "helpers/temporary_folder.hpp"
 #include "target.hpp"

@@ -3,7 +3,7 @@
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/json.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "target.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "target.hpp"
 

@@ -1,4 +1,4 @@
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 
 #include <fmt/format.h>
 
