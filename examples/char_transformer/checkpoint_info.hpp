@@ -42,7 +42,7 @@ struct Lora {
   std::string base, base_checksum;  ///< its absolute path; of its weights
 };
 
-struct Notes {
+struct CheckpointInfo {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
   Vocabulary vocabulary = {};
   std::string text = {};      ///< Source::sum of a run; empty if nobody knows
@@ -55,14 +55,14 @@ struct Notes {
   std::optional<Lora> lora = {};
 };
 
-xgrad::io::Json to_json(const Notes& notes);
+xgrad::io::Json to_json(const CheckpointInfo& info);
 /// The metadata that `export` writes beside a model: its base's, or without a base the id of the
 /// vocabulary's <|endoftext|>.
-xgrad::io::JsonObject metadata_of(const Notes& notes);
+xgrad::io::JsonObject metadata_of(const CheckpointInfo& info);
 /// The ids that end a text by that.
-std::vector<std::int64_t> end_of_text(const Notes& notes);
-/// The notes of a checkpoint.  FileError for a checkpoint of another program.
-Notes read_notes(const xgrad::io::Checkpoint& checkpoint);
+std::vector<std::int64_t> end_of_text(const CheckpointInfo& info);
+/// The entries of a checkpoint.  FileError for a checkpoint of another program.
+CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint);
 
 using runs::read_object, runs::text_in;
 /// The text of config.json.
@@ -99,12 +99,12 @@ Source open_source(const std::string& path, const std::string& validation,
 /// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
 /// trained on it.
 Source open_text(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const Notes& notes, bool splits = true);
+                 const std::string& checkpoint, const CheckpointInfo& info, bool splits = true);
 /// FileError for a text that has no whole block.
 void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
-std::string other_text(const Source& source, const Notes& notes);
+std::string other_text(const Source& source, const CheckpointInfo& info);
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 /// FileError if a model would be larger than the weights that a file holds: made before that is
@@ -113,7 +113,7 @@ void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary
                 const std::string& path);
 /// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
 /// asks for more than the tensors hold.
-xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const Notes& notes);
+xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info);
 /// "2 of the 16 values of NAME are not finite": of the first tensor with one; else empty.
 std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.
@@ -123,12 +123,12 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 std::string weights_checksum(const xgrad::nn::StateDict& weights);
 /// Adds the weights of the model that adapters belong to, if a checkpoint holds such.  FileError if
 /// it is gone, or has other weights now.
-void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes);
+void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info);
 
 struct TrainedModel {
   std::string path;  ///< of the checkpoint, or the folder of a pretrained model
   xgrad::nn::GPT model;
-  Notes notes;
+  CheckpointInfo info;
   std::string about;  ///< "PATH, after 300 steps"
 };
 

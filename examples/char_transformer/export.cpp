@@ -31,8 +31,8 @@ void export_folder(const ExportOptions& options) {
       check_output((folder / name).string(), options.overwrite, files_of(options.checkpoint));
   TrainedModel trained = load_trained_model(options.checkpoint);  // says which
   xgrad::nn::merge_lora(trained.model);
-  const Json metadata = metadata_of(trained.notes);
-  const auto [kind, vocabulary] = trained.notes.vocabulary.stored();
+  const Json metadata = metadata_of(trained.info);
+  const auto [kind, vocabulary] = trained.info.vocabulary.stored();
   const bool pairs = kind == "tokenizer";
   std::string written = "config.json, model.safetensors";
   const auto written_or_absent = [&](const char* name, bool is_written) {
@@ -70,14 +70,14 @@ void export_model(const ExportOptions& options) {
   check_output(options.out, options.overwrite, files_of(options.checkpoint));
   TrainedModel trained = load_trained_model(options.checkpoint);  // says which
   xgrad::nn::merge_lora(trained.model);
-  const Notes& notes = trained.notes;
+  const CheckpointInfo& info = trained.info;
   const xgrad::nn::StateDict state = state_dict(trained.model);
-  const auto [key, vocabulary] = notes.vocabulary.stored();
+  const auto [key, vocabulary] = info.vocabulary.stored();
   const auto* const text = vocabulary.as<std::string>();
   const xgrad::io::TensorFile file{
       .tensors = {state.begin(), state.end()},
       .metadata = {{"format", "pt"},
-                   {"config", xgrad::io::format_json(notes.config)},
+                   {"config", xgrad::io::format_json(info.config)},
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
   say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));

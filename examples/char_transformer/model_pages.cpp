@@ -50,14 +50,14 @@ struct Piece {
 Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t block_size = trained.model.config.block_size;
   if (options.prompt) {
-    auto ids = ids_of_prompt(*options.prompt, trained.notes.vocabulary, block_size);
+    auto ids = ids_of_prompt(*options.prompt, trained.info.vocabulary, block_size);
     ids.push_back(-100);
     return {std::move(ids), "the prompt"};
   }
   const bool given = !options.data.empty();
   const Source source = given
-                            ? open_source(options.data, "", "", trained.notes.vocabulary, 0, false)
-                            : open_text("", "", trained.path, trained.notes);
+                            ? open_source(options.data, "", "", trained.info.vocabulary, 0, false)
+                            : open_text("", "", trained.path, trained.info);
   const text::Ids& ids = given ? source.all : source.ids.validation;
   const std::string& name = given ? source.name : source.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
@@ -66,7 +66,7 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   std::vector<std::int64_t> list(length + 1);
   ids.copy(0, length + 1, list.data());
   return {std::move(list),
-          fmt::format("the first {} of {}", trained.notes.vocabulary.count(length), name)};
+          fmt::format("the first {} of {}", trained.info.vocabulary.count(length), name)};
 }
 
 /// The loss on ids, each of which but the first is to be predicted.  FileError if it is not finite:
@@ -96,7 +96,7 @@ void explain(const ExplainOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
   const Piece piece = read_piece(options, trained);
   const auto ids = std::span(piece.ids);
-  const Vocabulary& vocabulary = trained.notes.vocabulary;
+  const Vocabulary& vocabulary = trained.info.vocabulary;
   for (xgrad::Size id = 0; id < trained.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
@@ -129,7 +129,7 @@ namespace {
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
-      as_row(encode_prompt("", "", trained.notes.vocabulary)),
+      as_row(encode_prompt("", "", trained.info.vocabulary)),
       std::min<xgrad::Size>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
@@ -143,7 +143,7 @@ void graph(const GraphOptions& options) {
   if (!out.empty())
     check_output(out, options.overwrite, files_of(options.checkpoint));
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
-  const Vocabulary& vocabulary = trained.notes.vocabulary;
+  const Vocabulary& vocabulary = trained.info.vocabulary;
   const std::vector<std::int64_t> ids =
       options.prompt
           ? ids_of_prompt(*options.prompt, vocabulary, trained.model.config.block_size + 1)

@@ -170,7 +170,7 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
     });
     return {.path = path,
             .model = std::move(model),
-            .notes = {.config = std::move(sizes), .vocabulary = std::move(vocabulary)},
+            .info = {.config = std::move(sizes), .vocabulary = std::move(vocabulary)},
             .about = fmt::format("{}, weights alone{}{}", path,
                                  converted.empty() ? "" : "; converted: ", converted)};
   } catch (const ValueError& error) {  // the sizes
@@ -198,7 +198,7 @@ TrainedModel read_pretrained(const std::string& folder) {
     sizes.emplace_back(name, static_cast<std::uint64_t>(size));
   return {.path = folder,
           .model = std::move(model),
-          .notes = {.config = std::move(sizes),
+          .info = {.config = std::move(sizes),
                     .vocabulary = std::move(vocabulary),
                     .model = config,
                     .metadata = std::move(metadata)},

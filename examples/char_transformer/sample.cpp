@@ -107,8 +107,8 @@ void sample(const SampleOptions& given) {
   const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
   SampleOptions options = given;
   if (!given.ignore_eos)
-    options.drawing.eos_token_id = end_of_text(trained.notes);
-  print_samples(trained.model, trained.notes.vocabulary, options);
+    options.drawing.eos_token_id = end_of_text(trained.info);
+  print_samples(trained.model, trained.info.vocabulary, options);
 }
 
 }  // namespace char_transformer

@@ -125,7 +125,7 @@ Source open_source(const std::string& path, const std::string& validation,
 }
 
 Source open_text(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const Notes& notes, bool splits) {
+                 const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
   if (!pretrained_folder(checkpoint).empty())
     fail<FileError>(
         "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
@@ -145,8 +145,8 @@ Source open_text(const std::string& data, const std::string& val_data,
   const bool known = !path.empty() || config.find<std::nullptr_t>("data") != nullptr;
   try {
     Source source =
-        open_source(path, validation, text_in(notes.config, "preset"), notes.vocabulary, 0, splits);
-    if (known || (!notes.text.empty() && other_text(source, notes).empty()))
+        open_source(path, validation, text_in(info.config, "preset"), info.vocabulary, 0, splits);
+    if (known || (!info.text.empty() && other_text(source, info).empty()))
       return source;
   } catch (const FileError&) {
     if (known)
@@ -164,12 +164,12 @@ void check_block(const text::Ids& ids, const std::string& name, std::size_t bloc
                     vocabulary.count(ids.size()), block_size);
 }
 
-std::string other_text(const Source& source, const Notes& notes) {
+std::string other_text(const Source& source, const CheckpointInfo& info) {
   const auto is_other = [](const std::string& sum, const std::string& noted) {
     return !noted.empty() && sum != noted;
   };
-  return is_other(source.sum, notes.text)           ? "--data"
-         : is_other(source.val_sum, notes.val_text) ? "--val-data"
+  return is_other(source.sum, info.text)           ? "--data"
+         : is_other(source.val_sum, info.val_text) ? "--val-data"
                                                     : "";
 }
 

@@ -33,9 +33,9 @@ std::string latest_unfinished() {
   for (const auto& [time, path] : found) {
     try {
       const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
-      const Notes notes = read_notes(checkpoint);
+      const CheckpointInfo info = read_checkpoint_info(checkpoint);
       check_finite(checkpoint.model, path);
-      if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
+      if (!finished(read_recipe(info.config, path), checkpoint.step, info.evaluations))
         return path;
       finished_runs.push_back(fs::path(path).parent_path().string());
     } catch (const FileError& error) {
@@ -73,9 +73,9 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
   }
   if (resumes) {
     start.from = read_checkpoint(checkpoint);
-    start.notes = read_notes(*start.from);
-    add_base(*start.from, start.notes);
-    read_model_config(*start.from, start.notes);  // do the tensors fit?
+    start.info = read_checkpoint_info(*start.from);
+    add_base(*start.from, start.info);
+    read_model_config(*start.from, start.info);  // do the tensors fit?
     check_finite(start.from->model, checkpoint);
     start.about = fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step"));
   } else {
@@ -88,17 +88,17 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     start.from.emplace().path = trained.path;
     start.from->model = state_dict(trained.model);
     start.about = std::move(trained.about);
-    start.notes = std::move(trained.notes);
-    start.notes.lora.reset();
+    start.info = std::move(trained.info);
+    start.info.lora.reset();
     if (given.lora_rank > 0) {
       const std::string base = fs::absolute(trained.path).lexically_normal().string();
       xgrad::io::format_json(base);  // or no checkpoint could name it
-      start.notes.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
+      start.info.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
                           weights_checksum(start.from->model)};
     }
   }
   const std::string path = start.from->path;
-  const xgrad::io::Json& config = start.notes.config;
+  const xgrad::io::Json& config = start.info.config;
   TrainOptions& options = start.options;
   if (resumes)
     options.recipe = read_recipe(config, path);
@@ -116,7 +116,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
       differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
                                         resumes ? "the run" : "the model", found));
   };
-  const bool begins_pretrained = !resumes && start.notes.model;
+  const bool begins_pretrained = !resumes && start.info.model;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
     const bool shorter = begins_pretrained && field.flag == std::string_view("--block-size");
     if (resumes || (field.keeps == Keeps::size && !shorter))
@@ -124,10 +124,10 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
         compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.keeps);
   });
   if (begins_pretrained) {
-    const std::size_t wanted = given.recipe.block_size, most = start.notes.model->block_size;
+    const std::size_t wanted = given.recipe.block_size, most = start.info.model->block_size;
     compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), Keeps::size);
   }
-  const Vocabulary& vocabulary = start.notes.vocabulary;
+  const Vocabulary& vocabulary = start.info.vocabulary;
   compare("--tokens", given.tokens, options.tokens,
           std::string(vocabulary.pairs() ? "bpe" : "characters"));
   options.vocab_size.reset();
@@ -139,7 +139,7 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     const auto* const seed = config.find<std::uint64_t>("seed");
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
     compare("--lora-rank", given.lora_rank, options.lora_rank,
-            start.notes.lora ? start.notes.lora->rank : 0);
+            start.info.lora ? start.info.lora->rank : 0);
     compare("--preset", given.preset, options.preset, text_in(config, "preset"));
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
@@ -194,7 +194,7 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   Start start = read_start(given, checkpoint);
   const TrainOptions& options = start.options;
   const Recipe& recipe = options.recipe;
-  if (start.resumed && finished(recipe, *start.resumed, start.notes.evaluations)) {
+  if (start.resumed && finished(recipe, *start.resumed, start.info.evaluations)) {
     tell(fmt::format("{}: the run is finished, after {}.  A larger --max-iters makes it longer.\n",
                      start.from->path, format_count(*start.resumed, "step")));
     return std::nullopt;
@@ -211,16 +211,16 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   for (const std::string& read :
        {options.data, options.val_data, resumes ? std::string() : config_file.path})
     run_dir->check_input(read);
-  if (!start.notes.model)
+  if (!start.info.model)
     check_recipe(recipe);
   if (resumes) {
-    start.source = open_text(given.data, given.val_data, checkpoint, start.notes);
-    if (const std::string flag = other_text(start.source, start.notes); !flag.empty())
+    start.source = open_text(given.data, given.val_data, checkpoint, start.info);
+    if (const std::string flag = other_text(start.source, start.info); !flag.empty())
       fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
                       flag == "--data" ? start.source.name : start.source.validation_name,
                       options.out, flag == "--data" ? "is trained" : "validates", flag);
   } else {
-    const auto& known = start.notes.vocabulary;
+    const auto& known = start.info.vocabulary;
     start.source = open_source(options.data, options.val_data, options.preset,
                                start.from ? std::optional(known) : std::nullopt,
                                options.vocab_size.value_or(0));
@@ -240,11 +240,11 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
   if (!start.changes.empty())
     tell(labelled("Flags", fmt::format("changed from here on: {}.", start.changes)));
   if (!resumes)
-    start.notes.evaluations = {};
-  start.notes.config = to_json(options, vocabulary.size());
-  start.notes.vocabulary = vocabulary;
-  start.notes.text = start.source.sum;
-  start.notes.val_text = start.source.val_sum;
+    start.info.evaluations = {};
+  start.info.config = to_json(options, vocabulary.size());
+  start.info.vocabulary = vocabulary;
+  start.info.text = start.source.sum;
+  start.info.val_text = start.source.val_sum;
   start.run_dir = std::move(run_dir);
   if (const auto parts = xgrad::parallel::shard_count(recipe.batch_size); parts < ranks.size())
     fail<UsageError>(
@@ -286,7 +286,7 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
     ranks.check_same("the checkpoint",
                      start && start->from ? file_checksum(start->from->path) : "");
     ranks.check_same("the model that adapters are for",
-                     start && start->notes.lora ? start->notes.lora->base_checksum : "");
+                     start && start->info.lora ? start->info.lora->base_checksum : "");
     ranks.check_same("the text", start ? start->source.sum + start->source.val_sum : "");
   }
   return start;
@@ -337,7 +337,7 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", source.name,
                                  format_count(train.size() + (apart ? 0 : validation.size())),
                                  vocabulary.unit(), format_count(known));
-  if (known < asked && !start.notes.model)
+  if (known < asked && !start.info.model)
     text += fmt::format(" and not {}, because no pairs are left", asked);
   text +=
       fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
@@ -350,7 +350,7 @@ std::string describe(const Start& start, const xgrad::nn::GPT& model) {
   std::string size =
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,
                   format_count(xgrad::nn::num_parameters(model)));
-  if (const auto& lora = start.notes.lora)
+  if (const auto& lora = start.info.lora)
     size += fmt::format(", of which adapters of rank {} are trained", lora->rank);
   const std::string steps =
       fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),

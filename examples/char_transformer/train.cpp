@@ -206,7 +206,7 @@ class Trainer {
     xgrad::Generator generator(options_.seed);
     const xgrad::Indices written =
         training_.model().generate(as_row(prompt_), sampled_tokens, generator,
-                                   {.temperature = 0.8, .eos_token_id = end_of_text(start_.notes)});
+                                   {.temperature = 0.8, .eos_token_id = end_of_text(start_.info)});
     const std::string text =
         vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
     add_row(run_dir_.samples(),
@@ -264,12 +264,12 @@ class Trainer {
     // No checkpoint without its rows, not even after a power cut.
     run_dir_.metrics().sync();
     run_dir_.samples().sync();
-    start_.notes.evaluations = evaluations_;
+    start_.info.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
       xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                                  {.step = steps_,
-                                  .user = to_json(start_.notes),
-                                  .trained_only = start_.notes.lora.has_value()});
+                                  .user = to_json(start_.info),
+                                  .trained_only = start_.info.lora.has_value()});
     });
   }
 
@@ -302,8 +302,8 @@ class Trainer {
                start_.source.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
-        options_.sample_tokens.value_or(start_.notes.model ? sampled_tokens : sample.tokens);
-    sample.drawing.eos_token_id = end_of_text(start_.notes);
+        options_.sample_tokens.value_or(start_.info.model ? sampled_tokens : sample.tokens);
+    sample.drawing.eos_token_id = end_of_text(start_.info);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)
@@ -347,7 +347,7 @@ class Trainer {
                     blocks_ = std::min(most_val_blocks, all_blocks_);
   RunDir& run_dir_ = *start_.run_dir;
   std::uint64_t steps_ = start_.steps();  ///< steps made
-  Evaluations evaluations_ = start_.notes.evaluations;
+  Evaluations evaluations_ = start_.info.evaluations;
   Progress progress_{steps_, recipe_.max_iters, training_.tokens_per_step()};
   std::optional<double> final_loss_;    ///< over blocks side by side, in the end
   std::optional<StopSignals> signals_;  ///< while steps are made

@@ -46,16 +46,16 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
 static GPT make_model(const Start& start) {
   GPT model = [&] {
     const Recipe& recipe = start.options.recipe;
-    if (!start.notes.model)
-      return GPT(model_config(recipe, start.notes.vocabulary.size()));
-    xgrad::nn::GPTConfig config = *start.notes.model;
+    if (!start.info.model)
+      return GPT(model_config(recipe, start.info.vocabulary.size()));
+    xgrad::nn::GPTConfig config = *start.info.model;
     config.dropout = recipe.dropout;
     const xgrad::nn::init::SkipInit values_follow;
     return GPT(config);
   }();
   if (start.from && !start.resumed)
     xgrad::io::load_state(model, start.from->model, start.from->path);
-  if (const auto& lora = start.notes.lora)
+  if (const auto& lora = start.info.lora)
     xgrad::nn::add_lora(model,
                         {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
   return model;
@@ -210,13 +210,13 @@ namespace {}  // namespace
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
-  const Notes& notes = trained.notes;
+  const CheckpointInfo& info = trained.info;
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";
-  const Source source = named ? open_source(options.data, "", "", notes.vocabulary, 0, train || val)
-                              : open_text("", "", trained.path, notes, train || val);
-  if (const std::string flag = other_text(source, notes); flag == "--data")
+  const Source source = named ? open_source(options.data, "", "", info.vocabulary, 0, train || val)
+                              : open_text("", "", trained.path, info, train || val);
+  if (const std::string flag = other_text(source, info); flag == "--data")
     warn(fmt::format("{}: another text than the model was trained on", source.name));
   else if (!flag.empty() && !named)
     warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
@@ -230,15 +230,15 @@ void evaluate(const EvalOptions& options) {
   // logits have a number for every token.
   const std::size_t most = trained.model.config.block_size;
   std::size_t block_size =
-      value_in<std::size_t>(notes.config, "--block-size", {1, static_cast<double>(most)})
+      value_in<std::size_t>(info.config, "--block-size", {1, static_cast<double>(most)})
           .value_or(most);
   if (options.block_size)
     block_size = *options.block_size;
-  else if (notes.model && named)
+  else if (info.model && named)
     block_size = std::min({most, std::size_t{1024}, std::max<std::size_t>(ids.size(), 2) - 1});
   if (block_size > most)
     fail<ValueError>("--block-size {} is given, but the model has {}", block_size, most);
-  check_block(ids, name, block_size, notes.vocabulary);
+  check_block(ids, name, block_size, info.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   const Ranks one;
   Progress progress(0, 0, 0);
@@ -256,9 +256,9 @@ void evaluate(const EvalOptions& options) {
     fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
                     first_anomaly([&] { measure(); }));
   print_loss(train || val ? split + "_loss" : "loss", loss,
-             notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
+             info.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
              fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
-                         notes.vocabulary.count(block_size)),
+                         info.vocabulary.count(block_size)),
              val ? source.entropy(blocks * block_size) : std::nullopt);
 }
 
