@@ -13,7 +13,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 #include "runs/runs.hpp"
-#include "start.hpp"
+#include "prepared_run.hpp"
 
 namespace char_transformer {
 namespace {

@@ -12,7 +12,7 @@
 #include <xgrad/optim/optimizers.hpp>
 
 #include "ranks.hpp"
-#include "start.hpp"
+#include "prepared_run.hpp"
 
 namespace char_transformer {
 

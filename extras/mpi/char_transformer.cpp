@@ -11,7 +11,7 @@
 
 #include "char_transformer/output.hpp"
 #include "char_transformer/ranks.hpp"
-#include "char_transformer/start.hpp"
+#include "char_transformer/prepared_run.hpp"
 #include "mpi/data_parallel.hpp"
 
 namespace {

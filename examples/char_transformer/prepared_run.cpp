@@ -1,4 +1,4 @@
-#include "start.hpp"
+#include "prepared_run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
