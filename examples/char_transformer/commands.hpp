@@ -1,5 +1,5 @@
 #pragma once
-// The commands but train (prepared_run.hpp) and sample (sample.hpp): plain options, which flags.cpp fills,
+// The commands but train (prepared_run.hpp) and sample (sample.hpp): plain options, which flags.cpp
 // and the functions that take them.
 
 #include <cstddef>

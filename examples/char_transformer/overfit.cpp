@@ -50,17 +50,17 @@ double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) 
 
 }  // namespace
 
-int overfit_one_batch(Start& start, Ranks& ranks) {
-  start.options.recipe = recipe_for_one_batch(start.options);
-  const Recipe& recipe = start.options.recipe;
-  xgrad::manual_seed(start.options.seed);
-  Training training(start, ranks);
+int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
+  run.options.recipe = recipe_for_one_batch(run.options);
+  const Recipe& recipe = run.options.recipe;
+  xgrad::manual_seed(run.options.seed);
+  Training training(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const auto [x, y] = xgrad::text::random_batch(start.source.ids.train, recipe.block_size,
+  const auto [x, y] = xgrad::text::random_batch(run.source.ids.train, recipe.block_size,
                                                 recipe.batch_size, again);
   const double lowest = lowest_loss(x, y);
-  tell(describe(start, training.model()));
+  tell(describe(run, training.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");
   const StopSignals signals;
   Progress progress(0, recipe.max_iters, training.tokens_per_step());

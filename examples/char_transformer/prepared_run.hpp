@@ -14,7 +14,7 @@
 
 namespace char_transformer {
 
-struct Start {
+struct PreparedRun {
   TrainOptions options;  ///< of a run that goes on its own, and what may change
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
@@ -31,10 +31,10 @@ struct Start {
 /// said.  FileError for what cannot be read, and if flags that were given disagree with a
 /// checkpoint: all of them are listed.  UsageError for what does not go together.  Ranks that do
 /// not begin with the same checkpoint, text and flags are refused.
-std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks);
+std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks);
 
 /// The header of a run: the model and its size, the text, the threads and the learning rates.
-std::string describe(const Start& start, const xgrad::nn::GPT& model);
+std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model);
 /// For environment.json: what the run is trained with, which changes none of its numbers.
 std::string format_environment(std::size_t ranks);
 /// Writes report.html of a run that has ended or was interrupted.  Why that failed; empty if it did

@@ -25,12 +25,12 @@ std::string after(std::uint64_t steps) { return "after " + format_count(steps, "
 /// A run while it makes its steps.  If there are several ranks, the first one writes.
 class Trainer {
  public:
-  Trainer(Start& start, Training& training, std::vector<std::int64_t> prompt)
-      : start_(start), training_(training), prompt_(std::move(prompt)) {}
+  Trainer(PreparedRun& run, Training& training, std::vector<std::int64_t> prompt)
+      : run_(run), training_(training), prompt_(std::move(prompt)) {}
 
   int go() {
     signals_.emplace();
-    tell(describe(start_, training_.model()));
+    tell(describe(run_, training_.model()));
     try {
       make_steps();
       if (folder_open_)
@@ -70,8 +70,8 @@ class Trainer {
         extra = fmt::format(R"(, "val_loss_before": {:.9g}, "val_loss_over": "{}")", *loss,
                             format_batches(recipe_.eval_iters));
       }
-    if (!start_.changes.empty())
-      extra += fmt::format(R"(, "changes": "{}")", start_.changes);
+    if (!run_.changes.empty())
+      extra += fmt::format(R"(, "changes": "{}")", run_.changes);
     std::optional<xgrad::Profile> profile;
     const std::uint64_t profile_at = std::min<std::uint64_t>(
         steps_ + profiled_steps, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
@@ -206,7 +206,7 @@ class Trainer {
     xgrad::Generator generator(options_.seed);
     const xgrad::Indices written =
         training_.model().generate(as_row(prompt_), sampled_tokens, generator,
-                                   {.temperature = 0.8, .eos_token_id = end_of_text(start_.info)});
+                                   {.temperature = 0.8, .eos_token_id = end_of_text(run_.info)});
     const std::string text =
         vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
     add_row(run_dir_.samples(),
@@ -219,7 +219,7 @@ class Trainer {
   void open_folder() {
     if (std::exchange(folder_open_, true))
       return;
-    const std::uint64_t begin = start_.steps();
+    const std::uint64_t begin = run_.steps();
     std::string lost;
     ranks_.together([&] {
       // The row of a step whose evaluation is made again is written again.
@@ -264,12 +264,12 @@ class Trainer {
     // No checkpoint without its rows, not even after a power cut.
     run_dir_.metrics().sync();
     run_dir_.samples().sync();
-    start_.info.evaluations = evaluations_;
+    run_.info.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
       xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
                                  {.step = steps_,
-                                  .user = to_json(start_.info),
-                                  .trained_only = start_.info.lora.has_value()});
+                                  .user = to_json(run_.info),
+                                  .trained_only = run_.info.lora.has_value()});
     });
   }
 
@@ -297,13 +297,13 @@ class Trainer {
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
                fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
-                           start_.source.validation_name, vocabulary_.count(recipe_.block_size),
+                           run_.source.validation_name, vocabulary_.count(recipe_.block_size),
                            blocks_ < all_blocks_ ? "; eval takes all" : ""),
-               start_.source.entropy(blocks_ * recipe_.block_size));
+               run_.source.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
-        options_.sample_tokens.value_or(start_.info.model ? sampled_tokens : sample.tokens);
-    sample.drawing.eos_token_id = end_of_text(start_.info);
+        options_.sample_tokens.value_or(run_.info.model ? sampled_tokens : sample.tokens);
+    sample.drawing.eos_token_id = end_of_text(run_.info);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)
@@ -334,34 +334,34 @@ class Trainer {
     return lost;
   }
 
-  Start& start_;
+  PreparedRun& run_;
   Training& training_;
   const std::vector<std::int64_t> prompt_;  ///< of the samples
-  const TrainOptions& options_ = start_.options;
+  const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
-  const Vocabulary& vocabulary_ = start_.source.vocabulary;
-  const xgrad::text::Ids& validation_ = start_.source.ids.validation;
+  const Vocabulary& vocabulary_ = run_.source.vocabulary;
+  const xgrad::text::Ids& validation_ = run_.source.ids.validation;
   const Ranks& ranks_ = training_.ranks();
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
                     blocks_ = std::min(most_val_blocks, all_blocks_);
-  RunDir& run_dir_ = *start_.run_dir;
-  std::uint64_t steps_ = start_.steps();  ///< steps made
-  Evaluations evaluations_ = start_.info.evaluations;
+  RunDir& run_dir_ = *run_.run_dir;
+  std::uint64_t steps_ = run_.steps();  ///< steps made
+  Evaluations evaluations_ = run_.info.evaluations;
   Progress progress_{steps_, recipe_.max_iters, training_.tokens_per_step()};
   std::optional<double> final_loss_;    ///< over blocks side by side, in the end
   std::optional<StopSignals> signals_;  ///< while steps are made
   int signal_ = 0;                      ///< that any rank has received
   bool folder_open_ = false;
-  std::optional<std::uint64_t> saved_ = start_.resumed;  ///< the steps of the checkpoint
+  std::optional<std::uint64_t> saved_ = run_.resumed;  ///< the steps of the checkpoint
   bool failed_ = false, best_failed_ = false;  ///< the last saves of the last and the best
 };
 
 /// Nothing of it is kept: its steps are made to be timed.
-void dry_run(Start& start, Training& training) {
-  say(describe(start, training.model()));
-  Recipe& recipe = start.options.recipe;
-  const std::size_t made = start.steps(), all = recipe.max_iters;
+void dry_run(PreparedRun& run, Training& training) {
+  say(describe(run, training.model()));
+  Recipe& recipe = run.options.recipe;
+  const std::size_t made = run.steps(), all = recipe.max_iters;
   // A part of a batch tells how long all of it takes.
   const std::size_t batch = recipe.batch_size;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
@@ -383,20 +383,20 @@ void dry_run(Start& start, Training& training) {
 }  // namespace
 
 int train(const TrainOptions& given, Ranks& ranks) {
-  std::optional<Start> start = prepare(given, ranks);
-  if (!start)
+  std::optional<PreparedRun> run = prepare(given, ranks);
+  if (!run)
     return 0;
-  const TrainOptions& options = start->options;
+  const TrainOptions& options = run->options;
   if (options.overfit_one_batch && !options.dry_run)
-    return overfit_one_batch(*start, ranks);
+    return overfit_one_batch(*run, ranks);
   const std::vector<std::int64_t> prompt =
-      encode_prompt("--sample-prompt", options.sample_prompt, start->source.vocabulary);
+      encode_prompt("--sample-prompt", options.sample_prompt, run->source.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
-  Training training(*start, ranks);
+  Training training(*run, ranks);
   if (!options.dry_run)
-    return Trainer(*start, training, prompt).go();
-  dry_run(*start, training);
+    return Trainer(*run, training, prompt).go();
+  dry_run(*run, training);
   return 0;
 }
 

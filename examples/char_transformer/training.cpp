@@ -43,19 +43,19 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
 }
 
 /// With its weights, where it does not go on: then all comes at once, later.
-static GPT make_model(const Start& start) {
+static GPT make_model(const PreparedRun& run) {
   GPT model = [&] {
-    const Recipe& recipe = start.options.recipe;
-    if (!start.info.model)
-      return GPT(model_config(recipe, start.info.vocabulary.size()));
-    xgrad::nn::GPTConfig config = *start.info.model;
+    const Recipe& recipe = run.options.recipe;
+    if (!run.info.model)
+      return GPT(model_config(recipe, run.info.vocabulary.size()));
+    xgrad::nn::GPTConfig config = *run.info.model;
     config.dropout = recipe.dropout;
     const xgrad::nn::init::SkipInit values_follow;
     return GPT(config);
   }();
-  if (start.from && !start.resumed)
-    xgrad::io::load_state(model, start.from->model, start.from->path);
-  if (const auto& lora = start.info.lora)
+  if (run.from && !run.resumed)
+    xgrad::io::load_state(model, run.from->model, run.from->path);
+  if (const auto& lora = run.info.lora)
     xgrad::nn::add_lora(model,
                         {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
   return model;
@@ -68,10 +68,10 @@ xgrad::optim::Schedule schedule_of(const Recipe& recipe) {
                                       .lr_decay_iters = recipe.lr_decay_iters});
 }
 
-Training::Training(Start& start, Ranks& ranks)
-    : recipe_(start.options.recipe),
-      source_(start.source),
-      model_(make_model(start)),
+Training::Training(PreparedRun& run, Ranks& ranks)
+    : recipe_(run.options.recipe),
+      source_(run.source),
+      model_(make_model(run)),
       parameters_([this] {
         std::vector<Tensor> list;
         for (const auto& [name, x] : trained_parameters(model_))
@@ -84,9 +84,9 @@ Training::Training(Start& start, Ranks& ranks)
                                                             .weight_decay = recipe_.weight_decay})),
       rate_(schedule_of(recipe_)) {
   ranks_.share(trained_parameters(model_));
-  if (start.resumed)
-    xgrad::io::restore(*start.from, model_, optimizer_);
-  start.from.reset();
+  if (run.resumed)
+    xgrad::io::restore(*run.from, model_, optimizer_);
+  run.from.reset();
 }
 
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.

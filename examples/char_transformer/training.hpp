@@ -37,7 +37,7 @@ class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on
   /// gets its optimizer and generator back, too.
-  Training(Start& start, Ranks& ranks);
+  Training(PreparedRun& run, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
@@ -96,6 +96,6 @@ int train(const TrainOptions& options, Ranks& ranks);
 /// weight decay and a schedule, until the loss is as low as it can be or --max-iters steps (500)
 /// are made.  Prints a verdict; the exit code: 0 if the loss went down, 1 if not, 128 + a signal.
 /// Writes no files.
-int overfit_one_batch(Start& start, Ranks& ranks);
+int overfit_one_batch(PreparedRun& run, Ranks& ranks);
 
 }  // namespace char_transformer
