@@ -45,8 +45,8 @@ struct Lora {
 struct CheckpointInfo {
   xgrad::io::Json config;  ///< an object, under nanoGPT's names
   Vocabulary vocabulary = {};
-  std::string text = {};      ///< Source::sum of a run; empty if nobody knows
-  std::string val_text = {};  ///< its Source::val_sum
+  std::string text = {};      ///< Dataset::sum of a run; empty if nobody knows
+  std::string val_text = {};  ///< its Dataset::val_sum
   Evaluations evaluations = {};
   /// The whole configuration of a model that was pretrained; `config` has only sizes.
   std::optional<xgrad::nn::GPTConfig> model = {};
@@ -69,7 +69,7 @@ using runs::read_object, runs::text_in;
 std::string format_config(const TrainOptions& options, std::size_t vocab_size);
 
 /// A text, as ids, split in two.
-struct Source {
+struct Dataset {
   std::string name;             ///< for people: the file, or what the embedded corpus is
   std::string training_name;    ///< "the training split of NAME", or NAME with --val-data
   std::string validation_name;  ///< "the validation split of NAME", or the file of --val-data
@@ -92,19 +92,19 @@ struct Source {
 /// without one of the text's own characters or, unless `learn` is 0, of as many tokens, which are
 /// learned from what is trained on.  Throws FileError for a file that cannot be read, is not UTF-8,
 /// or has characters that are not known.
-Source open_source(const std::string& path, const std::string& validation,
+Dataset open_dataset(const std::string& path, const std::string& validation,
                    const std::string& preset, const std::optional<Vocabulary>& vocabulary = {},
                    std::size_t learn = 0, bool splits = true);
 /// The texts of a run: those of --data and --val-data, or without them what config.json beside a
 /// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
 /// trained on it.
-Source open_text(const std::string& data, const std::string& val_data,
+Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                  const std::string& checkpoint, const CheckpointInfo& info, bool splits = true);
 /// FileError for a text that has no whole block.
 void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);
 /// "--data" or "--val-data", whichever names another text than a run was trained on; else empty.
-std::string other_text(const Source& source, const CheckpointInfo& info);
+std::string other_text(const Dataset& dataset, const CheckpointInfo& info);
 
 xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 /// FileError if a model would be larger than the weights that a file holds: made before that is

@@ -55,11 +55,11 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
     return {std::move(ids), "the prompt"};
   }
   const bool given = !options.data.empty();
-  const Source source = given
-                            ? open_source(options.data, "", "", trained.info.vocabulary, 0, false)
-                            : open_text("", "", trained.path, trained.info);
-  const text::Ids& ids = given ? source.all : source.ids.validation;
-  const std::string& name = given ? source.name : source.validation_name;
+  const Dataset dataset = given
+                            ? open_dataset(options.data, "", "", trained.info.vocabulary, 0, false)
+                            : open_run_dataset("", "", trained.path, trained.info);
+  const text::Ids& ids = given ? dataset.all : dataset.ids.validation;
+  const std::string& name = given ? dataset.name : dataset.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
   check<ValueError>(length <= most, "--length {}: this model and {} allow {}", length, name, most);

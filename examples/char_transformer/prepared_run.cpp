@@ -214,20 +214,20 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
   if (!run.info.model)
     check_recipe(recipe);
   if (resumes) {
-    run.source = open_text(given.data, given.val_data, checkpoint, run.info);
-    if (const std::string flag = other_text(run.source, run.info); !flag.empty())
+    run.dataset = open_run_dataset(given.data, given.val_data, checkpoint, run.info);
+    if (const std::string flag = other_text(run.dataset, run.info); !flag.empty())
       fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
-                      flag == "--data" ? run.source.name : run.source.validation_name,
+                      flag == "--data" ? run.dataset.name : run.dataset.validation_name,
                       options.out, flag == "--data" ? "is trained" : "validates", flag);
   } else {
     const auto& known = run.info.vocabulary;
-    run.source = open_source(options.data, options.val_data, options.preset,
+    run.dataset = open_dataset(options.data, options.val_data, options.preset,
                                run.from ? std::optional(known) : std::nullopt,
                                options.vocab_size.value_or(0));
   }
-  const Vocabulary& vocabulary = run.source.vocabulary;
-  check_block(run.source.ids.train, run.source.training_name, recipe.block_size, vocabulary);
-  check_block(run.source.ids.validation, run.source.validation_name, recipe.block_size,
+  const Vocabulary& vocabulary = run.dataset.vocabulary;
+  check_block(run.dataset.ids.train, run.dataset.training_name, recipe.block_size, vocabulary);
+  check_block(run.dataset.ids.validation, run.dataset.validation_name, recipe.block_size,
               vocabulary);
 
   if (run.from)
@@ -243,8 +243,8 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
     run.info.evaluations = {};
   run.info.config = to_json(options, vocabulary.size());
   run.info.vocabulary = vocabulary;
-  run.info.text = run.source.sum;
-  run.info.val_text = run.source.val_sum;
+  run.info.text = run.dataset.sum;
+  run.info.val_text = run.dataset.val_sum;
   run.run_dir = std::move(run_dir);
   if (const auto parts = xgrad::parallel::shard_count(recipe.batch_size); parts < ranks.size())
     fail<UsageError>(
@@ -287,7 +287,7 @@ std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks
                      run && run->from ? file_checksum(run->from->path) : "");
     ranks.check_same("the model that adapters are for",
                      run && run->info.lora ? run->info.lora->base_checksum : "");
-    ranks.check_same("the text", run ? run->source.sum + run->source.val_sum : "");
+    ranks.check_same("the text", run ? run->dataset.sum + run->dataset.val_sum : "");
   }
   return run;
 }
@@ -328,24 +328,24 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
 
 std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
   const Recipe& r = run.options.recipe;
-  const Source& source = run.source;
-  const auto& [train, validation] = source.ids;
-  const Vocabulary& vocabulary = source.vocabulary;
+  const Dataset& dataset = run.dataset;
+  const auto& [train, validation] = dataset.ids;
+  const Vocabulary& vocabulary = dataset.vocabulary;
   const std::size_t known = vocabulary.size(), batches = r.gradient_accumulation_steps,
                     asked = run.options.vocab_size.value_or(0);
   const bool apart = !run.options.val_data.empty();
-  std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", source.name,
+  std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", dataset.name,
                                  format_count(train.size() + (apart ? 0 : validation.size())),
                                  vocabulary.unit(), format_count(known));
   if (known < asked && !run.info.model)
     text += fmt::format(" and not {}, because no pairs are left", asked);
   text +=
       fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
-                  format_count(validation.size()), apart ? ", from " + source.validation_name : "");
+                  format_count(validation.size()), apart ? ", from " + dataset.validation_name : "");
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));
   if (const auto entropy =
-          source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
+          dataset.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
     loss += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
   std::string size =
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,

@@ -21,7 +21,7 @@ struct PreparedRun {
   std::string about = {};                          ///< of `from`: "PATH, after 300 steps"
   CheckpointInfo info = {};                                ///< of `from`; then for its own checkpoints
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"
-  Source source = {};
+  Dataset dataset = {};
   std::unique_ptr<RunDir> run_dir = {};  ///< of which only the first of several ranks knows
 
   std::uint64_t steps() const { return resumed.value_or(0); }

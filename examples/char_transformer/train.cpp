@@ -297,9 +297,9 @@ class Trainer {
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
                fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
-                           run_.source.validation_name, vocabulary_.count(recipe_.block_size),
+                           run_.dataset.validation_name, vocabulary_.count(recipe_.block_size),
                            blocks_ < all_blocks_ ? "; eval takes all" : ""),
-               run_.source.entropy(blocks_ * recipe_.block_size));
+               run_.dataset.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
         options_.sample_tokens.value_or(run_.info.model ? sampled_tokens : sample.tokens);
@@ -339,8 +339,8 @@ class Trainer {
   const std::vector<std::int64_t> prompt_;  ///< of the samples
   const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
-  const Vocabulary& vocabulary_ = run_.source.vocabulary;
-  const xgrad::text::Ids& validation_ = run_.source.ids.validation;
+  const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
+  const xgrad::text::Ids& validation_ = run_.dataset.ids.validation;
   const Ranks& ranks_ = training_.ranks();
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
@@ -390,7 +390,7 @@ int train(const TrainOptions& given, Ranks& ranks) {
   if (options.overfit_one_batch && !options.dry_run)
     return overfit_one_batch(*run, ranks);
   const std::vector<std::int64_t> prompt =
-      encode_prompt("--sample-prompt", options.sample_prompt, run->source.vocabulary);
+      encode_prompt("--sample-prompt", options.sample_prompt, run->dataset.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
   Training training(*run, ranks);

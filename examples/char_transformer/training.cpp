@@ -70,7 +70,7 @@ xgrad::optim::Schedule schedule_of(const Recipe& recipe) {
 
 Training::Training(PreparedRun& run, Ranks& ranks)
     : recipe_(run.options.recipe),
-      source_(run.source),
+      dataset_(run.dataset),
       model_(make_model(run)),
       parameters_([this] {
         std::vector<Tensor> list;
@@ -95,10 +95,10 @@ double Training::add_gradients() {
   const auto n = static_cast<double>(batches);
   double sum = 0;
   for (std::size_t i = 0; i < batches && std::isfinite(sum); ++i) {
-    const auto starts = xgrad::text::random_starts(source_.ids.train, recipe_.block_size,
+    const auto starts = xgrad::text::random_starts(dataset_.ids.train, recipe_.block_size,
                                                    recipe_.batch_size, xgrad::default_generator());
     sum += ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
-      const auto [x, y] = xgrad::text::blocks_at(source_.ids.train, recipe_.block_size,
+      const auto [x, y] = xgrad::text::blocks_at(dataset_.ids.train, recipe_.block_size,
                                                  std::span(starts).subspan(begin, end - begin));
       const Tensor mean = model_.loss(x, y);
       return n == 1 ? mean : mean / n;
@@ -214,17 +214,17 @@ void evaluate(const EvalOptions& options) {
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";
-  const Source source = named ? open_source(options.data, "", "", info.vocabulary, 0, train || val)
-                              : open_text("", "", trained.path, info, train || val);
-  if (const std::string flag = other_text(source, info); flag == "--data")
-    warn(fmt::format("{}: another text than the model was trained on", source.name));
+  const Dataset dataset = named ? open_dataset(options.data, "", "", info.vocabulary, 0, train || val)
+                              : open_run_dataset("", "", trained.path, info, train || val);
+  if (const std::string flag = other_text(dataset, info); flag == "--data")
+    warn(fmt::format("{}: another text than the model was trained on", dataset.name));
   else if (!flag.empty() && !named)
-    warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
+    warn(fmt::format("{}: another text than the model was validated on", dataset.validation_name));
 
-  const xgrad::text::Ids& ids = train ? source.ids.train : val ? source.ids.validation : source.all;
-  const std::string& name = val     ? source.validation_name
-                            : train ? source.training_name
-                                    : source.name;
+  const xgrad::text::Ids& ids = train ? dataset.ids.train : val ? dataset.ids.validation : dataset.all;
+  const std::string& name = val     ? dataset.validation_name
+                            : train ? dataset.training_name
+                                    : dataset.name;
   // As in training; but a named text as long as a pretrained model can, so that one loss is that of
   // the model, of its adapters' run and of the exported folder, and as memory is usual: a block's
   // logits have a number for every token.
@@ -259,7 +259,7 @@ void evaluate(const EvalOptions& options) {
              info.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
              fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
                          info.vocabulary.count(block_size)),
-             val ? source.entropy(blocks * block_size) : std::nullopt);
+             val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }
 
 }  // namespace char_transformer

@@ -55,7 +55,7 @@ class Training {
   double add_gradients();
 
   const Recipe& recipe_;
-  const Source& source_;
+  const Dataset& dataset_;
   xgrad::nn::GPT model_;
   std::vector<xgrad::Tensor> parameters_;  ///< that are trained
   Ranks& ranks_;
