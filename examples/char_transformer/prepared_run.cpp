@@ -105,27 +105,27 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
 
   std::vector<std::string> differences, changes;
   const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
-                           Keeps keeps = Keeps::recipe) {
+                           OnResume on_resume = OnResume::recipe) {
     value = found;
     if (given.given.count(flag) == 0 || wanted == found)
       return;
     value = wanted;
-    if (keeps == Keeps::unless_given)
+    if (on_resume == OnResume::unless_given)
       changes.push_back(fmt::format("{} {} -> {}", flag, found, wanted));
-    else if (keeps != Keeps::nothing)
+    else if (on_resume != OnResume::nothing)
       differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
                                         resumes ? "the run" : "the model", found));
   };
   const bool begins_pretrained = !resumes && run.info.model;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
     const bool shorter = begins_pretrained && field.flag == std::string_view("--block-size");
-    if (resumes || (field.keeps == Keeps::size && !shorter))
+    if (resumes || (field.on_resume == OnResume::size && !shorter))
       if (const auto found = value_in<T>(config, field.flag, field.range))
-        compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.keeps);
+        compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.on_resume);
   });
   if (begins_pretrained) {
     const std::size_t wanted = given.recipe.block_size, most = run.info.model->block_size;
-    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), Keeps::size);
+    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), OnResume::size);
   }
   const Vocabulary& vocabulary = run.info.vocabulary;
   compare("--tokens", given.tokens, options.tokens,

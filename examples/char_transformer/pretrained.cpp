@@ -165,7 +165,7 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
     // Nothing is known of its training, so no run can go on with it.
     xgrad::io::JsonObject sizes{{"vocab_size", std::uint64_t{vocabulary.size()}}};
     for_each_field([&](const Field& field, auto member) {
-      if (field.keeps == Keeps::size)
+      if (field.on_resume == OnResume::size)
         sizes.emplace_back(key_of(field.flag), recipe.*member);
     });
     return {.path = path,

@@ -68,7 +68,7 @@ inline constexpr std::array<Preset, 3> presets{{
 const Preset& find_preset(std::string_view name);
 
 /// How a field is set when a run resumes, or begins with the weights of a model.
-enum class Keeps { size, recipe, unless_given, nothing };
+enum class OnResume { size, recipe, unless_given, nothing };
 
 /// A field of a recipe: its flag, which is its key in JSON, and all that there is to know of it.
 struct Field {
@@ -76,17 +76,17 @@ struct Field {
   std::variant<std::size_t Recipe::*, double Recipe::*, bool Recipe::*> member;
   Range range;
   const char *help, *group;
-  Keeps keeps;
+  OnResume on_resume;
 
   template <class T>
   constexpr Field(const char* flag_, T Recipe::*member_, Range range_, const char* help_,
-                  const char* group_, Keeps keeps_ = Keeps::recipe)
-      : flag(flag_), member(member_), range(range_), help(help_), group(group_), keeps(keeps_) {}
+                  const char* group_, OnResume on_resume_ = OnResume::recipe)
+      : flag(flag_), member(member_), range(range_), help(help_), group(group_), on_resume(on_resume_) {}
 };
 
 namespace table {
 using R = Recipe;
-using enum Keeps;
+using enum OnResume;
 constexpr const char *m = "Model", *t = "Training", *e = "Evaluation";
 inline constexpr Field fields[] = {
     Field("--block-size", &R::block_size, {1, 65536}, "characters or tokens that it looks back on",
