@@ -205,11 +205,11 @@ Ids Encoder::finish(const Characters& characters) && {
 
 namespace {
 
-enum class Found { character, beginning, nothing };
+enum class Utf8Prefix { character, incomplete, invalid };
 
 /// The bytes begin with a character, are the beginning of one, or begin with neither: then `length`
 /// is that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
-Found begins(std::string_view bytes, std::size_t& length) {
+Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   const std::size_t whole = first < 0x80    ? 1
                             : first < 0xC2  ? 0
@@ -222,12 +222,12 @@ Found begins(std::string_view bytes, std::size_t& length) {
   unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   for (length = 1; length < whole; ++length, low = 0x80, high = 0xBF) {
     if (length == bytes.size())
-      return Found::beginning;
+      return Utf8Prefix::incomplete;
     const auto byte = static_cast<unsigned char>(bytes[length]);
     if (byte < low || byte > high)
-      return Found::nothing;
+      return Utf8Prefix::invalid;
   }
-  return whole > 0 ? Found::character : Found::nothing;
+  return whole > 0 ? Utf8Prefix::character : Utf8Prefix::invalid;
 }
 
 }  // namespace
@@ -237,11 +237,11 @@ std::string Utf8Stream::add(std::string_view bytes) {
   begun_.clear();
   std::string characters;
   for (std::size_t i = 0, length = 0; i < joined.size(); i += length) {
-    const Found found = begins(std::string_view(joined).substr(i), length);
-    if (found == Found::beginning)
+    const Utf8Prefix prefix = classify(std::string_view(joined).substr(i), length);
+    if (prefix == Utf8Prefix::incomplete)
       begun_ = joined.substr(i);
     else
-      characters.append(found == Found::character ? joined.substr(i, length) : "\uFFFD");
+      characters.append(prefix == Utf8Prefix::character ? joined.substr(i, length) : "\uFFFD");
   }
   return characters;
 }
