@@ -19,7 +19,7 @@ namespace xgrad::pages {
 namespace {
 
 /// A softmax and the products with values that come of it.
-struct Found {
+struct AttentionEvents {
   std::size_t softmax;
   std::vector<std::size_t> products = {};
 };
@@ -46,8 +46,8 @@ bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
   return std::ranges::find(ops, e.op) != ops.end() && is_matrix(e.output.shape());
 }
 
-std::vector<Found> find_attentions(const Events& events) {
-  std::map<std::size_t, Found> found;             // by softmax, in the order in which they ran
+std::vector<AttentionEvents> find_attentions(const Events& events) {
+  std::map<std::size_t, AttentionEvents> found;             // by softmax, in the order in which they ran
   std::map<std::size_t, std::size_t> softmax_of;  // by the event that has its weights
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Trace::Event& e = events[i];
@@ -62,22 +62,22 @@ std::vector<Found> find_attentions(const Events& events) {
         continue;
       const std::size_t softmax = from->second;
       if (is_product(e) && n == 0)
-        found.try_emplace(softmax, Found{softmax}).first->second.products.push_back(i);
+        found.try_emplace(softmax, AttentionEvents{softmax}).first->second.products.push_back(i);
       else if (keeps_weights(e, n, events[softmax].output.shape()))
         softmax_of[i] = softmax;
     }
   }
-  std::vector<Found> list;
+  std::vector<AttentionEvents> list;
   for (auto& [softmax, attention] : found)
     list.push_back(std::move(attention));
   return list;
 }
 
 /// "h.0.attn": without the names of fused ops, and told apart where one Scope has several.
-std::vector<std::string> names_of(const Events& events, const std::vector<Found>& found) {
+std::vector<std::string> names_of(const Events& events, const std::vector<AttentionEvents>& found) {
   std::vector<std::string> names;
   std::map<std::string, std::size_t> count;
-  for (const Found& f : found) {
+  for (const AttentionEvents& f : found) {
     std::string_view name = events[f.softmax].scope;
     for (const std::string_view op : {"scaled_dot_product_attention", "causal_self_attention"})
       if (name.ends_with(op))
@@ -97,7 +97,7 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Found>
 // ---- the loss without a head ----
 
 /// The last event's output where the products read weights without a head.
-double loss_without(const Events& events, const Found& at, const AttentionHeads& heads,
+double loss_without(const Events& events, const AttentionEvents& at, const AttentionHeads& heads,
                     std::size_t head, std::size_t last) {
   std::vector<Tensor> changed(events.size());
   for (std::size_t i = at.products.front(); i <= last; ++i) {
@@ -119,7 +119,7 @@ double loss_without(const Events& events, const Found& at, const AttentionHeads&
 }
 
 /// The weights' shape, or that which they have in the product if that tells more of their heads.
-const Shape& shape_with_heads(const Events& events, const Found& at) {
+const Shape& shape_with_heads(const Events& events, const AttentionEvents& at) {
   const Shape &before = events[at.softmax].output.shape(),
               &after = events[at.products.front()].inputs[0].shape();
   return after.size() > before.size() && numel(after) == numel(before) ? after : before;
@@ -181,7 +181,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
                     "{}: the loss is {}; DetectAnomaly names the op where that began",
                     attention_page, loss.item());
   const auto last = trace.maker(loss);
-  const std::vector<Found> found = find_attentions(events);
+  const std::vector<AttentionEvents> found = find_attentions(events);
   check<ValueError>(!found.empty() && last.has_value(),
                     "{}: no attention ran: no softmax over the last dimension whose result is the "
                     "left operand of a matmul, bmm, mm or einsum, in {} ops",
@@ -210,7 +210,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   const std::vector<std::string> names = names_of(events, found);
   bool keys_found = options.keys.empty();
   for (std::size_t n = 0; n < chosen.size(); ++n) {
-    const Found& at = found[chosen[n]];
+    const AttentionEvents& at = found[chosen[n]];
     const Tensor& weights = events[at.softmax].output;
     const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at),
                                is_grouped(events[at.products.front()]), options);
