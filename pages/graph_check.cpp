@@ -38,7 +38,7 @@ struct Precision {
 };
 
 // A function of x: the sum of weights times values.
-struct Measured {
+struct WeightedFunction {
   std::function<Numbers(const Numbers& x)> at;  // the values at x
   Numbers weights;                              // of the values
   double slack;      // what rounding may do to a right gradient along a direction
@@ -57,7 +57,7 @@ bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size
 class Comparison {
  public:
   Comparison(const Numbers& gradient, const Numbers& x, const Precision& precision,
-             const Measured& f)
+             const WeightedFunction& f)
       : gradient_(gradient),
         x_(x),
         precision_(precision),
@@ -115,16 +115,16 @@ class Comparison {
 
  private:
   // The verdict along one element, or along a direction in several.
-  struct Found : Judgement {
+  struct DirectionJudgement : Judgement {
     double analytic = 0;
     std::string unknown = {};
   };
   // A sharp one sees one wrong element of many.
-  Found judge(Elements at, bool sharp = false) const {
+  DirectionJudgement judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
     const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
     const Numbers& u = direction.by[0];
-    Found found;
+    DirectionJudgement found;
     found.analytic = xgrad::detail::dot(gradient_, u);
     double rounding = f_.slack;
     for (const std::size_t i : at)
@@ -155,7 +155,7 @@ class Comparison {
 
   void add(Elements at) {
     bool sharp = at.size() > 1 && precision_.exact;
-    Found found = judge(at, sharp);
+    DirectionJudgement found = judge(at, sharp);
     if (sharp && found.verdict != EngineVerdict::right) {
       const EngineVerdict first = std::exchange(found, judge(at)).verdict;
       sharp = found.verdict == EngineVerdict::right && first == EngineVerdict::wrong;
@@ -170,7 +170,7 @@ class Comparison {
           most_suspects, found_at);
       bool wrong = found_at.empty() && !sharp;
       for (const std::size_t& i : found_at) {
-        const Found single = judge({&i, 1});
+        const DirectionJudgement single = judge({&i, 1});
         wrong = wrong || single.verdict == EngineVerdict::wrong;
         if (!single.unknown.empty())
           found.unknown = single.unknown;
@@ -191,7 +191,7 @@ class Comparison {
   const Numbers& gradient_;
   const Numbers& x_;
   Precision precision_;
-  const Measured& f_;
+  const WeightedFunction& f_;
   Probe probe_;
   std::vector<std::pair<std::size_t, double>> weights_;
   double total_ = 0;  // sum |weights * values|
@@ -206,7 +206,7 @@ std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); 
 // The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
 // that are infinite or below -1e8 (masked scores) stay as they are.
 GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
-                   const Measured& f) {
+                   const WeightedFunction& f) {
   if (x.empty())
     return {.message = "it has no elements"};
   const auto finite = [](double v) { return std::isfinite(v); };
@@ -459,7 +459,7 @@ class Replay {
   }
 
   GraphCheck compared(const Numbers& gradient, const Tensor& x, bool exact_gradient,
-                      const Measured& f) const {
+                      const WeightedFunction& f) const {
     try {
       return compare(gradient, elements(x), {wide_, exact_gradient}, f);
     } catch (const std::exception& error) {
