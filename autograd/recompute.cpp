@@ -14,8 +14,8 @@ namespace {
 using Inputs = std::vector<Tensor>;
 using Function = std::function<Tensor(const Inputs&)>;
 
-// Notes the nodes that ops make.
-struct Makers final : Observer {
+// Records the nodes that ops make.
+struct NodeRecorder final : Observer {
   std::unordered_set<const Node*> made;
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
                   const Forward&) override {
@@ -38,8 +38,8 @@ struct Call {
   std::vector<std::shared_ptr<Node>> from;  // where it begins: leaves and results of others
 
   Call(const Function& f, const Inputs& inputs) {
-    Makers makers;
-    const ModeGuard mode({true, &makers});
+    NodeRecorder recorder;
+    const ModeGuard mode({true, &recorder});
     const auto same = [](std::span<const Tensor> in) { return in[0]; };
     y = record("checkpoint", {f(inputs)}, same, PassOn{});  // or it might be one of the inputs
     std::unordered_set<const Node*> seen{nullptr};
@@ -51,7 +51,7 @@ struct Call {
     discover(y.impl().node);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::shared_ptr<Node> node = found[i];
-      const bool own = makers.made.contains(node.get());
+      const bool own = recorder.made.contains(node.get());
       if (own)
         made.push_back(node);
       else if (node->sequence > 0 || node->leaf.lock() != nullptr)  // a leaf of f's own is gone
@@ -92,24 +92,24 @@ struct Call {
 
 // The value of a leaf; null of any other node.
 std::shared_ptr<const Value> leaf_value(const Node& node) {
-  const auto variable = node.sequence == 0 ? node.leaf.lock() : nullptr;
-  return variable != nullptr ? variable->value : nullptr;
+  const auto leaf = node.sequence == 0 ? node.leaf.lock() : nullptr;
+  return leaf != nullptr ? leaf->value : nullptr;
 }
 
 // default_generator() as it was, for as long as this lives.
-class SetBack {
+class GeneratorGuard {
  public:
-  explicit SetBack(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
-  SetBack(const SetBack&) = delete;
-  SetBack& operator=(const SetBack&) = delete;
-  ~SetBack() { default_generator() = now_; }
+  explicit GeneratorGuard(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+  ~GeneratorGuard() { default_generator() = now_; }
 
  private:
   Generator now_;
 };
 
 // Its backward run: calls f again, and differentiates it.
-struct Again {
+struct RecomputeFormula {
   Function f;
   std::vector<Saved> inputs;
   std::vector<const Node*> from = {};                     // the edges of the op
@@ -150,7 +150,7 @@ struct Again {
 
  private:
   Call call_again() const {
-    std::optional<SetBack> guard;
+    std::optional<GeneratorGuard> guard;
     if (drew_from)
       guard.emplace(*drew_from);
     Inputs values;
@@ -165,7 +165,7 @@ struct Again {
 Tensor checkpoint(const Function& f, const Inputs& inputs) {
   check_function(f, "checkpoint");
   const Mode mode = Mode::current();
-  auto* const outer = dynamic_cast<Makers*>(mode.observer);
+  auto* const outer = dynamic_cast<NodeRecorder*>(mode.observer);
   if (!mode.grad_enabled || mode.decompose || (mode.observer != nullptr && outer == nullptr))
     return f(inputs);
   const Generator before = default_generator();
@@ -173,18 +173,18 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   Tensor y = call.y.detach();
   if (call.from.empty())
     return y;
-  Again again{f, {inputs.begin(), inputs.end()}};
+  RecomputeFormula formula{f, {inputs.begin(), inputs.end()}};
   Inputs edges;
   for (const auto& node : call.from) {
     edges.push_back(handle_on(node));
-    again.from.push_back(node.get());
-    again.leaves.push_back(leaf_value(*node));
+    formula.from.push_back(node.get());
+    formula.leaves.push_back(leaf_value(*node));
   }
   if (default_generator() != before) {
-    again.drew_from = before;
-    again.in_shard = detail::ShardDraws::current() != nullptr;
+    formula.drew_from = before;
+    formula.in_shard = detail::ShardDraws::current() != nullptr;
   }
-  attach(y, make_pooled<OpNode<Again>>(std::move(again)), "checkpoint", edges, {});
+  attach(y, make_pooled<OpNode<RecomputeFormula>>(std::move(formula)), "checkpoint", edges, {});
   if (outer != nullptr)
     outer->made.insert(y.impl().node.get());
   return y;
