@@ -79,7 +79,7 @@ class Optimizer {
   void check_not_empty() const;  ///< ValueError if there is no parameter at all
 
  private:
-  struct Slot {
+  struct ParameterState {
     std::size_t param;  // index into params()
     std::size_t group;
     std::size_t steps = 0;
@@ -101,7 +101,7 @@ class Optimizer {
   std::string name_;
   std::size_t num_groups_ = 0;
   std::vector<Tensor> params_;
-  std::vector<Slot> slots_;
+  std::vector<ParameterState> states_;
 };
 
 /// The optimizer that is described by its options, an aggregate with
