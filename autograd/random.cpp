@@ -443,10 +443,10 @@ std::vector<std::uint32_t> detail::draw_kept(std::size_t n, double p, Generator&
   std::vector<std::uint32_t> words((n + 31) / 32);
   std::array<bool, chunk> kept;
   for (std::size_t begin = 0; begin < n; begin += chunk) {
-    const std::size_t here = std::min(chunk, n - begin);
-    std::ranges::fill(std::span(kept).subspan(here), false);
-    bernoulli(std::span(kept.data(), here), 1 - p, true, generator);
-    for (std::size_t w = 0; w < (here + 31) / 32; ++w) {
+    const std::size_t size = std::min(chunk, n - begin);
+    std::ranges::fill(std::span(kept).subspan(size), false);
+    bernoulli(std::span(kept.data(), size), 1 - p, true, generator);
+    for (std::size_t w = 0; w < (size + 31) / 32; ++w) {
       std::uint32_t word = 0;
       for (std::uint32_t i = 0; i < 32; ++i)
         word |= std::uint32_t{kept[32 * w + i]} << i;

@@ -208,11 +208,11 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   chart.legend();
   // Lines in this group are cut off above and below the plot; dots and lines at its sides are
   // whole. Scripts find the ends of the axes.
-  constexpr double beside = 8;
+  constexpr double margin = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "
       "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}'>\n",
-      -beside, chart.x.last + 2 * beside, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
+      -margin, chart.x.last + 2 * margin, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
       chart.y.low, chart.y.high);
   for (std::size_t i = 0; i < series.size(); ++i)
     chart.line(i);

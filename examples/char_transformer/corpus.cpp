@@ -34,25 +34,25 @@ Corpus grow(const std::string& grammar, std::size_t characters, std::uint64_t se
   while (corpus.text.size() < characters) {
     if (left.empty())
       left = "<" + grammar.substr(0, grammar.find(':')) + ">";
-    const std::string here = left.substr(0, left[0] == '<' ? left.find('>') : left[0] == '>');
-    const char first = left[here.size()];
-    left.erase(0, here.size() + 1);
-    if (here.size() == 1) {  // ">", and `first` is a slot
+    const std::string symbol = left.substr(0, left[0] == '<' ? left.find('>') : left[0] == '>');
+    const char first = left[symbol.size()];
+    left.erase(0, symbol.size() + 1);
+    if (symbol.size() == 1) {  // ">", and `first` is a slot
       slots[first] = corpus.text.substr(begins[first]);
-    } else if (here.size() == 2) {
-      left.insert(0, slots.at(here[1]));
-    } else if (here.empty()) {
+    } else if (symbol.size() == 2) {
+      left.insert(0, slots.at(symbol[1]));
+    } else if (symbol.empty()) {
       corpus.text += first == '~' ? '\n' : first;
       corpus.nll.push_back(std::exchange(chosen, 0));
     } else {
-      const bool remembers = here[2] == '=';
-      const auto& all = rules.at(here.substr(remembers ? 3 : 1));
+      const bool remembers = symbol[2] == '=';
+      const auto& all = rules.at(symbol.substr(remembers ? 3 : 1));
       const std::string& next = all[generator.random() % all.size()];
       chosen += std::log(static_cast<double>(all.size()) /
                          static_cast<double>(std::ranges::count(all, next)));
       if (remembers)
-        begins[here[1]] = corpus.text.size();
-      left.insert(0, remembers ? next + ">" + here[1] : next);
+        begins[symbol[1]] = corpus.text.size();
+      left.insert(0, remembers ? next + ">" + symbol[1] : next);
     }
   }
   return corpus;

@@ -53,10 +53,10 @@ bool someone_is_gone = false;
 void check_others() {
   using Clock = std::chrono::steady_clock;
   static Clock::time_point noticed;
-  int here = 0;
+  int arrived = 0;
   MPI_Status status;
-  must(MPI_Iprobe(MPI_ANY_SOURCE, 0, goodbyes, &here, &status));
-  if (here == 0)
+  must(MPI_Iprobe(MPI_ANY_SOURCE, 0, goodbyes, &arrived, &status));
+  if (arrived == 0)
     return;
   if (noticed == Clock::time_point())
     noticed = Clock::now();
@@ -235,9 +235,9 @@ Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
       messages.send(slice(x, (rank_ + k) % size_), (rank_ + k) % size_, 0);
   messages.wait();
   foreach_tree_sum_({&parts, 1});
-  const Tensor own = parts.front(), here = slice(sum, rank_);
+  const Tensor own = parts.front(), destination = slice(sum, rank_);
   dispatch(sum.dtype(), [&]<class T>() {
-    std::copy_n(own.data<T>(), own.numel(), const_cast<T*>(here.data<T>()));  // as in Messages
+    std::copy_n(own.data<T>(), own.numel(), const_cast<T*>(destination.data<T>()));  // as in Messages
   });
   for (std::size_t k = 1; k < size_; ++k) {
     const std::size_t to = (rank_ + k) % size_, from = (rank_ + size_ - k) % size_;

@@ -192,11 +192,11 @@ void DataParallel::check_parameters() const {
   std::vector<double> theirs = mine;
   world_->broadcast(std::as_writable_bytes(std::span(theirs)));
   together(*world_, [&] {
-    const auto [here, there] = std::ranges::mismatch(mine, theirs);
-    if (here != mine.end())
+    const auto [own, other] = std::ranges::mismatch(mine, theirs);
+    if (own != mine.end())
       fail<RankError>(
           "DataParallel: the ranks have drifted apart: parameter {} is not what it is on rank 0",
-          parameters_[static_cast<std::size_t>(here - mine.begin())].first);
+          parameters_[static_cast<std::size_t>(own - mine.begin())].first);
   });
 }
 

@@ -121,13 +121,13 @@ TEST_CASE("an exception in a task reaches the caller and loses no thread", "[thr
   }
   CHECK(num_threads() == 4);
   // All four are still there: each waits until all have come.
-  std::atomic<int> here{0};
+  std::atomic<int> arrived{0};
   kernels::parallel(4, [&](std::size_t) {
-    here.fetch_add(1);
-    while (here.load() < 4)
+    arrived.fetch_add(1);
+    while (arrived.load() < 4)
       std::this_thread::yield();
   });
-  CHECK(here.load() == 4);
+  CHECK(arrived.load() == 4);
 }
 
 TEST_CASE("an exception is gone once it has been caught", "[threads]") {

@@ -73,7 +73,7 @@ class Process {
     for (std::string& word : words)
       argv.push_back(word.data());
     argv.push_back(nullptr);
-    const std::string here = folder / ".";
+    const std::string working_folder = folder / ".";
     write_bytes(out_, "");
     write_bytes(err_, "");
     // A signal that comes before the program takes over is not for the handlers of the tests.
@@ -85,7 +85,7 @@ class Process {
       for (const int number : {SIGINT, SIGTERM, SIGHUP})
         ::signal(number, SIG_DFL);
       ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-      if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
+      if (::chdir(working_folder.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
           !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
       before();

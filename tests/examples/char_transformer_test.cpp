@@ -195,11 +195,11 @@ TEST_CASE("char_transformer: where and in which language it runs changes nothing
     static const std::regex time(R"("ms": [0-9.]+)");
     return all + std::regex_replace(read_bytes(folder / "run/metrics.jsonl"), time, "");
   };
-  const std::string here = written("UTC", "C");
-  CHECK(here.find("\"val_loss\":") != std::string::npos);
-  CHECK(here.find("\"ms\"") == std::string::npos);
-  CHECK((written("Pacific/Kiritimati", "de_DE.UTF-8") == here));
-  CHECK((written("XYZ+11:30", "C.UTF-8") == here));
+  const std::string reference = written("UTC", "C");
+  CHECK(reference.find("\"val_loss\":") != std::string::npos);
+  CHECK(reference.find("\"ms\"") == std::string::npos);
+  CHECK((written("Pacific/Kiritimati", "de_DE.UTF-8") == reference));
+  CHECK((written("XYZ+11:30", "C.UTF-8") == reference));
 }
 
 TEST_CASE("char_transformer: evaluations leave the training as it is") {

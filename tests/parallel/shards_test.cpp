@@ -75,13 +75,13 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
   for (const std::size_t n : {1, 2, 3, 4, 8, 16}) {
     const Threads threads(n);
     const double now = parallel::backward(loss_of(model), x, y);
-    const auto here = gradients(model);
+    const auto found = gradients(model);
     if (first.empty()) {
-      first = here;
+      first = found;
       loss = now;
     }
     CHECK(now == loss);
-    CHECK(here == first);
+    CHECK(found == first);
     CHECK(parallel::mean_loss(loss_of(model), x, y) == loss);
   }
 }
@@ -152,9 +152,9 @@ TEST_CASE("a batch is cut in spite of dropout, with the whole batch's masks", "[
   whole.backward();
   const auto expected = gradients(model);
   for (const std::size_t shards : {2, 3, 4, 7}) {
-    const auto [loss, here] = in_shards(shards, 2);
+    const auto [loss, found] = in_shards(shards, 2);
     CHECK(loss == Approx(whole.item()).epsilon(1e-14));
-    CHECK(largest_difference(here, expected) < 1e-15);
+    CHECK(largest_difference(found, expected) < 1e-15);
   }
   if (XGRAD_SANITIZER)  // a child may start no threads
     return;

@@ -209,13 +209,13 @@ TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]"
   const TinyFolder folder;
   Arguments flags = tiny_train({"--out", folder / "run", "--config", "c.json"});
   flags[2] = folder / "text";
-  const auto in = [&](const char* here) {
+  const auto in = [&](const char* name) {
     Arguments words = ranks(1, flags);
-    words.insert(words.end() - std::ssize(flags) - 1, {"-wdir", folder / here});
+    words.insert(words.end() - std::ssize(flags) - 1, {"-wdir", folder / name});
     return words;
   };
-  for (const char* const here : {"a", "b", "c"})
-    fs::create_directory(folder / here);
+  for (const char* const name : {"a", "b", "c"})
+    fs::create_directory(folder / name);
   write_bytes(folder / "a/c.json", R"({"beta1": 0.8})");
   write_bytes(folder / "b/c.json", R"({"beta1": 0.7})");
   check_ranks_refused(folder, together(in("a"), in("b")),
