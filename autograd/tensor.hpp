@@ -152,7 +152,7 @@ class DiscreteTensor {
   DiscreteTensor operator[](const MaskIndex auto& mask) const;
 
   /// The elements from the one at `offset` on, as many as `shape` has.  Shares the memory.
-  DiscreteTensor window(std::size_t offset, const Shape& shape) const {
+  DiscreteTensor contiguous_view(std::size_t offset, const Shape& shape) const {
     return Array<T>(std::shared_ptr<T>(array_, const_cast<T*>(data()) + offset), shape);
   }
 

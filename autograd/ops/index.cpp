@@ -274,7 +274,7 @@ detail::Selection detail::indexed(const Shape& x, const std::vector<Index>& indi
 }
 
 Tensor index(const Tensor& x, const std::vector<Index>& indices) {
-  return detail::pick("index", x, detail::indexed(x.shape(), indices));
+  return detail::as_strided("index", x, detail::indexed(x.shape(), indices));
 }
 
 // A copy with some elements replaced or added to, by index.  Parts by position: slice.cpp.

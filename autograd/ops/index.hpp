@@ -82,17 +82,18 @@ Mask triangle(const char* op, const Shape& x, std::int64_t diagonal);
 
 /// The selected elements of an array, copied.
 template <class T>
-Array<T> picked(const Selection& selection, const T* from);
-/// The selected elements of Indices or a Mask: a window where they lie side by side.
+Array<T> strided_copy(const Selection& selection, const T* from);
+/// The selected elements of Indices or a Mask: a view if they are contiguous.
 template <class T>
-DiscreteTensor<T> pick(const DiscreteTensor<T>& x, const Selection& selection);
+DiscreteTensor<T> as_strided(const DiscreteTensor<T>& x, const Selection& selection);
 /// The selected elements of x.  Differentiable: each gradient goes where its element came from.
-Tensor pick(const char* op, const Tensor& x, Selection selection);
-/// Zeros of this shape, with g in the selected places: the derivative of pick(), and pick() is its.
+Tensor as_strided(const char* op, const Tensor& x, Selection selection);
+/// Zeros of this shape, with g in the selected places.  as_strided() and place() are each other's
+/// derivatives.
 Tensor place(const Tensor& g, const Shape& shape, Selection selection);
 
-/// A copy of x with src in the selected places.  The gradient goes to x elsewhere, and to src from
-/// them.  DTypeError and ShapeError naming op unless src has x's dtype and the selection's shape.
-Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection selection);
+/// A copy of x with src in the selected places, whose gradients go to src; the others go to x.
+/// DTypeError and ShapeError naming op unless src has x's dtype and the selection's shape.
+Tensor as_strided_scatter(const char* op, const Tensor& x, const Tensor& src, Selection selection);
 
 }  // namespace xgrad::detail

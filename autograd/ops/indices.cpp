@@ -15,65 +15,65 @@
 
 namespace xgrad {
 
-using detail::pick;
+using detail::as_strided;
 
 // ---- parts and shapes ----
 
 template <class T>
 DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::reshaped("reshape", x.shape(), sizes));
+  return as_strided(x, detail::reshaped("reshape", x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::reshaped("view", x.shape(), sizes));
+  return as_strided(x, detail::reshaped("view", x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim,
                           std::int64_t end_dim) {
-  return pick(x, detail::flattened(x.shape(), start_dim, end_dim));
+  return as_strided(x, detail::flattened(x.shape(), start_dim, end_dim));
 }
 template <class T>
 DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
-  return pick(x, detail::permuted(x.shape(), dims));
+  return as_strided(x, detail::permuted(x.shape(), dims));
 }
 template <class T>
 DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1) {
-  return pick(x, detail::transposed(x.shape(), dim0, dim1));
+  return as_strided(x, detail::transposed(x.shape(), dim0, dim1));
 }
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x) {
-  return pick(x, detail::squeezed(x.shape()));
+  return as_strided(x, detail::squeezed(x.shape()));
 }
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims) {
-  return pick(x, detail::squeezed(x.shape(), dims));
+  return as_strided(x, detail::squeezed(x.shape(), dims));
 }
 template <class T>
 DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim) {
-  return pick(x, detail::unsqueezed(x.shape(), dim));
+  return as_strided(x, detail::unsqueezed(x.shape(), dim));
 }
 template <class T>
 DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::expanded(x.shape(), sizes));
+  return as_strided(x, detail::expanded(x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
                         std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                         std::int64_t step) {
-  return pick(x, detail::sliced("slice", x.shape(), dim, start, end, step));
+  return as_strided(x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 template <class T>
 DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
                          Dim length) {
-  return pick(x, detail::narrowed(x.shape(), dim, start, length));
+  return as_strided(x, detail::narrowed(x.shape(), dim, start, length));
 }
 template <class T>
 DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index) {
-  return pick(x, detail::selected("select", x.shape(), dim, index));
+  return as_strided(x, detail::selected("select", x.shape(), dim, index));
 }
 template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices) {
-  return pick(x, detail::indexed(x.shape(), indices));
+  return as_strided(x, detail::indexed(x.shape(), indices));
 }
 template Indices index(const Indices&, const std::vector<Index>&);
 template Mask index(const Mask&, const std::vector<Index>&);

@@ -530,7 +530,8 @@ Term prepare(const Tensor& x, const Labels& labels, const std::map<Label, std::s
     selection.drop(d);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(d));
   }
-  return {kept == labels ? x : detail::pick("einsum", x, std::move(selection)), std::move(kept)};
+  return {kept == labels ? x : detail::as_strided("einsum", x, std::move(selection)),
+          std::move(kept)};
 }
 
 // x with its dimensions in this order.

@@ -125,34 +125,35 @@ Selection expanded(const Shape& x, const Dims& sizes) {
 
 }  // namespace detail
 
-using detail::pick;
+using detail::as_strided;
 using detail::Selection;
 
 XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"}, detail::elements_move);
 Tensor reshape(const Tensor& x, const Dims& sizes) {
-  return pick("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
+  return as_strided("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
 }
 Tensor view(const Tensor& x, const Dims& sizes) {
-  return pick("view", x, detail::reshaped("view", x.shape(), sizes));
+  return as_strided("view", x, detail::reshaped("view", x.shape(), sizes));
 }
 Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
-  return pick("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
+  return as_strided("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
 }
-Tensor squeeze(const Tensor& x) { return pick("squeeze", x, detail::squeezed(x.shape())); }
+Tensor squeeze(const Tensor& x) { return as_strided("squeeze", x, detail::squeezed(x.shape())); }
 Tensor squeeze(const Tensor& x, const Dims& dims) {
-  return pick("squeeze", x, detail::squeezed(x.shape(), dims));
+  return as_strided("squeeze", x, detail::squeezed(x.shape(), dims));
 }
 Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
-  return pick("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
+  return as_strided("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
 }
 
 XGRAD_RULE(expand, "a, repeated without a copy", {"Σ g over the copies"},
            "An element that stands in several places gets the sum of their gradients.");
 Tensor expand(const Tensor& x, const Dims& sizes) {
-  const auto forward = [s = detail::expanded(x.shape(), sizes)]<class T>(
-                           std::span<const Tensor> in) {
-    return s.shape == in[0].shape() ? in[0].detach() : Tensor(detail::picked(s, in[0].data<T>()));
-  };
+  const auto forward =
+      [s = detail::expanded(x.shape(), sizes)]<class T>(std::span<const Tensor> in) {
+        return s.shape == in[0].shape() ? in[0].detach()
+                                        : Tensor(detail::strided_copy(s, in[0].data<T>()));
+      };
   return record("expand", {x}, forward, [](Context& ctx) { ctx.add(0, ctx.gradient()); },
                 {.broadcasts = true});
 }
@@ -193,11 +194,11 @@ Selection detail::transposed(const Shape& x, std::int64_t dim0, std::int64_t dim
 XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
            detail::elements_move);
 Tensor permute(const Tensor& x, const Dims& dims) {
-  return pick("permute", x, detail::permuted(x.shape(), dims));
+  return as_strided("permute", x, detail::permuted(x.shape(), dims));
 }
 XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
-  return pick("transpose", x, detail::transposed(x.shape(), dim0, dim1));
+  return as_strided("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }
 
 Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
@@ -229,7 +230,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   for (Size d = 0; d < x.dim(); ++d)
     if (listed[d] && x.numel() > 0)
       s.slice(d, x.shape()[d] - 1, x.shape()[d], -1);
-  return pick("flip", x, std::move(s));
+  return as_strided("flip", x, std::move(s));
 }
 
 // ---- diagonals and triangles ----
@@ -247,7 +248,7 @@ Tensor diag(const Tensor& x, std::int64_t diagonal) {
   s.shape = {std::max<std::int64_t>(n, 0)};
   s.offset = n <= 0 ? 0 : down * matrix[1] + right;
   s.strides = {matrix[1] + 1};
-  return x.dim() == 1 ? detail::place(x, matrix, s) : pick("diag", x, s);
+  return x.dim() == 1 ? detail::place(x, matrix, s) : as_strided("diag", x, s);
 }
 
 Mask detail::triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
@@ -413,7 +414,7 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
   Selection s(shape);
   for (std::size_t d = 0; d < shape.size(); ++d)
     s.slice(d, starts[d], static_cast<std::size_t>(part.shape()[d]));
-  return detail::put("pad", full(shape, value, x.dtype()), part, std::move(s));
+  return detail::as_strided_scatter("pad", full(shape, value, x.dtype()), part, std::move(s));
 }
 
 }  // namespace xgrad
