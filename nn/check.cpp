@@ -198,7 +198,8 @@ class LayerChecks {
     if (const auto own = name + ": "; outcome.text.starts_with(own))
       outcome.text.erase(0, own.size());
     report_.ok = report_.ok && outcome.status != Status::failed;
-    report_.lines.push_back({name, outcome.status, outcome.text.substr(0, outcome.text.find('\n'))});
+    report_.lines.push_back(
+        {name, outcome.status, outcome.text.substr(0, outcome.text.find('\n'))});
   }
 
   Tensor call() const {
@@ -288,8 +289,8 @@ class LayerChecks {
     const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
     if (!has(x) || !has(y_) || x.size(d) != y_.size(d) || x.size(d) < 2)
       return CheckOutcome{Status::does_not_apply,
-                   fmt::format("x {} and the result {} share no dimension {} of 2 or more",
-                               to_string(x.shape()), to_string(y_.shape()), d)};
+                          fmt::format("x {} and the result {} share no dimension {} of 2 or more",
+                                      to_string(x.shape()), to_string(y_.shape()), d)};
     return {};
   }
   // As a function of one input.

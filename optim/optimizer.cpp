@@ -102,8 +102,8 @@ void Optimizer::step() {
                       counted(entry.state.size(), "state", "states"),
                       counted(names.size(), "name", "names"));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      check<ValueError>(entry.state[i].defined(), "{}: update() leaves state.{}.{} undefined", name_,
-                        entry.param, names[i]);
+      check<ValueError>(entry.state[i].defined(), "{}: update() leaves state.{}.{} undefined",
+                        name_, entry.param, names[i]);
       check<ValueError>(names[i].find('.') == std::string::npos,
                         "{}: the state name '{}' has a dot, which separates names in checkpoints",
                         name_, names[i]);
@@ -160,7 +160,8 @@ OptimizerState Optimizer::state_dict() const {
     const std::string prefix = fmt::format("param_groups.{}.", group);
     for (const Option& option : options(group))
       state.numbers.emplace_back(prefix + option.name, option.get());
-    state.numbers.emplace_back(prefix + "params", std::ranges::count(states_, group, &ParameterState::group));
+    state.numbers.emplace_back(prefix + "params",
+                               std::ranges::count(states_, group, &ParameterState::group));
   }
   return state;
 }
@@ -200,7 +201,8 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       const std::string prefix = fmt::format("param_groups.{}.", group);
       for (const Option& option : options(group))
         option.set(take(numbers, prefix + option.name));
-      const auto own = static_cast<double>(std::ranges::count(states, group, &ParameterState::group));
+      const auto own =
+          static_cast<double>(std::ranges::count(states, group, &ParameterState::group));
       if (const double n = take(numbers, prefix + "params"); n != own)
         problems.push_back(fmt::format("{}params is {} and the group has {}", prefix, n, own));
     }

@@ -47,7 +47,7 @@ bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
 }
 
 std::vector<AttentionEvents> find_attentions(const Events& events) {
-  std::map<std::size_t, AttentionEvents> found;             // by softmax, in the order in which they ran
+  std::map<std::size_t, AttentionEvents> found;   // by softmax, in the order in which they ran
   std::map<std::size_t, std::size_t> softmax_of;  // by the event that has its weights
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Trace::Event& e = events[i];

@@ -48,8 +48,7 @@ Json to_json(const CheckpointInfo& info) {
   if (e.best) {
     evaluations.emplace_back("best_step", e.best->step);
     evaluations.emplace_back("best_loss", e.best->loss);
-    evaluations.emplace_back("best_loss_over",
-                             format_batches(count_in(info.config, "eval_iters")));
+    evaluations.emplace_back("best_loss_over", format_batches(count_in(info.config, "eval_iters")));
   }
   JsonObject json{{"config", info.config},
                   info.vocabulary.stored(),
@@ -89,17 +88,17 @@ CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint) {
   if (config == nullptr)
     throw FileError(checkpoint.path + ": a checkpoint of another program: it has no configuration");
   CheckpointInfo info{.config = *config,
-              .vocabulary = std::move(vocabulary),
-              .text = text_in(user, "text"),
-              .val_text = text_in(user, "val_text")};
+                      .vocabulary = std::move(vocabulary),
+                      .text = text_in(user, "text"),
+                      .val_text = text_in(user, "val_text")};
   if (const auto* const metadata = user.find<JsonObject>("metadata"))
     info.metadata = *metadata;
   if (const Json* const model = user.find("model"))
     info.model =
         xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
   if (const Json* const lora = user.find("lora")) {
-    info.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0),
-                  text_in(*lora, "base"), text_in(*lora, "base_checksum")};
+    info.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0), text_in(*lora, "base"),
+                 text_in(*lora, "base_checksum")};
     if (info.lora->base.empty())
       throw FileError(checkpoint.path + ": the metadata's 'lora' names no 'base'");
   }

@@ -93,13 +93,14 @@ struct Dataset {
 /// learned from what is trained on.  Throws FileError for a file that cannot be read, is not UTF-8,
 /// or has characters that are not known.
 Dataset open_dataset(const std::string& path, const std::string& validation,
-                   const std::string& preset, const std::optional<Vocabulary>& vocabulary = {},
-                   std::size_t learn = 0, bool splits = true);
+                     const std::string& preset, const std::optional<Vocabulary>& vocabulary = {},
+                     std::size_t learn = 0, bool splits = true);
 /// The texts of a run: those of --data and --val-data, or without them what config.json beside a
 /// checkpoint names, or if that says nothing the embedded corpus, provided that the checkpoint was
 /// trained on it.
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const CheckpointInfo& info, bool splits = true);
+                         const std::string& checkpoint, const CheckpointInfo& info,
+                         bool splits = true);
 /// FileError for a text that has no whole block.
 void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);
@@ -113,7 +114,8 @@ void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary
                 const std::string& path);
 /// The model's part of a checkpoint's configuration.  FileError for one that does not say it, or
 /// asks for more than the tensors hold.
-xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info);
+xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
+                                       const CheckpointInfo& info);
 /// "2 of the 16 values of NAME are not finite": of the first tensor with one; else empty.
 std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// FileError that says so.

@@ -1,6 +1,6 @@
 #pragma once
-// The commands other than train (prepared_run.hpp) and sample (sample.hpp): plain options, filled by
-// flags.cpp, and the functions that take them.
+// The commands other than train (prepared_run.hpp) and sample (sample.hpp): plain options, filled
+// by flags.cpp, and the functions that take them.
 
 #include <cstddef>
 #include <optional>

@@ -50,7 +50,7 @@ std::optional<text::Characters> allowed(const std::optional<Vocabulary>& vocabul
 
 /// A dataset without names and nll; the parameters are those of open_dataset().
 Dataset make_dataset(const text::Text& read, const std::optional<Vocabulary>& vocabulary,
-                   std::size_t learn, bool splits) {
+                     std::size_t learn, bool splits) {
   Dataset dataset;
   if (vocabulary ? vocabulary->characters() != nullptr : learn == 0) {
     dataset.vocabulary = Vocabulary(read.characters);
@@ -86,8 +86,8 @@ std::optional<double> Dataset::entropy(std::size_t asked) const {
 }
 
 Dataset open_dataset(const std::string& path, const std::string& validation,
-                   const std::string& preset, const std::optional<Vocabulary>& vocabulary,
-                   std::size_t learn, bool splits) {
+                     const std::string& preset, const std::optional<Vocabulary>& vocabulary,
+                     std::size_t learn, bool splits) {
   Dataset dataset;
   std::vector<double> nll;
   std::string name = path;
@@ -111,12 +111,12 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
       dataset.training_name = name;
       name = dataset.validation_name = validation;
       const Dataset other = make_dataset(text::read_text(validation, allowed(dataset.vocabulary)),
-                                       dataset.vocabulary, 0, false);
+                                         dataset.vocabulary, 0, false);
       dataset.ids = {dataset.all, other.all};
       dataset.val_sum = other.sum;
     } else if (!nll.empty() && !dataset.vocabulary.pairs()) {
       dataset.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(dataset.ids.validation.size()),
-                        nll.end());
+                         nll.end());
     }
   } catch (const ValueError& error) {
     fail<FileError>("{}: {}", name, reason(error));
@@ -125,7 +125,7 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 }
 
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
+                         const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
   if (!pretrained_folder(checkpoint).empty())
     fail<FileError>(
         "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",

@@ -11,8 +11,8 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/layers.hpp>
 
-#include "commands.hpp"
 #include "checkpoint_info.hpp"
+#include "commands.hpp"
 #include "output.hpp"
 
 namespace char_transformer {

@@ -17,8 +17,8 @@
 #include <xgrad/pages/attention.hpp>
 #include <xgrad/pages/graph.hpp>
 
-#include "commands.hpp"
 #include "checkpoint_info.hpp"
+#include "commands.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"
@@ -55,9 +55,9 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
     return {std::move(ids), "the prompt"};
   }
   const bool given = !options.data.empty();
-  const Dataset dataset = given
-                            ? open_dataset(options.data, "", "", trained.info.vocabulary, 0, false)
-                            : open_run_dataset("", "", trained.path, trained.info);
+  const Dataset dataset =
+      given ? open_dataset(options.data, "", "", trained.info.vocabulary, 0, false)
+            : open_run_dataset("", "", trained.path, trained.info);
   const text::Ids& ids = given ? dataset.all : dataset.ids.validation;
   const std::string& name = given ? dataset.name : dataset.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);

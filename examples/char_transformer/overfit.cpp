@@ -57,8 +57,8 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
   Training training(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const auto [x, y] = xgrad::text::random_batch(run.dataset.ids.train, recipe.block_size,
-                                                recipe.batch_size, again);
+  const auto [x, y] =
+      xgrad::text::random_batch(run.dataset.ids.train, recipe.block_size, recipe.batch_size, again);
   const double lowest = lowest_loss(x, y);
   tell(describe(run, training.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");

@@ -94,7 +94,7 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
       const std::string base = fs::absolute(trained.path).lexically_normal().string();
       xgrad::io::format_json(base);  // or no checkpoint could name it
       run.info.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
-                          weights_checksum(run.from->model)};
+                       weights_checksum(run.from->model)};
     }
   }
   const std::string path = run.from->path;
@@ -125,7 +125,8 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
   });
   if (begins_pretrained) {
     const std::size_t wanted = given.recipe.block_size, most = run.info.model->block_size;
-    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), OnResume::size);
+    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most),
+            OnResume::size);
   }
   const Vocabulary& vocabulary = run.info.vocabulary;
   compare("--tokens", given.tokens, options.tokens,
@@ -181,7 +182,7 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
 
 /// All of a prepared run: the options, the folder, and the text.
 std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string& checkpoint,
-                              const Ranks& ranks) {
+                                    const Ranks& ranks) {
   const bool resumes = !checkpoint.empty(), writes = ranks.rank() == 0;
   // Where nothing is written, the folder need not be there: other ranks may not see it.
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
@@ -283,8 +284,7 @@ std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks
   std::optional<PreparedRun> run;
   ranks.together([&] { run = read_all(given, checkpoint, ranks); });
   if (ranks.size() > 1) {
-    ranks.check_same("the checkpoint",
-                     run && run->from ? file_checksum(run->from->path) : "");
+    ranks.check_same("the checkpoint", run && run->from ? file_checksum(run->from->path) : "");
     ranks.check_same("the model that adapters are for",
                      run && run->info.lora ? run->info.lora->base_checksum : "");
     ranks.check_same("the text", run ? run->dataset.sum + run->dataset.val_sum : "");
@@ -339,9 +339,9 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
                                  vocabulary.unit(), format_count(known));
   if (known < asked && !run.info.model)
     text += fmt::format(" and not {}, because no pairs are left", asked);
-  text +=
-      fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
-                  format_count(validation.size()), apart ? ", from " + dataset.validation_name : "");
+  text += fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
+                      format_count(validation.size()),
+                      apart ? ", from " + dataset.validation_name : "");
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));
   if (const auto entropy =

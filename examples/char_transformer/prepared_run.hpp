@@ -19,7 +19,7 @@ struct PreparedRun {
   std::optional<xgrad::io::Checkpoint> from = {};  ///< whose weights it begins with
   std::optional<std::uint64_t> resumed = {};       ///< the steps it has made, if it goes on
   std::string about = {};                          ///< of `from`: "PATH, after 300 steps"
-  CheckpointInfo info = {};                                ///< of `from`; then for its own checkpoints
+  CheckpointInfo info = {};                        ///< of `from`; then for its own checkpoints
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"
   Dataset dataset = {};
   std::unique_ptr<RunDir> run_dir = {};  ///< of which only the first of several ranks knows

@@ -199,9 +199,9 @@ TrainedModel read_pretrained(const std::string& folder) {
   return {.path = folder,
           .model = std::move(model),
           .info = {.config = std::move(sizes),
-                    .vocabulary = std::move(vocabulary),
-                    .model = config,
-                    .metadata = std::move(metadata)},
+                   .vocabulary = std::move(vocabulary),
+                   .model = config,
+                   .metadata = std::move(metadata)},
           .about = folder + ", a pretrained model"};
 }
 

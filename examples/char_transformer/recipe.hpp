@@ -81,7 +81,12 @@ struct Field {
   template <class T>
   constexpr Field(const char* flag_, T Recipe::*member_, Range range_, const char* help_,
                   const char* group_, OnResume on_resume_ = OnResume::recipe)
-      : flag(flag_), member(member_), range(range_), help(help_), group(group_), on_resume(on_resume_) {}
+      : flag(flag_),
+        member(member_),
+        range(range_),
+        help(help_),
+        group(group_),
+        on_resume(on_resume_) {}
 };
 
 namespace table {

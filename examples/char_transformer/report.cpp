@@ -12,8 +12,8 @@
 
 #include "commands.hpp"
 #include "output.hpp"
-#include "runs/runs.hpp"
 #include "prepared_run.hpp"
+#include "runs/runs.hpp"
 
 namespace char_transformer {
 namespace {

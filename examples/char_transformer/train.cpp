@@ -266,10 +266,9 @@ class Trainer {
     run_dir_.samples().sync();
     run_.info.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
-      xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
-                                 {.step = steps_,
-                                  .user = to_json(run_.info),
-                                  .trained_only = run_.info.lora.has_value()});
+      xgrad::io::save_checkpoint(
+          path, training_.model(), training_.optimizer(),
+          {.step = steps_, .user = to_json(run_.info), .trained_only = run_.info.lora.has_value()});
     });
   }
 

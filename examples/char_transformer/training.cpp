@@ -214,14 +214,17 @@ void evaluate(const EvalOptions& options) {
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";
-  const Dataset dataset = named ? open_dataset(options.data, "", "", info.vocabulary, 0, train || val)
+  const Dataset dataset = named
+                              ? open_dataset(options.data, "", "", info.vocabulary, 0, train || val)
                               : open_run_dataset("", "", trained.path, info, train || val);
   if (const std::string flag = other_text(dataset, info); flag == "--data")
     warn(fmt::format("{}: another text than the model was trained on", dataset.name));
   else if (!flag.empty() && !named)
     warn(fmt::format("{}: another text than the model was validated on", dataset.validation_name));
 
-  const xgrad::text::Ids& ids = train ? dataset.ids.train : val ? dataset.ids.validation : dataset.all;
+  const xgrad::text::Ids& ids = train ? dataset.ids.train
+                                : val ? dataset.ids.validation
+                                      : dataset.all;
   const std::string& name = val     ? dataset.validation_name
                             : train ? dataset.training_name
                                     : dataset.name;

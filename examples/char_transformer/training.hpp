@@ -11,8 +11,8 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
-#include "ranks.hpp"
 #include "prepared_run.hpp"
+#include "ranks.hpp"
 
 namespace char_transformer {
 

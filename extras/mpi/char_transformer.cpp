@@ -10,8 +10,8 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "char_transformer/output.hpp"
-#include "char_transformer/ranks.hpp"
 #include "char_transformer/prepared_run.hpp"
+#include "char_transformer/ranks.hpp"
 #include "mpi/data_parallel.hpp"
 
 namespace {

@@ -237,7 +237,8 @@ Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
   foreach_tree_sum_({&parts, 1});
   const Tensor own = parts.front(), destination = slice(sum, rank_);
   dispatch(sum.dtype(), [&]<class T>() {
-    std::copy_n(own.data<T>(), own.numel(), const_cast<T*>(destination.data<T>()));  // as in Messages
+    std::copy_n(own.data<T>(), own.numel(),
+                const_cast<T*>(destination.data<T>()));  // as in Messages
   });
   for (std::size_t k = 1; k < size_; ++k) {
     const std::size_t to = (rank_ + k) % size_, from = (rank_ + size_ - k) % size_;
