@@ -54,7 +54,7 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
   impl_->value = std::move(value);
 }
 
-// The lender of a Value's memory may hold a Tensor whose memory has another lender, and so on.  The
+// The owner of a Value's memory may hold a Tensor whose memory has another owner, and so on.  The
 // rest of a long chain is queued in a list, because recursion would overflow the stack.
 Value::~Value() {
   constexpr int deepest = 100;
@@ -64,7 +64,7 @@ Value::~Value() {
     try {
       waiting->push_back(std::move(memory));
       return;
-    } catch (const std::bad_alloc&) {  // it goes now
+    } catch (const std::bad_alloc&) {  // destroyed at once, then
     }
   if (++depth > 1) {
     memory.reset();
@@ -137,7 +137,7 @@ Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes) {
 void Tensor::Impl::let_go() noexcept {
   detail::destroy(std::move(node));
   detail::destroy(std::move(frozen));
-  while (grad.use_count() == 1)  // a chain of them, too, ends in a loop
+  while (grad.use_count() == 1)  // a loop, because gradients may form a chain
     grad = std::move(grad->grad);
 }
 
@@ -215,7 +215,7 @@ std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
   check<GraphError>(requires_grad(), "register_hook: this Tensor does not require a gradient");
   check<ValueError>(hook != nullptr, "register_hook: there is no function to call");
   auto& hooks = impl_->node->hooks;
-  static std::atomic<std::size_t> next_id{0};  // never used twice, so an old id removes nothing
+  static std::atomic<std::size_t> next_id{0};  // never reused, so an old id removes nothing
   const std::size_t id = next_id++;
   hooks.emplace_back(id, std::move(hook));
   return id;
@@ -229,7 +229,7 @@ void Tensor::remove_hook(std::size_t id) {
   const auto at = std::ranges::find(hooks, id, &std::pair<std::size_t, Node::Hook>::first);
   if (at == hooks.end())
     return;
-  const auto removed = std::move(*at);  // its end may do anything, so it comes last
+  const auto removed = std::move(*at);  // destroying the hook may run any code, so it comes last
   hooks.erase(at);
 }
 
@@ -243,7 +243,7 @@ void Tensor::backward(const GradOptions& options) const { xgrad::backward({*this
 
 namespace {
 
-// The shape of nested braces, as the first of each list has it.
+// The shape of nested braces, from the first element of each list.
 Shape shape_of(const Values& values) {
   Shape shape;
   for (const Values* v = &values; v->is_list; v = &v->list.front()) {
@@ -254,12 +254,12 @@ Shape shape_of(const Values& values) {
   return shape;
 }
 
-// Appends the numbers in row-major order.  Lists whose lengths differ from the shape's are ragged.
+// Appends the numbers in row-major order.  Throws if a list's length differs from the shape's.
 template <class T>
 void flatten_into(const char* op, const Values& values, const Shape& shape, std::size_t depth,
                   T*& out) {
   if (values.is_list != (depth < shape.size()))
-    fail<ShapeError>("{}: ragged braces: a number stands beside a list at depth {}", op, depth);
+    fail<ShapeError>("{}: ragged braces: a number next to a list at depth {}", op, depth);
   if (!values.is_list) {
     if constexpr (std::is_same_v<T, std::int64_t>) {
       const double number = values.number;
@@ -272,7 +272,7 @@ void flatten_into(const char* op, const Values& values, const Shape& shape, std:
     return;
   }
   if (std::cmp_not_equal(values.list.size(), shape[depth]))
-    fail<ShapeError>("{}: ragged braces: a list of {} stands beside a list of {} at depth {}", op,
+    fail<ShapeError>("{}: ragged braces: a list of {} next to a list of {} at depth {}", op,
                      values.list.size(), shape[depth], depth);
   for (const Values& v : values.list)
     flatten_into(op, v, shape, depth + 1, out);
@@ -313,7 +313,7 @@ void detail::count_nested(Shape& shape, std::size_t size, std::size_t depth) {
   if (depth == shape.size())
     shape.push_back(size);
   else if (shape[depth] != size)
-    fail<ShapeError>("tensor: ragged vectors: one of {} stands beside one of {} at depth {}", size,
+    fail<ShapeError>("tensor: ragged vectors: one of {} next to one of {} at depth {}", size,
                      shape[depth], depth);
 }
 
@@ -389,7 +389,7 @@ Tensor linspace(double start, double end, Size size, DType dtype) {
   check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
   const auto steps = static_cast<std::size_t>(size);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  // Counted from the nearer end, so that both ends are exact.
+  // Computed from the nearer end, so that both ends are exact.
   return generated(steps, dtype, [=](std::size_t i) {
     return i < (steps + 1) / 2 ? start + step * static_cast<double>(i)
                                : end - step * static_cast<double>(steps - 1 - i);

@@ -60,7 +60,7 @@ class Recorder final : public Observer {
   void check_result(const Tensor& result) const {
     if (!result.requires_grad())
       fail<GraphError>(
-          "graph: the result has no graph: nothing it was made of requires a gradient, or the "
+          "graph: the result has no graph: none of its inputs requires a gradient, or the "
           "function runs under NoGrad");
     const auto made_result = [&](const Trace::Event& e) {
       return e.output.impl().node == result.impl().node;

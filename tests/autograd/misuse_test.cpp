@@ -194,7 +194,7 @@ TEST_CASE("a formula that asks for what it has not declared is told so", "[misus
   CHECK_THROWS_AS(unwanted.backward({.retain_graph = true}), GraphError);
   CHECK_THROWS_WITH(unwanted.backward({.retain_graph = true}),
                     ContainsSubstring("mine: its backward asks for the buffer "
-                                      "of input 1, which wants no gradient"));
+                                      "of input 1, which needs no gradient"));
   const Tensor wrong = with([](Context& ctx) { *ctx.buffer<double>(0).data = 1; });
   CHECK_THROWS_AS(wrong.backward({.retain_graph = true}), DTypeError);
   CHECK_THROWS_WITH(wrong.backward({.retain_graph = true}),

@@ -41,8 +41,7 @@ TEST_CASE("a Tensor from braces", "[tensor]") {
 
 TEST_CASE("ragged braces are errors", "[tensor]") {
   CHECK_THROWS_AS(tensor({{1, 2}, {3}}), ShapeError);
-  CHECK_THROWS_WITH(tensor({{1, 2}, {3}}),
-                    ContainsSubstring("a list of 1 stands beside a list of 2"));
+  CHECK_THROWS_WITH(tensor({{1, 2}, {3}}), ContainsSubstring("a list of 1 next to a list of 2"));
   CHECK_THROWS_AS(tensor({{1, 2}, 3}), ShapeError);
   CHECK_THROWS_AS(tensor({1, {2, 3}}), ShapeError);
   CHECK_THROWS_AS(tensor({{1, 2}, {}}), ShapeError);
