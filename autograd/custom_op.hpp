@@ -38,18 +38,18 @@
 //
 // The rules:
 // - The forward makes a new Tensor from its inputs alone, and may be called again with others.
-// Random numbers are drawn before record() and captured.  It may be a raw loop over
-// in[0].data<T>(): []<class T>(std::span<const Tensor> in) receives the element type.
+//   Random numbers are drawn before record() and captured.  It may be a raw loop over
+//   in[0].data<T>(): []<class T>(std::span<const Tensor> in) receives the element type.
 // - The backward captures Saved, never a Tensor, which could be updated before the gradient is
-// computed.  gradcheck() and debug builds reject a captured input.  It captures no Tensor with a
-// graph but the inputs: a captured output would make a cycle that is never freed (saves_output).
-// - ctx.add(i, gradient) adds to the gradient of input i.  A backward made of ops, as this one,
-// serves
-// both an ordinary run, where nothing is recorded, and create_graph.  ctx.needs(i) says whether the
-// gradient of input i is needed: ask before costly work.  The gradient has the input's shape; with
-// {.broadcasts = true} the engine sums it to that shape.
+//   computed.  gradcheck() and debug builds reject a captured input.  It captures no Tensor with a
+//   graph but the inputs: a captured output would make a cycle that is never freed (saves_output).
+// - ctx.add(i, gradient) adds to the gradient of input i.  A backward made of ops serves both an
+//   ordinary run, where nothing is recorded, and create_graph.  ctx.needs(i) says whether the
+//   gradient of input i is needed: ask before costly work.  The gradient has the input's shape;
+//   with
+//   {.broadcasts = true} the engine sums it to that shape.
 // - A backward that loops over numbers makes no graph.  ops_or_kernel(ctx, ops, kernel) takes both
-// forms; fused() (graph.hpp) derives the first from a composition of ops.
+//   forms; fused() (graph.hpp) derives the first from a composition of ops.
 // - Check inputs first and throw a ShapeError or ValueError that names the op and the shapes.
 //
 // Then test it with gradcheck() and gradgradcheck() (gradcheck.hpp):

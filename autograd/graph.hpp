@@ -257,13 +257,12 @@ Tensor record(std::string_view op, std::initializer_list<Tensor> inputs, F&& for
 // A fused op is a composition of ops, and kernels that compute the same in one pass.
 //
 // - An ordinary run uses the kernels: forward<T>(inputs) and backward<T>(ctx, saved inputs).  If a
-// gradient is not finite, the composition's is used: inf - inf depends on the order of sums.
+//   gradient is not finite, the composition's is used: inf - inf depends on the order of sums.
 // - Under create_graph the composition is differentiated at the saved inputs.
 // - Under Decompose the composition itself is recorded, in a Scope of the op's name.
 //
 // So the derivative is written once.  The composition is a pure function of its inputs, as a
-// forward
-// is.  With CMake's XGRAD_KERNELS=OFF there is only the composition.
+// forward is.  CMake's XGRAD_KERNELS=OFF leaves the composition alone.
 
 namespace detail {
 

@@ -448,7 +448,7 @@ Tensor Tensor::operator[](const Slice& part) const {
 void Tensor::copy_(const Tensor& from) {
   check_updatable();
   check<ValueError>(from.defined(), "copy_: the Tensor to copy from is undefined");
-  const ModeGuard unseen({false, nullptr});  // by a Trace, too: it is no step of the computation
+  const ModeGuard unseen({false, nullptr});  // nor traced: it is no step of the computation
   const Tensor value = from.to(dtype());
   set_value((value.shape() == shape() ? value : xgrad::expand(value, shape())).impl().value);
 }

@@ -1,4 +1,4 @@
-// Ops of Indices and Masks, and ops by masks.  Only those made of ops of Tensors have a gradient.
+// Ops of Indices and Masks, and Tensor ops that take a Mask.
 
 #include <xgrad/autograd/ops/indices.hpp>
 
@@ -176,7 +176,7 @@ Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
 
 template <class T>
 Indices nonzero(const DiscreteTensor<T>& x) {
-  detail::check_draws();  // each shard may have another number of rows
+  detail::check_draws();  // shards may have different numbers of rows
   const Shape& shape = x.shape();
   const auto strides = row_major_strides(shape);
   const auto n = static_cast<std::size_t>(x.numel());
@@ -229,11 +229,11 @@ X elements_by_mask(const X& x, const Mask& mask) {
 
 template <class X>
 X detail::rows_where(const X& x, const Mask& mask) {
-  check_draws();  // each shard may have another number of rows
+  check_draws();  // shards may have different numbers of rows
   const Shape &sizes = x.shape(), &first = mask.shape();
   if (first.size() > sizes.size() || !std::equal(first.begin(), first.end(), sizes.begin()))
-    fail<ShapeError>("operator[]: the mask {} has not the first sizes of x {}", to_string(first),
-                     to_string(sizes));
+    fail<ShapeError>("operator[]: the mask {} does not have the first sizes of x {}",
+                     to_string(first), to_string(sizes));
   Shape rows{mask.numel()};
   for (std::size_t d = first.size(); d < sizes.size(); ++d)
     rows.push_back(static_cast<std::size_t>(sizes[d]));
@@ -285,7 +285,7 @@ Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, con
   return elementwise_indices(op, a, b, f);
 }
 
-// b may be -1, by which the least int64 cannot be divided.
+// b may be -1, and the least int64 / -1 overflows.
 std::int64_t remainder_of(std::int64_t a, std::int64_t b) {
   const std::int64_t r = b == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -326,7 +326,7 @@ Indices operator-(const Indices& a) { return 0 - a; }
 Tensor where(const Mask& condition, double a, double b, DType dtype) {
   return where(condition, scalar(a, dtype), scalar(b, dtype));
 }
-// a - b and the sum wrap around, so they are exact together
+// a - b and the sum wrap around, so the result is exact
 Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& b) {
   const Shape both = broadcast_shapes(a.value.shape(), b.value.shape(), "where");
   broadcast_shapes(condition.shape(), both, "where");
@@ -335,7 +335,7 @@ Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& 
 
 Indices one_hot(const Indices& x, std::int64_t num_classes) {
   if (num_classes == -1) {
-    check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to tell the number of classes",
+    check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to infer num_classes from",
                       to_string(x.shape()));
     num_classes = std::clamp<std::int64_t>(max(x).item(), 0, std::int64_t{1} << 60) + 1;
   }

@@ -1,5 +1,5 @@
-// Ops that arrange all elements anew.  An op that uses each element once is a Selection: this file
-// says which one, and checks the arguments.
+// Ops that rearrange elements.  An op that uses each element once is a Selection: this file makes
+// it and checks the arguments.
 
 #include <xgrad/autograd/ops/shape.hpp>
 
@@ -28,7 +28,7 @@ std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes
 namespace detail {
 namespace {
 
-// The shape that sizes name for n elements, where one of them may be -1.
+// The shape of n elements with these sizes, of which one may be -1.
 Shape infer_shape(const char* op, const Shape& x, Dims sizes) {
   const auto inferred = std::ranges::find(sizes, -1);
   const std::size_t n = numel(x);
@@ -147,7 +147,7 @@ Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
 }
 
 XGRAD_RULE(expand, "a, repeated without a copy", {"Σ g over the copies"},
-           "An element that stands in several places gets the sum of their gradients.");
+           "An element that occurs several times gets the sum of its copies' gradients.");
 Tensor expand(const Tensor& x, const Dims& sizes) {
   const auto forward =
       [s = detail::expanded(x.shape(), sizes)]<class T>(std::span<const Tensor> in) {
@@ -238,10 +238,10 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 Tensor diag(const Tensor& x, std::int64_t diagonal) {
   if (x.dim() != 1 && x.dim() != 2)
     fail<ShapeError>("diag: x {} is neither a vector nor a matrix", to_string(x.shape()));
-  constexpr std::int64_t most = std::int64_t{1} << 60;  // beyond any: no sum or -diagonal overflows
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // no sum or -diagonal overflows
   const std::int64_t right = std::clamp<std::int64_t>(diagonal, 0, most),
                      down = -std::clamp<std::int64_t>(diagonal, -most, 0);
-  const Dim size = x.numel() + right + down;  // of the matrix that a vector makes
+  const Dim size = x.numel() + right + down;  // of the matrix made from a vector
   const Shape matrix = x.dim() == 1 ? to_shape({size, size}, "diag") : x.shape();
   const std::int64_t n = std::min(matrix[0] - down, matrix[1] - right);
   Selection s(matrix);
@@ -283,7 +283,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
 
 // Ops that use each element several times.
 
-// A dimension of n that is repeated r times is (r, n), with n expanded r times; no copy but that.
+// A dimension n repeated r times is (r, n), n expanded r times; only the result is copied.
 Tensor repeat(const Tensor& x, const Dims& sizes) {
   if (std::cmp_less(sizes.size(), x.dim()))
     fail<ShapeError>("repeat: sizes ({}) are fewer than the dimensions of x {}",
@@ -311,7 +311,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
   const std::size_t d = normalize_dim(*dim, x.dim(), "repeat_interleave");
   Shape repeated = x.shape(), out = x.shape();
   repeated.insert(repeated.begin() + d + 1, static_cast<std::size_t>(repeats));
-  out[d] *= static_cast<std::size_t>(repeats);  // where this wraps around, expand() throws
+  out[d] *= static_cast<std::size_t>(repeats);  // if this wraps around, expand() throws
   return reshape(expand(unsqueeze(x, static_cast<std::int64_t>(d) + 1), repeated), out);
 }
 
@@ -367,7 +367,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
   return out;
 }
 
-// Ops that move elements, or put others around them.
+// Ops that move elements, or add others around them.
 
 using detail::Selection;
 
@@ -401,7 +401,7 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
     const std::int64_t left = pad[i], right = pad[i + 1], n = x.shape()[d];
     constexpr std::int64_t most = std::int64_t{1} << 60;  // sums of three stay in the range
     check<ShapeError>(std::max(left, right) < most && std::min(left, right) > -most,
-                      "pad: {} and {} are beyond what any dimension has", left, right);
+                      "pad: {} and {} are beyond any dimension's size", left, right);
     if (n + std::min<std::int64_t>(left, 0) + std::min<std::int64_t>(right, 0) < 0)
       fail<ShapeError>("pad: {} and {} cut more from dimension {} of x {} than there is", left,
                        right, d, to_string(x.shape()));

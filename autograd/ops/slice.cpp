@@ -68,7 +68,7 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
 
 namespace {
 
-// From the selected places of one array to the elements of another, in order.
+// Copies the selected elements of one array to all elements of another, in order.
 kernels::Walk to_selected(const Selection& s) {
   kernels::Walk walk{.axes = {}, .from = s.offset};
   walk.axes.reserve(s.shape.size());
@@ -86,7 +86,7 @@ kernels::Walk from_selected(const Selection& s) {
   return walk;
 }
 
-// Whether the selected elements lie side by side, in order, so that they need not be copied.
+// Whether the selected elements are contiguous and in order, so that they need not be copied.
 bool is_contiguous(const Selection& s) {
   std::ptrdiff_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(s.shape[d]))
@@ -138,7 +138,7 @@ Tensor as_strided(const char* op, const Tensor& x, Selection s) {
     if (is_contiguous(s) && numel(s.shape) == numel(shape))
       return by_op();
     ops_or_kernel(ctx, by_op, [&]<class T>() {
-      // The parts of a split add to one gradient, each to its own place.
+      // The parts of a split add to one gradient, each at its own place.
       const auto [data, beta] = ctx.buffer<T>(0);
       if (beta == 0) {
         zero_the_rest(data, shape, s);
@@ -188,7 +188,7 @@ Tensor as_strided_scatter(const char* op, const Tensor& x, const Tensor& src, Se
 
 namespace xgrad {
 
-// Ops that take a Tensor apart or join several.
+// Ops that split a Tensor or join several.
 
 using detail::as_strided;
 using detail::Selection;
@@ -272,7 +272,7 @@ std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d, con
   return parts;
 }
 
-// Parts of one size, of which the last may be smaller; at least one.
+// Equal parts, of which the last may be smaller; at least one.
 std::vector<Size> even_sizes(Size n, Size size) {
   const Size parts = size == 0 ? 1 : std::max<Size>(1, (n + size - 1) / size);
   std::vector<Size> sizes(static_cast<std::size_t>(parts), size);
@@ -346,7 +346,7 @@ const T* elements_of(const DiscreteTensor<T>& x) {
   return x.data();
 }
 
-// The inputs side by side along dimension d, where a stack's inputs lack that dimension.
+// Concatenates the inputs along dimension d, which a stack's inputs lack.
 template <class T, class X>
 Array<T> join(std::span<const X> xs, const Shape& shape, std::size_t d) {
   std::size_t outer = 1, row = 1;
@@ -381,7 +381,7 @@ std::vector<Shape> shapes_of(const std::vector<X>& xs) {
   return shapes;
 }
 
-// Where each of the joined parts begins along dimension d.
+// The offsets of the joined parts along dimension d.
 struct Joined {
   Shape shape;
   std::size_t d;
