@@ -35,7 +35,7 @@ std::int64_t Ids::operator[](std::size_t i) const {
 
 Ids Ids::part(std::size_t first, std::size_t count) const {
   check<ValueError>(first <= size_ && count <= size_ - first,
-                    "Ids: there are {}, so no {} from number {} on", size_, count, first);
+                    "Ids: there are {}, not {} from number {} on", size_, count, first);
   const auto* const begin = static_cast<const char*>(memory_.get()) + first * itemsize_;
   return {std::shared_ptr<const void>(memory_, begin), count, itemsize_};
 }
@@ -98,7 +98,7 @@ namespace {
 
 constexpr std::size_t code_points = 0x110000;
 
-/// 'x' (U+0078); for what a terminal cannot show, the code point alone.
+/// 'x' (U+0078); the code point alone for a character that a terminal cannot show.
 std::string name_of(char32_t c) {
   const auto number = static_cast<std::uint32_t>(c);
   const bool control = number < 0x20 || (number >= 0x7F && number < 0xA0);
@@ -207,8 +207,8 @@ namespace {
 
 enum class Utf8Prefix { character, incomplete, invalid };
 
-/// The bytes begin with a character, are the beginning of one, or begin with neither: then `length`
-/// is that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
+/// Whether the bytes begin with a character, with an incomplete one, or with neither.  `length` is
+/// that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
 Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   const std::size_t whole = first < 0x80    ? 1

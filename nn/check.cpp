@@ -16,8 +16,7 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// The checked Tensors: the inputs, as leaves of their own if they require no gradient, then the
-// parameters.
+// The checked Tensors: the inputs, made leaves if they require no gradient, then the parameters.
 struct All {
   std::vector<Tensor> tensors;
   GradcheckOptions options;
@@ -74,8 +73,8 @@ std::vector<Tensor> forgotten(const Members& members, const All& all) {
   return found;
 }
 
-// All visited Tensors are float64, so a clash of dtypes comes from one that visit does not name, or
-// that the function holds.
+// All visited Tensors are float64, so a dtype error comes from one that visit does not name or that
+// the function holds.
 template <class F>
 auto hinting(const F& f) {
   try {
@@ -229,11 +228,11 @@ class LayerChecks {
       shapes.push_back(to_string(leaf.shape()));
     if (!shapes.empty())
       return {Status::failed,
-              fmt::format("visit does not name what the result depends on, of shape {}: it is "
+              fmt::format("visit omits a Tensor that the result depends on, of shape {}: it is "
                           "neither trained nor saved",
                           fmt::join(shapes, ", "))};
     return {Status::ok,
-            fmt::format("{} names, of all that is trained", detail::state_dict(members_).size())};
+            fmt::format("{} names, of all trained Tensors", detail::state_dict(members_).size())};
   }
 
   CheckOutcome reached() const {
@@ -284,7 +283,7 @@ class LayerChecks {
     return {Status::ok, "two calls give the same bits; in training, from one seed"};
   }
 
-  // Whether the result has x's size at dimension d, and there is something to tell apart.
+  // Whether x and the result have the same size, at least 2, at dimension d; if not, why.
   std::optional<CheckOutcome> unlike(const Tensor& x, std::int64_t d) const {
     const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
     if (!has(x) || !has(y_) || x.size(d) != y_.size(d) || x.size(d) < 2)
@@ -371,7 +370,7 @@ class LayerChecks {
   const detail::OfInputs& f_;
   const LayerCheckOptions& options_;
   std::vector<Tensor> in_;
-  bool is_call_;  // f calls the layer, and holds nothing else
+  bool is_call_;  // f only calls the layer
   Tensor y_;
   LayerReport report_;
 };

@@ -16,7 +16,7 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// The name that `name` is tied to: an alias covers its own name and, if it is a layer's, all names
+// The name to which `name` is tied: an alias covers its own name and, if it is a layer's, all names
 // below.
 std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
   for (const Alias& alias : aliases)
@@ -69,7 +69,7 @@ void Members::check_names() const {
     fail<ValueError>("visit: '{}' is tied twice", name);
 }
 
-// Whether these are of two layers of one Sequential.
+// Whether these are names in two layers of one Sequential.
 bool Members::in_one_sequence(const std::string& a, const std::string& b) const {
   return std::ranges::any_of(sequences, [&](const std::string& name) {
     const std::string above = name.empty() ? name : name + ".";
@@ -306,7 +306,7 @@ void make_own(const Members& members) {
     *m.place = copies[m.tensor.handle().get()];
 }
 
-// ---- looking ----
+// ---- tables and checks ----
 
 // "xgrad::nn::Linear" of "... [with T = xgrad::nn::Linear; ...]", without namespaces and template
 // arguments.

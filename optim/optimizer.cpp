@@ -33,7 +33,7 @@ void Optimizer::add_group(const std::vector<Tensor>& params) {
         name_, i, to_string(p.shape()));
     const auto at = std::ranges::find(params_, p.handle(), &Tensor::handle);
     if (at != params_.end())
-      fail<ValueError>("{}: parameter {} of shape {} is there already, as parameter {}", name_, i,
+      fail<ValueError>("{}: parameter {} of shape {} is given already, as parameter {}", name_, i,
                        to_string(p.shape()), at - params_.begin());
     states_.push_back({.param = i, .group = num_groups_});
     params_.push_back(p);
@@ -61,7 +61,7 @@ void Optimizer::check_range(const Option& option, double value) const {
                                                    : "");
 }
 
-// The others give access for reading and writing alike.
+// The virtual overload gives mutable access; this one only reads.
 std::vector<Option> Optimizer::options(std::size_t group) const {
   return const_cast<Optimizer*>(this)->options(group);
 }
@@ -75,7 +75,7 @@ void Optimizer::zero_grad() {
 
 void Optimizer::step() {
   const NoGrad no_grad;
-  std::vector<ParameterState> after = states_;  // takes their place once nothing can fail any more
+  std::vector<ParameterState> after = states_;  // replaces states_ once nothing can fail
   std::vector<ElementUpdate> updates;
   for (ParameterState& entry : after) {
     const Tensor& p = params_[entry.param];
@@ -182,7 +182,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   }
   for (const auto& [name, number] : state.numbers)
     note(name);
-  // Takes a number or a Tensor out; those left at the end were not expected.
+  // Removes an entry and returns it; entries left at the end were not expected.
   const auto take = [&problems](auto& from, const std::string& name) {
     auto node = from.extract(name);
     if (!node.empty())

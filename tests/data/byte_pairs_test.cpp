@@ -327,7 +327,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back('x', 'y'); }),
              ContainsSubstring("merge 1 joins 'x' (id 120) and 'y' (id 121)"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back('a', 'b'); }),
-             ContainsSubstring("merge 1 is there twice"));
+             ContainsSubstring("merge 1 is given twice"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back(700, 'b'); }),
              ContainsSubstring("merge 1 is of id 700"));
   CHECK_THAT(message([](Parts& p) {
@@ -339,7 +339,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
                p.tokens.insert(p.tokens.end(), {"<s>", "<s>"});
                p.added = {{"<s>", 257}, {"<s>", 258}};
              }),
-             ContainsSubstring("'<s>' is there twice"));
+             ContainsSubstring("'<s>' is given twice"));
   CHECK_THAT(message([](Parts& p) {
                p.tokens.push_back("");
                p.added = {{"", 257}};

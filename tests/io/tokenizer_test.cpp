@@ -236,7 +236,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("a b")", R"("a c")", "merge 0 joins 'a'"},
       {R"("a b")", R"("ab")", R"(merge 0 is neither "a b" nor ["a", "b"])"},
       {R"("a b")", R"(["a","b","c"])", "merge 0 is neither"},
-      {R"("a b")", R"("a b","a b")", "merge 1 is there twice"},
+      {R"("a b")", R"("a b","a b")", "merge 1 is given twice"},
       {R"("a b")", R"("<|endoftext|> b")", "merge 0 joins '<|endoftext|>' (id 259) and"},
       {R"("!":0)", R"("no":0)", ""},
       {R"("a b")", R"("a b)", "is not JSON (byte"},

@@ -140,16 +140,16 @@ TEST_CASE("What a cache refuses, and that it holds the same afterwards", "[nn][c
   const Tensor wide = ones({2, 3, 1, 5}), twice = ones({2, 3, 2, 4}), thrice = ones({2, 3, 3, 4});
   refuses(k, twice, ShapeError(""), "k (2, 3, 1, 4) and v (2, 3, 2, 4) are not (..., T, D)");
   refuses(ones(4), ones(4), ShapeError(""), "k (4,)");
-  refuses(wide, k, ShapeError(""), "k (2, 3, 1, 5) does not continue what is held, (2, 3, 1, 4)");
+  refuses(wide, k, ShapeError(""), "k (2, 3, 1, 5) does not continue the cached (2, 3, 1, 4)");
   refuses(k, wide, ShapeError(""), "v (2, 3, 1, 5) does not continue");
   const Tensor batch = ones({1, 3, 1, 4}), matrix = ones({1, 4});
   refuses(batch, batch, ShapeError(""), "k (1, 3, 1, 4) does not continue");
   refuses(matrix, matrix, ShapeError(""), "k (1, 4) does not continue");
   const Tensor d = k.to(DType::float64);
-  refuses(d, d, DTypeError(""), "k is float64 but what is held is float32");
+  refuses(d, d, DTypeError(""), "k is float64 but the cache is float32");
   refuses(k, d, DTypeError(""), "k is float32 but v is float64");
   refuses(thrice, thrice, ValueError(""),
-          "1 positions are held and 3 more do not fit its capacity, 3");
+          "1 positions are cached and 3 more exceed its capacity, 3");
   Tensor leaf = ones({2, 3, 1, 4});
   leaf.requires_grad_();
   refuses(leaf, k, GraphError(""), "use NoGrad");

@@ -270,8 +270,8 @@ TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
   CHECK_THROWS_WITH(SGD(std::vector<Tensor>{}), ContainsSubstring("no parameter to train"));
   CHECK_THROWS_WITH(SGD({Tensor()}, {}), ContainsSubstring("parameter 0 is undefined"));
   CHECK_THROWS_WITH(SGD({p, p * 2}, {}), ContainsSubstring("parameter 1 of shape (2,) is the"));
-  CHECK_THROWS_WITH(SGD({p, p}, {}), ContainsSubstring("is there already, as parameter 0"));
-  CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is there already"));
+  CHECK_THROWS_WITH(SGD({p, p}, {}), ContainsSubstring("is given already, as parameter 0"));
+  CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is given already"));
 }
 
 TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
