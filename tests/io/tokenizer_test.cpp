@@ -231,7 +231,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("id":259)", R"("id":258)", "both have id 258"},
       {R"("ab":256)", R"("ab":-1)", "the id of 'ab' is not a whole number"},
       {R"("ab":256)", R"("ab":256,"<|endoftext|>":260)", "has id 259, and 260 in the vocabulary"},
-      {R"("ab":256)", R"("a b":256)", "'a b' has a character that stands for no byte"},
+      {R"("ab":256)", R"("a b":256)", "'a b' has a character that represents no byte"},
       {R"("a b")", R"("a zz")", "merge 0, 'a' with 'zz': 'zz' is not in the vocabulary"},
       {R"("a b")", R"("a c")", "merge 0 joins 'a'"},
       {R"("a b")", R"("ab")", R"(merge 0 is neither "a b" nor ["a", "b"])"},
