@@ -459,7 +459,7 @@ TEST_CASE("pretrained: shards are as good as one file", "[pretrained]") {
     map.front().second = std::string(bad);
     write_index(io::JsonObject{{"weight_map", map}});
     check_contains(files.error(),
-                   {"index.json: '", "must be a .safetensors file beside the index"});
+                   {"index.json: '", "must be a .safetensors file in the index"});
   }
   map.front().second = std::uint64_t{7};
   write_index(io::JsonObject{{"weight_map", map}});

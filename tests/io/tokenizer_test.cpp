@@ -225,7 +225,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("vocab")", R"("tokens")", "vocab is not there"},
       {R"("merges")", R"("pairs")", "merges is not there"},
       {R"("content")", R"("text")", "content is not there"},
-      {R"("id":259)", R"("id":"259")", "id is not there, or not of the kind"},
+      {R"("id":259)", R"("id":"259")", "id is missing or of the wrong type"},
       {R"("id":259)", R"("id":99999999999)", "99999999999 is no id"},
       {R"("id":259)", R"("id":260)", "'<|endoftext|>' has id 260 of 260 tokens: there are gaps"},
       {R"("id":259)", R"("id":258)", "both have id 258"},
