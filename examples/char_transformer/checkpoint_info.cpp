@@ -124,7 +124,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   }
   config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
-  // The path of a text may be any bytes.
+  // A path may be any bytes.
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
@@ -165,7 +165,7 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
     else
       for (const auto& tensor : xgrad::io::pretrained_tensors(*info.model))
         weights -= std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
-                                   std::multiplies<>());  // where whole numbers may overflow
+                                   std::multiplies<>());  // double, because integers may overflow
     if (weights < 0)
       fail<FileError>(
           "{}: its 'model' asks for more weights than it has, or for fewer ids than its {}",
@@ -213,13 +213,13 @@ void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info) {
   try {
     weights = state_dict(read_trained_model(base, true).model);
     if (weights_checksum(weights) != info.lora->base_checksum)
-      why = "What is there has other weights.";
+      why = "The model there has other weights.";
   } catch (const FileError& error) {
     why = error.what();
   }
   if (!why.empty())
     fail<FileError>(
-        "{}: holds adapters alone; the model that they belong to is to be in {}: put it there "
+        "{}: holds adapters alone; their model must be in {}: put it there "
         "again, or a link to it\n{}",
         checkpoint.path, base, why);
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));

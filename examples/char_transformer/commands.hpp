@@ -11,7 +11,7 @@ namespace char_transformer {
 
 struct EvalOptions {
   std::string checkpoint;
-  std::string data;   ///< empty: what the checkpoint was trained on
+  std::string data;   ///< empty: the text that the checkpoint was trained on
   std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
   bool raw = false;
   std::optional<std::size_t> block_size;
@@ -27,7 +27,7 @@ struct PageOptions {
 };
 
 struct ExplainOptions : PageOptions {
-  std::string data;  ///< empty: what the checkpoint was validated on
+  std::string data;  ///< empty: the text that the checkpoint was validated on
   std::optional<std::size_t> length;
   std::vector<std::size_t> layers, heads;  ///< empty: all
   std::optional<std::size_t> position;

@@ -23,7 +23,7 @@ corpus::Corpus corpus_of(const std::string& preset) {
 
 std::string checksum(const text::Ids& ids) {
   xgrad::io::Checksum sum;
-  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
+  std::array<std::uint32_t, 4096> some;  // 32 bits each, for ids of any width
   for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
     const std::size_t n = std::min(some.size(), ids.size() - begin);
     for (std::size_t i = 0; i < n; ++i)
@@ -33,7 +33,7 @@ std::string checksum(const text::Ids& ids) {
   return sum.digits();
 }
 
-/// A part of a text as UTF-8, without holding a long one in other forms.
+/// A part of a text as UTF-8, without other copies of a long one.
 std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
   constexpr std::size_t some = 1 << 20;
   std::string all;
@@ -42,7 +42,7 @@ std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
   return all;
 }
 
-/// The characters that a text may have; none if it may have any.
+/// The characters that a text may have; none: any.
 std::optional<text::Characters> allowed(const std::optional<Vocabulary>& vocabulary) {
   return vocabulary && vocabulary->characters() ? std::optional(*vocabulary->characters())
                                                 : std::nullopt;
@@ -127,12 +127,11 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                          const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
   if (!pretrained_folder(checkpoint).empty())
-    fail<FileError>(
-        "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
-        checkpoint);
+    fail<FileError>("{}: a pretrained model, whose text is unknown; --data FILE names a text",
+                    checkpoint);
   const xgrad::io::Json config =
       read_object((std::filesystem::path(checkpoint).parent_path() / "config.json").string());
-  // A stranger may have written it, and a pipe would be waited for.
+  // The configuration may be a stranger's, and reading a pipe would wait.
   const auto noted = [&](const char* key, const char* flag) {
     const std::string path = text_in(config, key);
     if (std::error_code none; !path.empty() && !std::filesystem::is_regular_file(path, none))
@@ -153,14 +152,14 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
       throw;  // otherwise it has other characters
   }
   throw FileError(checkpoint +
-                  ": there is no config.json beside it that says what it was trained on; --data "
+                  ": there is no config.json beside it that names its text; --data "
                   "FILE names a text");
 }
 
 void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)
-    fail<FileError>("{}: {}: too few for --block-size {}, which needs one more than that", name,
+    fail<FileError>("{}: {}: too few for --block-size {}, which needs one more", name,
                     vocabulary.count(ids.size()), block_size);
 }
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::io::Json;
 
-/// As transformers does it.
+/// Writes a folder as transformers does.
 void export_folder(const ExportOptions& options) {
   const fs::path folder = options.out;
   std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
@@ -29,7 +29,7 @@ void export_folder(const ExportOptions& options) {
   if (std::error_code none; fs::exists(folder, none))
     for (const std::string& name : names)
       check_output((folder / name).string(), options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
   xgrad::nn::merge_lora(trained.model);
   const Json metadata = metadata_of(trained.info);
   const auto [kind, vocabulary] = trained.info.vocabulary.stored();
@@ -68,7 +68,7 @@ void export_model(const ExportOptions& options) {
   if (options.out.ends_with('/'))
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
   xgrad::nn::merge_lora(trained.model);
   const CheckpointInfo& info = trained.info;
   const xgrad::nn::StateDict state = state_dict(trained.model);

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 namespace pages = xgrad::pages;
 namespace text = xgrad::text;
 
-/// The ids of --prompt, of which a model takes 2 to so many.
+/// The ids of --prompt, from 2 to the model's maximum.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,
                                         std::size_t most) {
   std::vector<std::int64_t> ids = known.in_template(encode("--prompt", prompt, known));
@@ -39,14 +39,13 @@ std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabul
   return ids;
 }
 
-/// The ids that the model reads, and the id that follows each; -100 if it is not known.
+/// The ids that the model reads, and the id that follows each; -100 if it is unknown.
 struct Piece {
   std::vector<std::int64_t> ids;
   std::string name;
 };
 
-/// The prompt, or the beginning of the file --data, or of the text that the model was
-/// validated on.
+/// The prompt, or the beginning of the text --data or of the text that the model was validated on.
 Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t block_size = trained.model.config.block_size;
   if (options.prompt) {
@@ -69,8 +68,8 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
           fmt::format("the first {} of {}", trained.info.vocabulary.count(length), name)};
 }
 
-/// The loss on ids, each of which but the first is to be predicted.  FileError if it is not finite:
-/// there is nothing to explain.
+/// The loss on ids; all but the first are targets.  FileError if it is not finite: there is nothing
+/// to explain.
 xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t> ids) {
   const xgrad::Tensor loss =
       trained.model.loss(as_row(ids.first(ids.size() - 1)), as_row(ids.subspan(1)));
@@ -100,8 +99,8 @@ void explain(const ExplainOptions& options) {
   for (xgrad::Size id = 0; id < trained.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
-  page.tokens.pop_back();                       // that is predicted, and not read
-  for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
+  page.tokens.pop_back();                       // a target that is not read
+  for (const std::int64_t id : ids.subspan(1))  // unknown ids count as targets out of range
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",

@@ -20,8 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The latest unfinished run under runs/.  FileError that names those that are finished if there is
-/// none.
+/// The latest unfinished run under runs/.  A FileError names the finished ones if there is none.
 std::string latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::vector<std::string> finished_runs;
@@ -52,23 +51,23 @@ std::string latest_unfinished() {
 }
 
 /// The checkpoint that --resume means.  Empty if --out names a folder that has none, where a run
-/// begins.  FileError if there is nothing to go on with.
+/// begins.  FileError if there is nothing to resume.
 std::string checkpoint_to_resume(const TrainOptions& options) {
   if (!options.resumes_by_name())
     return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out).value_or("");
   const std::string path = find_checkpoint(*options.resume);
-  // A link goes on where it leads.
+  // A link continues at its target.
   return fs::is_symlink(path) && fs::exists(path) ? fs::canonical(path).string() : path;
 }
 
-/// The options of a run that goes on from a checkpoint; without one, of a new run, which may have
-/// the weights of another.
+/// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
+/// another.
 PreparedRun prepare_options(const TrainOptions& given, const std::string& checkpoint) {
   PreparedRun run{.options = given};
   const bool resumes = !checkpoint.empty();
   if (!resumes && given.init_from.empty()) {
     if (given.lora_rank > 0)
-      throw UsageError("--lora-rank is of adapters beside a model's weights: --init-from names it");
+      throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
     return run;
   }
   if (resumes) {
@@ -154,23 +153,23 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
                                         format_count(run.steps(), "step")));
   }
   if (!differences.empty())
-    fail<FileError>("{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.",
-                    path, fmt::join(differences, "\n  "));
+    fail<FileError>("{}: the flags disagree with it:\n  {}\nOmit them, or begin a new run.", path,
+                    fmt::join(differences, "\n  "));
   run.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
     return run;
   if (!is_checkpoint_name(fs::path(path).filename().string()))
     fail<FileError>(
-        "{}: not a file of a run's folder, in which a run could go on; --init-from begins a new "
+        "{}: not a file of a run's folder, so it cannot be resumed; --init-from begins a new "
         "one with its weights",
         path);
 
-  // Options that change no number are as in config.json, unless they are given.
+  // Options that change no number default to config.json's.
   const xgrad::io::Json before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
       options.*count.member = value_in<std::size_t>(before, count.flag, {count.least, many});
-  if (given.given.count("--sample-prompt") == 0)  // it may be empty
+  if (given.given.count("--sample-prompt") == 0)  // the empty prompt is valid
     options.sample_prompt = text_in(before, "sample_prompt");
   if (options.data.empty())
     options.data = text_in(before, "data");
@@ -180,11 +179,11 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
   return run;
 }
 
-/// All of a prepared run: the options, the folder, and the text.
+/// The rest of a prepared run: the options, the folder, and the text.
 std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string& checkpoint,
                                     const Ranks& ranks) {
   const bool resumes = !checkpoint.empty(), writes = ranks.rank() == 0;
-  // Where nothing is written, the folder need not be there: other ranks may not see it.
+  // If nothing is written, the folder need not exist: other ranks may not see it.
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
                      : given.resume                                ? RunDir::Holds::leftovers
                                                                    : RunDir::Holds::nothing;
@@ -205,7 +204,7 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
     if (writes && !given.dry_run) {
       run_dir->lock();
       if (step_of(checkpoint) != *run.resumed)
-        fail<FileError>("{}: another process has gone on with it, or it cannot be read any more",
+        fail<FileError>("{}: another process has continued it, or it can no longer be read",
                         checkpoint);
     }
   }

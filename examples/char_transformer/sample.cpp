@@ -40,7 +40,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
   check<ValueError>(given.empty() || !ids.empty(), "{}: the vocabulary has tokens for none of it",
                     what);
   if (!before.empty() && std::ranges::mismatch(before, ids).in1 == before.end())
-    warn(fmt::format("{} begins with {}, which the tokenizer adds as well: leave it out", what,
+    warn(fmt::format("{} begins with {}, which the tokenizer adds as well: omit it", what,
                      vocabulary.decode(before)));
   ids = vocabulary.in_template(std::move(ids));
   if (!ids.empty())
@@ -79,13 +79,13 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
     for (const std::int64_t id : prompt)
       begun += vocabulary.bytes(id);
     say(characters.add(begun));
-    std::string written;  // its end, which may begin the text that ends it
+    std::string written;  // its end, where the stop text may begin
     bool stopped = false;
     xgrad::nn::GenerateOptions drawing = options.drawing;
     drawing.on_token = [&](std::span<const std::int64_t> token) {
       std::string more = vocabulary.bytes(token[0]);
       const std::size_t before = written.size(), at = (written += more).find(end);
-      if ((stopped = !end.empty() && at != written.npos))  // a token may go on after it
+      if ((stopped = !end.empty() && at != written.npos))  // a token may extend beyond it
         more.resize(at + end.size() - before);
       written.erase(0, written.size() - std::min(written.size(), end.size()));
       say(characters.add(more));
@@ -103,7 +103,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
 void sample(const SampleOptions& given) {
   need("--checkpoint", given.checkpoint);
   if (!given.file.empty() && !given.prompt.empty())
-    throw UsageError("--prompt and --file are both prompts: leave one of them out");
+    throw UsageError("--prompt and --file are both prompts: omit one of them");
   const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
   SampleOptions options = given;
   if (!given.ignore_eos)

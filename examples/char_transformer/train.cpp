@@ -1,4 +1,4 @@
-// The command `train`: a run from its beginning, or from where it was left.
+// The command `train`: a new run, or a resumed one.
 
 #include <fmt/format.h>
 
@@ -17,12 +17,12 @@
 namespace char_transformer {
 namespace {
 
-constexpr std::size_t profiled_steps = 10;  // and as many before them, which are slower
+constexpr std::size_t profiled_steps = 10;  // after as many others, which are slower
 constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
-/// A run while it makes its steps.  If there are several ranks, the first one writes.
+/// A run in progress.  The first of several ranks writes.
 class Trainer {
  public:
   Trainer(PreparedRun& run, Training& training, std::vector<std::int64_t> prompt)
@@ -37,7 +37,7 @@ class Trainer {
         check_model();
     } catch (const NotFinite& error) {
       if (folder_open_)
-        report();  // it shows how the loss went there
+        report();  // it shows the losses before that
       fail<NotFinite>("{}\n{}", error.what(), last_checkpoint());
     }
     if (ended())
@@ -49,7 +49,7 @@ class Trainer {
       run_dir_.unlock();
       report();
     }
-    signals_.reset();  // what follows may be ended by one
+    signals_.reset();  // a signal may end the rest
     if (signal_ == 0)
       complete();
     else if (signal_ != SIGPIPE)
@@ -144,15 +144,15 @@ class Trainer {
     return evaluation_due(recipe_, steps) && evaluations_.last != steps;
   }
   bool ended() const { return finished(recipe_, steps_, evaluations_); }
-  /// Whether to end early: on all ranks, if one was asked to.
+  /// Whether to end early: on all ranks, if any of them was signalled.
   bool stopped() {
     if (signals_)
       signal_ = ranks_.any_signal(signals_->received());
     return signal_ != 0;
   }
 
-  /// A loss on the text that it is not trained on; no value if stopped.  Throws NotFinite, on all
-  /// ranks, for one that is not finite.
+  /// A validation loss; no value if stopped.  Throws NotFinite, on all ranks, for one that is not
+  /// finite.
   std::optional<double> measured(const std::function<std::optional<double>(const Stop&)>& loss) {
     const auto measure = [&] {
       return loss([&](double done) {
@@ -168,14 +168,14 @@ class Trainer {
                       *value, first_anomaly([&] { measure(); }));
     return value;
   }
-  /// Over the same random batches each time, so that all that a run has compare.
+  /// Over the same random batches each time, so that all evaluations of a run compare.
   std::optional<double> estimate(std::size_t batches) {
     return measured([&](const Stop& stop) {
       return estimate_loss(ranks_, training_.model(), validation_, recipe_.block_size,
                            recipe_.batch_size, batches, options_.seed, stop);
     });
   }
-  /// That of the end, over at most 2048 blocks.
+  /// The final loss, over at most 2048 blocks.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
     return measured([&](const Stop& stop) {
@@ -186,8 +186,8 @@ class Trainer {
     return vocabulary_.bits_per_byte(*final_loss_,
                                      validation_.part(1, blocks_ * recipe_.block_size));
   }
-  /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or unless the model
-  /// was just measured, give a loss that is not.
+  /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or give a loss that
+  /// is not, which is computed unless the model was just evaluated.
   void check_model() {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
@@ -195,8 +195,8 @@ class Trainer {
       estimate(1);
   }
 
-  /// Writes down what the model writes by now, where that is due.  It comes from a generator of its
-  /// own that begins with the run's seed, so nothing of the training depends on it.
+  /// Records a sample of the model, if it is due.  Its generator begins with the run's seed, so
+  /// training does not depend on it.
   void sample() {
     const auto interval = options_.sample_interval;
     const bool due =
@@ -215,14 +215,14 @@ class Trainer {
       progress_.sampled(steps_, text);
   }
 
-  /// A folder is made when there is something to put in it.
+  /// Makes the folder once there is something to write.
   void open_folder() {
     if (std::exchange(folder_open_, true))
       return;
     const std::uint64_t begin = run_.steps();
     std::string lost;
     ranks_.together([&] {
-      // The row of a step whose evaluation is made again is written again.
+      // The row of a step whose evaluation is repeated is written again.
       const std::uint64_t rows = begin - (steps_ == begin && evaluation_pending(begin) ? 1 : 0);
       if (writes_)
         lost = run_dir_.open(format_config(options_, vocabulary_.size()),
@@ -239,7 +239,7 @@ class Trainer {
                   : "There is no checkpoint yet.";
   }
 
-  /// No checkpoint may lack a row, so the run ends where one cannot be written.
+  /// No checkpoint may lack a row, so the run ends if one cannot be written.
   void add_row(JsonLines& rows, const std::string& row) {
     try {
       rows.add(row);
@@ -249,7 +249,7 @@ class Trainer {
     }
   }
 
-  /// A save that fails does not end the run: it is said.
+  /// A failed save is reported and does not end the run.
   bool try_save(const char* name, const std::function<void(const std::string& path)>& write) {
     try {
       write(run_dir_.path() + "/" + name);
@@ -321,7 +321,7 @@ class Trainer {
                           resume_command(options_, run_dir_.path())));
   }
 
-  /// Whether something could not be saved; says what.
+  /// Whether something could not be saved, which it reports.
   bool anything_lost() {
     const bool lost = failed_ || best_failed_;
     if (lost)
@@ -335,7 +335,7 @@ class Trainer {
 
   PreparedRun& run_;
   Training& training_;
-  const std::vector<std::int64_t> prompt_;  ///< of the samples
+  const std::vector<std::int64_t> prompt_;  ///< for samples
   const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
   const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
@@ -348,20 +348,20 @@ class Trainer {
   std::uint64_t steps_ = run_.steps();  ///< steps made
   Evaluations evaluations_ = run_.info.evaluations;
   Progress progress_{steps_, recipe_.max_iters, training_.tokens_per_step()};
-  std::optional<double> final_loss_;    ///< over blocks side by side, in the end
+  std::optional<double> final_loss_;    ///< over consecutive blocks, at the end
   std::optional<StopSignals> signals_;  ///< while steps are made
-  int signal_ = 0;                      ///< that any rank has received
+  int signal_ = 0;                      ///< received by any rank
   bool folder_open_ = false;
   std::optional<std::uint64_t> saved_ = run_.resumed;  ///< the steps of the checkpoint
   bool failed_ = false, best_failed_ = false;  ///< the last saves of the last and the best
 };
 
-/// Nothing of it is kept: its steps are made to be timed.
+/// Saves nothing: its steps are made to be timed.
 void dry_run(PreparedRun& run, Training& training) {
   say(describe(run, training.model()));
   Recipe& recipe = run.options.recipe;
   const std::size_t made = run.steps(), all = recipe.max_iters;
-  // A part of a batch tells how long all of it takes.
+  // The time of a part of a batch is scaled to the whole.
   const std::size_t batch = recipe.batch_size;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
   recipe.batch_size = xgrad::parallel::shard_count(batch);

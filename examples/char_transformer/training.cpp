@@ -32,7 +32,7 @@ std::string first_anomaly(const std::function<void()>& again) {
   } catch (const xgrad::AnomalyError& error) {
     return error.what();
   }
-  return "run again with anomaly detection, every op's values and gradients are finite";
+  return "with anomaly detection, every op's values and gradients are finite";
 }
 
 /// All parameters, or the adapters alone.
@@ -42,7 +42,7 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
   return trained;
 }
 
-/// With its weights, where it does not go on: then all comes at once, later.
+/// A model with its first weights; a resumed run's are loaded later, with everything else.
 static GPT make_model(const PreparedRun& run) {
   GPT model = [&] {
     const Recipe& recipe = run.options.recipe;
@@ -107,7 +107,7 @@ double Training::add_gradients() {
   return sum;
 }
 
-/// Throws NotFinite; `generator` is that of the moment before the step.
+/// Throws NotFinite; `generator` is its state before the step.
 void Training::stop_before_update(const std::string& what, const Generator& generator) {
   const std::string reason = first_anomaly([&] {
     xgrad::default_generator() = generator;
@@ -143,12 +143,11 @@ StepRecord Training::make_step(std::size_t step) {
 
 namespace {
 
-/// The mean loss over so many items, with dropout off; `batch(i)` is the next, of some of them,
-/// after i.
+/// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i.
 template <class Batch>
 std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_t items,
                                 const Stop& stop, const Batch& batch) {
-  GPT evaluated = model;  // the model itself keeps its mode
+  GPT evaluated = model;  // copies the training flag, which is switched here
   xgrad::nn::eval(evaluated);
   const auto loss = [&](const auto& x, const auto& y) { return evaluated.loss(x, y); };
   double total = 0;
@@ -169,7 +168,7 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_
 
 std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
                                  std::size_t block_size, std::size_t blocks, const Stop& stop) {
-  // Evaluating takes little more memory than training, or than the logits of one block.
+  // Evaluation takes little more memory than training, or than the logits of one block.
   const std::size_t at_once =
       std::clamp<std::size_t>((1 << 24) / (block_size * model.config.vocab_size), 1, 16);
   return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
@@ -228,9 +227,9 @@ void evaluate(const EvalOptions& options) {
   const std::string& name = val     ? dataset.validation_name
                             : train ? dataset.training_name
                                     : dataset.name;
-  // As in training; but a named text as long as a pretrained model can, so that one loss is that of
-  // the model, of its adapters' run and of the exported folder, and as memory is usual: a block's
-  // logits have a number for every token.
+  // As in training.  For a named text and a pretrained model, the longest block that memory allows,
+  // so that the model, its adapters' run and the exported folder have the same loss: the logits
+  // have a number for every token of the vocabulary.
   const std::size_t most = trained.model.config.block_size;
   std::size_t block_size =
       value_in<std::size_t>(info.config, "--block-size", {1, static_cast<double>(most)})

@@ -181,5 +181,5 @@ TEST_CASE("char_transformer: what is read is never written over", "[config]") {
   write_bytes(folder / "other/config.json",
               R"({"data": "text", "out": "other", "resume": "auto"})");
   check_refused(folder, {"train", "--config", "other/config.json"}, 1,
-                {"other/config.json: is read, and a run in other would write over it"});
+                {"other/config.json: is an input, and a run in other would overwrite it"});
 }

@@ -92,9 +92,9 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   write_bytes(folder / "run/metrics.jsonl", "precious");
   check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
   CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
-  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, and no folder"});
+  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, not a folder"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
-                {"text/run: text is a file, and no folder"});
+                {"text/run: text is a file, not a folder"});
   // A run that fails half way leaves the folder as it was: config.json cannot be written ...
   Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
                 limited(RLIMIT_FSIZE, 400));

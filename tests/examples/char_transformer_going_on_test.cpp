@@ -116,7 +116,7 @@ TEST_CASE("char_transformer: a configuration of another program, and rows that a
   write_bytes(folder / "other/config.json", R"({"name": "mine"})");
   write_bytes(folder / "other/samples.jsonl", "{\"step\": 0}\n");
   check_refused(folder, tiny_train({"--out", "other", "--resume"}), 1,
-                {"other/config.json: is no run's configuration, and a run would write over it"});
+                {"other/config.json: is no run's configuration, and a run would overwrite it"});
   CHECK(read_bytes(folder / "other/config.json") == R"({"name": "mine"})");
   CHECK(read_bytes(folder / "other/samples.jsonl") == "{\"step\": 0}\n");
 
@@ -178,7 +178,7 @@ TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resu
                                    {"sample", "--checkpoint", "run"},
                                    {"export", "--checkpoint", "run"}})
     check_refused(folder, command, 1,
-                  {"run/checkpoint.safetensors", "Beside it is best.safetensors (after "});
+                  {"run/checkpoint.safetensors", "In the same folder is best.safetensors (after "});
   // It is one to go on from.
   run_well(folder, {"train", "--resume", "run/best.safetensors", "--max-iters", "50"});
   // Alone, it says no more than what is wrong.

@@ -139,7 +139,7 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
   fs::rename(folder / "run", folder / "moved");
   lost("cannot be opened");
   run_well(folder, tiny_train({"--out", "run", "--seed", "2", "--max-iters", "2"}));
-  lost("What is there has other weights.");
+  lost("The model there has other weights.");
   fs::remove_all(folder / "run");
   fs::create_directory(folder / "run");
   fs::copy(folder / "ad/checkpoint.safetensors", folder / "run");  // adapters of itself

@@ -154,7 +154,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
   for (const char* const flag : {"--data", "--val-data"})
     refused_and_kept("read/samples.jsonl",
                      tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),
-                     "read/samples.jsonl: is read, and a run in read would write over it");
+                     "read/samples.jsonl: is an input, and a run in read would overwrite it");
   // Rows are added in place.
   run_well(folder, tiny_train({"--out", "run"}));
   fs::remove(folder / "run/samples.jsonl");

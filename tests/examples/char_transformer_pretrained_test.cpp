@@ -118,7 +118,7 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
       {"The loss on \"a|", "transformer.wte.weight"});
   for (const Arguments& arguments : {Arguments{"eval"}, {"explain", "--overwrite"}})
     check_refused(folder, overridden(arguments, {"--checkpoint", "llama"}), 1,
-                  {"llama: a pretrained model, of whose text nothing is known; --data FILE"});
+                  {"llama: a pretrained model, whose text is unknown; --data FILE"});
   // Nothing of it is written over.
   const std::string config = read_bytes(folder / "llama/config.json");
   for (const char* const name : {"explain", "graph", "export"})
@@ -246,9 +246,8 @@ TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained
   *std::ranges::find(parts.tokens, "z") = "never";
   io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
   write_bytes(folder / "zoo", tiny_text() + "zzz");
-  check_contains(
-      ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
-      {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are left out"});
+  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
+                 {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are dropped"});
   check_contains(ran(folder, tuned({"--data", "zoo"})).err,
                  {"the validation split: the vocabulary has no tokens for 3 of "});
   check_contains(ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "az"}).err,

@@ -64,7 +64,7 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   const Result result = run_well(folder, {"compare", "a/run", "b/run", "--out", "both.html"});
   CHECK_THAT(result.out, ContainsSubstring(" a/run             b/run\n") &&
                              ContainsSubstring("learning_rate") && ContainsSubstring("0.02"));
-  CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs beside each other"));
+  CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs compared"));
   check_refused(folder, {"compare"}, 2, {"RUN is needed: "});
   check_refused(folder, {"report"}, 2, {"RUN is needed: "});
   check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
@@ -120,7 +120,7 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
   };
   const std::string is_none = " a JSON object with the numbers \"step\" and \"loss\"";
   const std::string one =
-      "char_transformer: run/metrics.jsonl: line 4 is not" + is_none + ", and is left out\n";
+      "char_transformer: run/metrics.jsonl: line 4 is not" + is_none + ", and is skipped\n";
   with("{\"step\": 3, \"lo\n");
   for (const Arguments& command :
        {Arguments{"compare", "run"}, Arguments{"report", "run", "--overwrite"}}) {

@@ -57,7 +57,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   CHECK(read_bytes(folder / "new/config.json").find("run/checkpoint.safetensors") !=
         std::string::npos);
   check_refused(folder, from(folder.checkpoint, {"--resume", "new"}), 2,
-                {"--init-from begins a new run, and --resume new goes on with one"});
+                {"--init-from begins a new run, and --resume new continues one"});
 
   // Weights alone, and a text with some of the model's characters.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint});

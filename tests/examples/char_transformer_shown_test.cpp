@@ -147,7 +147,7 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
   CHECK(check({"--max-iters", "0"}).code == 1);
   for (const char* const flag : {"--out", "--resume", "--save-interval"})
     check_refused(folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
-                  {"--overfit-one-batch is a check that keeps nothing: leave out "});
+                  {"--overfit-one-batch is a check that saves nothing: omit "});
   CHECK(files_in(folder / ".") == before);
 }
 

@@ -46,7 +46,7 @@ shows(live.svg "live \\(1 not finite\\)")
 file(WRITE "${WORK}/none/metrics.jsonl" "{\"step\": 0, \"loss\": NaN}\n")
 compare(1 "char_transformer: there is no loss that is finite\n$" none --out other.svg)
 
-compare(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is left out\n" a c --out two.svg --overwrite)
+compare(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is skipped\n" a c --out two.svg --overwrite)
 compare(1 "/dev/zero: is not a regular file" /dev/zero --out other.svg)
 compare(1 "other.png: [^\n]*.html" a --out other.png)
 compare(2 "unknown flag '--ot'; did you mean --out" a --ot other.svg)

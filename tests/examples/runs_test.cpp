@@ -77,7 +77,7 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
       read("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n{\"step\": 2, \"loss\": 1}\n");
   CHECK(mended.loss.xs == std::vector<double>{0, 2});
   CHECK(mended.left_out ==
-        "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is left out");
+        "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is skipped");
   CHECK(plain.left_out.empty());
   refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
   refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");

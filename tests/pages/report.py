@@ -133,7 +133,7 @@ def look_at_comparison(path, rows):
         with browser.Page(path, **options) as page:
             heads = [cell.text for cell in page.all("th[scope=col]")]
             assert len(set(heads)) == 3 and heads[1] == "one/run" and heads[2] == "two/run", heads
-            assert page.driver.title == "3 runs beside each other"
+            assert page.driver.title == "3 runs compared"
             shoot(page, f"compare-{name}.png")
             hover(page, 0, 0.5)
             for head in heads:
