@@ -130,8 +130,7 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
                                        {"train", "--resume", "ad", "--max-iters", "6"}})
       check_refused(
           folder, arguments, 1,
-          {"ad/checkpoint.safetensors: holds adapters alone; the model that they belong to is to "
-           "be in ",
+          {"ad/checkpoint.safetensors: holds adapters alone; their model must be in ",
            "run/checkpoint.safetensors: put it there again, or a link to it\n", why});
     CHECK(read_bytes(folder / "ad/checkpoint.safetensors") == adapters);
     CHECK_FALSE(fs::exists(folder / "no"));
