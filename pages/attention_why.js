@@ -1,4 +1,5 @@
-// The attention page: why a weight is what it is, the next token, the controls, and the page's check of itself.
+// The attention page: the terms of a weight, the next token, the controls, and the page's
+// self-check.
 
 const why = make("div", { class: "panel why" }), next = make("div", { class: "panel next" });
 
@@ -78,7 +79,8 @@ const className = (c) => (data.classes.length > c ? visible(data.classes[c]) : S
 const hasNext = (layer) => run.logits !== undefined && run.logits.length === layer.T * run.classes;
 
 const greatest = (list) => list.reduce((a, b) => Math.max(a, b)); // of a vocabulary that is no list of arguments
-// Temperature, then top-k, then top-p, then min-p, each on what the one before has left; 0 where nothing is left.
+// Temperature, then top-k, top-p and min-p, each on the result of the one before; 0 for dropped
+// tokens.
 function distribution(logits, { temperature, topK, topP, minP }) {
   const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
   if (temperature === 0) return Array.from(logits, (_, c) => Number(c === order[0]));
@@ -171,10 +173,10 @@ function drawPatterns() {
     make("tr", { class: score >= 0.5 ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2).replace(/^-(0\.00)$/, "$1")))))));
 }
 
-// ---- the page's check of itself ----
+// ---- the page's self-check ----
 
 function checkHead(where, head, layer) {
-  // As exact as differences of float32 numbers are, where these cancel.
+  // The accuracy of differences of float32 numbers that cancel.
   const largest = (list, part) => list.reduce((m, x) => Math.max(m, part * Math.abs(x) || 0), 0);
   const most = Math.max(largest(head.scoreGradient, 1), largest(head.maps.G, 1e-3)) || 1;
   for (let i = 0; i < layer.T; ++i) {

@@ -26,9 +26,9 @@ using xgrad::detail::Differences, xgrad::detail::Elements, xgrad::detail::Judgem
 using xgrad::detail::elements, xgrad::detail::like, xgrad::detail::scale_of;
 using EngineVerdict = xgrad::detail::Verdict;
 
-// ---- a gradient beside differences of the function that it is of ----
+// ---- a gradient compared with differences of its function ----
 
-// The precision of the numbers of a check.
+// The precision of a check's numbers.
 struct Precision {
   bool wide;   // differences in float64
   bool exact;  // the gradient is float64, too
@@ -41,17 +41,17 @@ struct Precision {
 struct WeightedFunction {
   std::function<Numbers(const Numbers& x)> at;  // the values at x
   Numbers weights;                              // of the values
-  double slack;      // what rounding may do to a right gradient along a direction
-  Numbers rounding;  // and to each of its elements
+  double slack;      // allowed rounding error of a gradient along a direction
+  Numbers rounding;  // and of each of its elements
 };
 
 constexpr std::size_t each_up_to = 8;      // elements that are checked one by one
-constexpr std::size_t most_suspects = 16;  // that a line along all of them leads to
-constexpr double coarse = 0.1;             // rounding beside a gradient, for differences to tell
+constexpr std::size_t most_suspects = 16;  // wrong elements that bisection looks for
+constexpr double coarse = 0.1;             // share of rounding that differences can resolve
 constexpr const char* not_finite_values =
-    "there are NaN or infinite values, of which differences say nothing";
+    "there are NaN or infinite values, for which there are no differences";
 
-// A masked score is there to be ignored.
+// A masked score is meant to be ignored.
 bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size; }
 
 class Comparison {
@@ -109,7 +109,7 @@ class Comparison {
     if (flat_ && !weights_.empty())
       check_.message = "the function does not change at all within the step";
     else if (moving.size() < x_.size())
-      check_.message = "what is infinite or below -1e8 was left as it is";
+      check_.message = "elements that are infinite or below -1e8 were not moved";
     return check_;
   }
 
@@ -119,7 +119,7 @@ class Comparison {
     double analytic = 0;
     std::string unknown = {};
   };
-  // A sharp one sees one wrong element of many.
+  // A sharp check detects one wrong element among many.
   DirectionJudgement judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
     const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
@@ -162,7 +162,7 @@ class Comparison {
     } else {
       sharp = false;
     }
-    // Kinks of several elements may look like a mistake: each of them is asked.
+    // Kinks of several elements may look like a mistake, so each is checked alone.
     if ((found.verdict == EngineVerdict::wrong && at.size() > 1) || sharp) {
       std::vector<std::size_t> found_at;
       xgrad::detail::suspects(
@@ -197,14 +197,14 @@ class Comparison {
   double total_ = 0;  // sum |weights * values|
   GraphCheck check_;
   bool not_finite_ = false, any_wrong_ = false, flat_ = true;
-  std::string unknown_;  // why an element is
+  std::string unknown_;  // why an element is unchecked
 };
 
-// How often the function runs for a gradient of n elements, if nothing disagrees.
+// The number of runs of the function for a gradient of n elements, if nothing disagrees.
 std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); }
 
-// The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
-// that are infinite or below -1e8 (masked scores) stay as they are.
+// The engine's verdict; also unchecked if rounding may be a tenth of the gradient.  Elements that
+// are infinite or below -1e8 (masked scores) are not moved.
 GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
                    const WeightedFunction& f) {
   if (x.empty())
@@ -216,9 +216,9 @@ GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& p
   return Comparison(gradient, x, precision, f).run();
 }
 
-// ---- the ops of a recorded graph, run again at other values ----
+// ---- the ops of a recorded graph, run again with other values ----
 
-constexpr const char* left_out = "left out: it takes more work than is left for checks";
+constexpr const char* left_out = "unchecked: it takes more work than is left for checks";
 
 Tensor in_float64(const Tensor& x) { return x.defined() ? x.detach().to(DType::float64) : x; }
 
@@ -231,7 +231,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// For an order that comes from all over the graph.
+// A pseudo-random order of the nodes.
 std::uint32_t scattered(std::size_t i) { return static_cast<std::uint32_t>(i * 2654435761U); }
 
 class Replay {
@@ -249,7 +249,7 @@ class Replay {
     wide_ = affordable_ && run_wide();
   }
 
-  // Compares each op's contribution, also one that is missing, with the op's own forward.
+  // Compares each op's contribution, also a missing one, with the op's own forward.
   void check_own(double work) {
     std::vector<Own> all;
     std::set<std::pair<std::size_t, std::size_t>> added;
@@ -287,7 +287,7 @@ class Replay {
     }
   }
 
-  // After check_own(), which finds the contributions that are wrong.
+  // Runs after check_own(), which finds the wrong contributions.
   void check_whole(double work) {
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
@@ -313,8 +313,8 @@ class Replay {
     GraphCheck* check;
   };
 
-  // In elements read and written; as long as one of these takes, a processor makes sixteen
-  // multiplications of a product.
+  // In elements read and written; in the time of one, a processor makes sixteen multiplications of
+  // a product.
   static double cost_of(const RanOp& op) {
     const auto elements = static_cast<double>(op.event->output.numel());
     const bool attention = op.event->op.ends_with("attention");
@@ -328,7 +328,7 @@ class Replay {
     return cost;
   }
 
-  // The rounding of an op's contribution.
+  // The rounding error of an op's contribution.
   double slack_of(std::size_t consumer) const {
     const GraphNode& of = graph_.nodes[consumer];
     const Numbers g = elements(of.gradient);
@@ -338,7 +338,8 @@ class Replay {
                                         [](double s, double v) { return s + std::abs(v); });
   }
 
-  // All values in float64; false, and nothing has changed, if an op does not compute in it.
+  // Computes all values in float64; returns false, and changes nothing, if an op does not support
+  // it.
   bool run_wide() {
     std::vector<Tensor> values;
     for (const GraphNode& node : graph_.nodes)
@@ -351,7 +352,7 @@ class Replay {
       } catch (const std::exception&) {
         return false;
       }
-      // Somebody's own op may do more than its sizes tell.  An element takes about a nanosecond.
+      // A user's op may do more than its sizes tell.  An element takes about a nanosecond.
       if (const double took = processor_seconds() - began; took > 0.02)
         cost_[k] = std::max(cost_[k], took * 1e9);
       const Tensor& y = values[op.node];
@@ -362,7 +363,7 @@ class Replay {
     return true;
   }
 
-  // Its value at these, and where no gradient goes, at constants.
+  // The op's result for these values, and its constants where no gradient flows.
   Tensor forward(const RanOp& op, const std::vector<Tensor>& values,
                  const std::vector<Tensor>& constants) const {
     std::vector<Tensor> inputs;

@@ -1,4 +1,4 @@
-// Recording: which nodes there are, and what really arrives at each of them.
+// Records the nodes of a run, and the gradients that arrive at each.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ class Recorder final : public Observer {
       events_ = trace.events();
     }
     check<ValueError>(result.defined(), "graph: the function returned an undefined Tensor");
-    const ModeGuard unobserved({false, nullptr});  // ops that the page needs are not the user's
+    const ModeGuard unobserved({false, nullptr});  // the page's own ops are not the user's
     check_result(result);
     build(result);
     backward(result);
@@ -120,7 +120,7 @@ class Recorder final : public Observer {
             !x.requires_grad() || !event.output.requires_grad()};
   }
 
-  // The node of what no event made, or of a result.
+  // The node of a Tensor that no event made, or of a result.
   std::size_t from_outside(const Tensor& x, const std::string& scope) {
     const Node* const node = x.impl().node.get();
     if (node != nullptr) {
@@ -202,7 +202,7 @@ class Recorder final : public Observer {
     const auto consumer = from == by_node_.end() ? std::nullopt : std::optional(from->second);
     GraphNode& receiver = graph_.nodes[to->second];
     auto& parts = receiver.contributions;
-    // The inputs of mul(x, x) share one gradient, which came as one sum.
+    // The inputs of mul(x, x) share one gradient, which arrived as one sum.
     if (last_formula_ == &node && !parts.empty() && parts.back().consumer == consumer &&
         parts.back().op == node.op && !parts.back().inputs.empty() &&
         std::ranges::any_of(parts.back().inputs, [&](std::size_t other) {
