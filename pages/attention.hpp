@@ -32,7 +32,7 @@ struct AttentionOptions {
   std::vector<std::string> classes = {};  ///< the names of the logits' classes
   std::vector<std::size_t> targets = {};  ///< the class that each position should predict
   std::size_t item = 0;                   ///< index in the batch
-  std::vector<std::size_t> layers = {};  ///< indices of attentions, in order of running; empty: all
+  std::vector<std::size_t> layers = {};  ///< indices of attentions, in running order; empty: all
   std::vector<std::size_t> heads = {};   ///< indices of heads; empty: all
   /// The query that is shown first.  The page opens at the largest |A dL/dA| of its weights, or of
   /// all weights by default.

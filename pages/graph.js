@@ -188,7 +188,7 @@ function show_detail() {
   const missing = Object.fromEntries(node.nothing || []);
   const inputs = node.inputs.map((input, k) => {
     const part = input < 0 ? undefined : nodes[input >> 1].consumer_parts.get(chosen), shares = part && part.inputs[0] !== k;
-    return make("li", {}, `${"abc"[k] || `input ${k}`}: `, input < 0 ? "left out" : jump(input >> 1), input >= 0 && input & 1 ? make("span", { class: "soft" }, " as a constant") : "",
+    return make("li", {}, `${"abc"[k] || `input ${k}`}: `, input < 0 ? "absent" : jump(input >> 1), input >= 0 && input & 1 ? make("span", { class: "soft" }, " as a constant") : "",
       missing[k] ? [" gets nothing ", verdict(missing[k], nodes[input >> 1].shape)] : part ? (shares ? make("span", { class: "soft" }, ` shares what ${"abc"[part.inputs[0]]} gets`) : [" gets ", values(part.gradient), " ", verdict(part.own, nodes[input >> 1].shape)]) : "");
   });
   by_id("detail").replaceChildren(

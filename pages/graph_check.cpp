@@ -218,7 +218,7 @@ GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& p
 
 // ---- the ops of a recorded graph, run again with other values ----
 
-constexpr const char* left_out = "unchecked: it takes more work than is left for checks";
+constexpr const char* skipped = "skipped: it takes more work than is left for checks";
 
 Tensor in_float64(const Tensor& x) { return x.defined() ? x.detach().to(DType::float64) : x; }
 
@@ -280,7 +280,7 @@ class Replay {
     for (const std::size_t i : order) {
       const auto n = static_cast<std::size_t>(graph_.nodes[all[i].to].value.numel());
       const double cost = cost_[all[i].op] * static_cast<double>(runs_for(n));
-      *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = left_out};
+      *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = skipped};
       work -= cost <= work ? cost : 0;
       if (all[i].check->verdict == GraphCheck::Verdict::wrong)
         wrong_.emplace_back(all[i].to, ops_[all[i].op].node);
@@ -301,7 +301,7 @@ class Replay {
     });
     for (const std::size_t i : candidates)
       graph_.nodes[i].whole =
-          affordable_ && work > 0 ? whole(i, work) : GraphCheck{.message = left_out};
+          affordable_ && work > 0 ? whole(i, work) : GraphCheck{.message = skipped};
   }
 
  private:
@@ -436,7 +436,7 @@ class Replay {
     const auto n = static_cast<std::size_t>(of.value.numel());
     cost *= static_cast<double>(runs_for(n));
     if (cost > work)
-      return {.message = left_out};
+      return {.message = skipped};
     work -= cost;
     std::vector<Tensor> values = base_;
     const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Numbers(n),

@@ -341,7 +341,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
         });
       }),
       ContainsSubstring("mine has weights (2, 3, 4, 4), which its product with the values "
-                        "reads as (2, 6, 4, 4)"));
+                        "reshapes to (2, 6, 4, 4)"));
 }
 
 TEST_CASE("attention page: keys that are as many as queries", "[pages]") {

@@ -234,7 +234,7 @@ TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
   std::string left_out;
   for (const auto& node : some.nodes)
     left_out += node.whole.message;
-  CHECK_THAT(left_out, ContainsSubstring("unchecked: it takes more work"));
+  CHECK_THAT(left_out, ContainsSubstring("skipped: it takes more work"));
   const Graph none = products(1024, 8);
   CHECK(calls == 8);
   CHECK(testing::checks_with(none, Verdict::right) == 0);
@@ -258,7 +258,7 @@ TEST_CASE("graph: an op that is slow for its size is not run again and again", "
   CHECK(calls == 2);  // the run, and the run in float64
   CHECK(graph.wrong().empty());
   CHECK_THAT(graph.nodes[0].contributions.at(0).own.message,
-             ContainsSubstring("unchecked: it takes more work"));
+             ContainsSubstring("skipped: it takes more work"));
 }
 
 TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[pages][graph]") {
