@@ -15,10 +15,10 @@ namespace learn {
 namespace {
 
 struct Meaning {
-  const char* pattern;  // within what the compiler says; names are in quotes
-  const char* words;    // $1: what the pattern has found
+  const char* pattern;  // matches a compiler's message; names are in quotes
+  const char* words;    // $1: the match in the pattern
 };
-// The first that fits; GCC's words first, then Clang's.
+// The first match counts; GCC's messages first, then Clang's.
 const std::vector<Meaning> meanings = {
     {"expected '([^']*)' (?:before|at end)|expected '([^']*)'$|expected '([^']*)' after",
      "a `$1` is missing here, or just before: look at the end of the line above, too"},
@@ -160,7 +160,7 @@ std::string compile(const Signals& signals, const std::string& source, const std
   argv.push_back(nullptr);
   const Ended ended = signals.run(
       [&] {
-        ::setenv("LC_ALL", "C", 1);  // messages as they are known above
+        ::setenv("LC_ALL", "C", 1);  // the messages that are known above
         ::setenv("TMPDIR", folder.c_str(), 1);
         ::execvp(argv[0], argv.data());
         return 98;

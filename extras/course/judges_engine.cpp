@@ -1,4 +1,4 @@
-// Judges of the stages 1 to 5: slopes, graphs, ops.
+// Judges of stages 1 to 5: slopes, graphs, ops.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ using exercise::Number;
 
 namespace {
 
-// An op with this value and these slopes, so that gradcheck() can look at slopes that are numbers.
+// An op with this value and these slopes, so that gradcheck() can check slopes that are numbers.
 template <class Value, class Slopes>
 Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
   std::vector<double> x;
@@ -39,7 +39,7 @@ Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
       });
 }
 
-// Points and slopes: what differs first, with the reason if it is the same at all points.
+// Compares slopes at points; reports the first difference, and a reason that holds at all points.
 template <class Value, class Slopes>
 Answer judge_numbers(const std::string& name, const std::vector<std::string>& names,
                      const std::vector<std::vector<double>>& points, const Value& value,
@@ -98,7 +98,7 @@ Answer judge_graph(const Work& work) {
 
 namespace {
 
-// A graph of numbers, with what they were made by.
+// A graph of numbers, with the names of their ops.
 class Graph {
  public:
   Number* leaf(double x) { return add("a leaf", x, {}); }
@@ -236,7 +236,7 @@ Answer judge_broadcasting(const Work& work) {
 
 namespace {
 
-// That the rows sum to 1, and stay what they are where exp() alone is infinite or 0.
+// Whether the rows sum to 1, and stay the same where exp() alone is infinite or 0.
 Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
   const std::vector<double> right = xgrad::detail::elements(softmax(x, -1));
   for (const double shift : {0.0, 1000.0, -1000.0}) {

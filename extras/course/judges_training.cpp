@@ -1,4 +1,4 @@
-// Judges of the stages 9 to 12.
+// Judges of stages 9 to 12.
 
 #include <fmt/format.h>
 
@@ -27,13 +27,13 @@ Adam adam(const Adam& a, const Tensor& g, int t) {
 }
 
 Answer judge_adam(decltype(::my_adam)& mine, const Dims& shape) {
-  // One gradient is large, two are 0: v of one gets smaller, that of the other has always been 0.
+  // One gradient is large, two are 0: v of one shrinks, that of the other has always been 0.
   const Tensor gathered = tensor({1, 1, 1, 1, 0}, DType::float64);
   const Inputs in = {random(shape, 1), random(shape, 2) * gathered,
                      pow(random(shape, 3, 1e-4), 2) * gathered,
                      random(shape, 4) * tensor({1e-4, -1e-4, 2.0, 0.0, 0.0}, DType::float64)};
   for (const int t : {1, 2, 100, 1000}) {
-    // In the first step nothing has been gathered yet.
+    // The state of the first step is 0.
     const Tensor none = zeros_like(in[1]);
     const Inputs x = {in[0].detach(), t == 1 ? none : in[1].detach(),
                       t == 1 ? none : in[2].detach(), in[3].detach()};
@@ -93,7 +93,7 @@ struct CountedSGD final : optim::SGD {
   }
 };
 
-// A line, its data, and what an optimizer makes of it.
+// A line, its data, and the parameters that an optimizer finds.
 struct Fit {
   nn::Linear model;
   Tensor x = linspace(-1, 1, 8).unsqueeze(1), y = 3 * linspace(-1, 1, 8).unsqueeze(1) + 1;
@@ -125,7 +125,7 @@ std::string list(std::span<const double> all) {
   return said;
 }
 
-// The result if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
+// The result of the four lines in this order: z(ero_grad), b(ackward), s(tep).
 std::vector<double> trained(const optim::SGDOptions& options, bool wide, const std::string& order,
                             int steps, double sign = 1) {
   Fit fit(options, wide);
@@ -207,8 +207,9 @@ Answer judge_training(const Work& work) {
 Answer judge_gradcheck(const Work& work) {
   auto* const mine = work.find<decltype(::my_gradcheck)>("my_gradcheck");
   using Numbers = std::vector<double>;
-  // It bends so much along x[3] that a difference to one side is off; x[4] is 0, and so is the
-  // slope along x[5].  Much is added to it, which a step of 1e-8 loses; one of 1e-3 is off by x[4].
+  // It bends so much along x[3] that a one-sided difference is wrong; x[4] is 0, and so is the
+  // slope along x[5].  It has a large constant, which hides a step of 1e-8; one of 1e-3 is wrong by
+  // x[4].
   const auto f = [](const Numbers& x) {
     return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2] + 1000 * (x[3] + 1) * (x[3] + 1) +
            std::exp(3 * x[4]) + 1000;

@@ -55,7 +55,7 @@ void* Work::symbol(const char* name) const {
 
 namespace {
 
-// A reason in the words of somebody who meets it for the first time.
+// A reason in words for beginners.
 const char* meaning(GradcheckReason reason) {
   using enum GradcheckReason;
   switch (reason) {
@@ -122,7 +122,7 @@ Answer ask(const std::vector<std::function<Answer()>>& judges) {
 
 namespace {
 
-// The gradient of a fixed combination of f's elements, with `meanwhile` between forward and
+// The gradient of a fixed combination of f's elements; `meanwhile` runs between forward and
 // backward.
 std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
                                 const std::function<void(Inputs&)>& meanwhile) {
@@ -139,8 +139,8 @@ std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
   return all;
 }
 
-// That it may be called twice: it keeps nothing, draws from the default generator, and leaves what
-// it was given as it was.
+// Whether two calls agree: no state, draws from the default generator only, and unchanged
+// arguments.
 Answer judge_calls(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
   const auto call = [&](Inputs& given) {
     given.clear();
@@ -199,7 +199,7 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
       const GradcheckReport alone = gradcheck(op.alone, op.leaves);
       if (!alone)
         reason = alone.reason;
-    } catch (const Error&) {  // op.message says it
+    } catch (const Error&) {  // op.message has the text
     }
   }
   if (found.ops.empty() || std::ranges::all_of(found.ops, [](const OpCheck& op) {
@@ -226,7 +226,7 @@ Answer judge_values(const std::string& name, const TensorFunction& mine,
   if (found)
     return {true, found.message};
   std::string said = fmt::format("{}: {}", name, found.message);
-  const std::string_view table = ": `table` lists both";  // which is not shown here
+  const std::string_view table = ": `table` lists both";  // a table that is not shown here
   if (const std::size_t at = said.find(table); at != std::string::npos)
     said.erase(at, table.size());
   return {false,

@@ -1,4 +1,4 @@
-// State dicts that char_transformer reads where a checkpoint may be given.
+// State dicts that char_transformer accepts in place of a checkpoint.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// A learner's file may do anything, and `learn check` answers.
+// `learn check` answers whatever a learner's file does.
 
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The file of stage 1 with this before its function, and in it.
+// The file of stage 1, with these texts before and inside its function.
 std::string slope(const std::string& before, const std::string& body) {
   return "#include \"exercise.hpp\"\n" + before + "\ndouble slope(double x) {\n" + body + "\n}\n";
 }

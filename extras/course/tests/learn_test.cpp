@@ -1,4 +1,4 @@
-// The exercises of the course: as they are given, solved, and with mistakes that people make.
+// The exercises of the course: as given, solved, and with common mistakes.
 
 #include <sstream>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// A mistake: what it changes in the solution, and what is said of it.
+// A mistake: a change of the solution, and the message that it must get.
 struct Mistake {
   std::string from, to, says;
 };
@@ -19,7 +19,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-// Another way to write a part of the solution, which is as right.
+// Another correct way to write a part of the solution.
 struct Variant {
   std::string from, to;
 };
@@ -41,7 +41,7 @@ void check_stage(const std::string& stage, const std::string& name,
     changed(variant.from, variant.to, true, "read next: ");
 }
 
-// A layer that is given with a mistake: its solution says what is said of it.
+// A layer that is given with a mistake: its solution names the message.
 void check_layer(const std::string& stage, const std::string& name) {
   const TemporaryFolder folder;
   const std::string diff = read_bytes(source_dir + "/extras/course/solutions/" + name + ".diff");

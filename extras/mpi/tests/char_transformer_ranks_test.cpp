@@ -44,7 +44,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return n;
 }
 
-/// Ranks that fail, and what one of them says.
+/// Checks that ranks fail with this message of one of them.
 void check_ranks_refused(const TemporaryFolder& folder, const Arguments& words,
                          const std::string& says) {
   const Result result = run_ranks(folder, words);
@@ -151,7 +151,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
   check_ranks_refused(folder, ranks(2, {"eval", "run"}), "only train works on several processes");
   CHECK_FALSE(fs::exists(folder / "runs"));
 
-  // Ranks that do not begin with the same.
+  // Ranks that begin differently.
   const Arguments train = tiny_train({"--out", "run"});
   check_ranks_refused(
       folder, together(ranks(1, train), ranks(1, tiny_train({"--out", "run", "--seed", "2"}))),
@@ -175,7 +175,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
                       "rank 1: the ranks do not begin with the same: the program here is");
   CHECK_FALSE(fs::exists(folder / "run"));
 
-  // A folder that not all see: they need not, unless they are to go on from it.
+  // Not all ranks need to see the folder, unless they resume from it.
   write_bytes(other + "/text", tiny_text());
   const Result result = run_ranks(folder, together(ranks(1, train), elsewhere(train)));
   INFO(result.out << result.err);

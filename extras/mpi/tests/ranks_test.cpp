@@ -74,7 +74,7 @@ TEST_CASE("ranks average over the targets that count", "[.mpi]") {
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
   const auto [x, all] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
-  for (const bool in_one_shard : {false, true}) {  // of which the other ranks know nothing
+  for (const bool in_one_shard : {false, true}) {  // which other ranks cannot know
     const Indices y =
         in_one_shard
             ? cat({where(x.narrow(0, 0, 1) < 4, -100, all.narrow(0, 0, 1)), all.narrow(0, 1, 7)})
@@ -126,7 +126,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   const auto [x, y] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const double whole = loss(x, y).item();
-  for (int i = 0; i < 2 && ranks.size() > 1; ++i) {  // one rank has no other
+  for (int i = 0; i < 2 && ranks.size() > 1; ++i) {  // a single rank has no other
     if (ranks.rank() == 1) {
       const Trace trace;
       CHECK(ranks.backward(loss, x, y) == whole);
