@@ -1,5 +1,5 @@
-// Chains of Tensors that hold each other are destroyed in a loop, however long the chain and by
-// whatever they are held: a deep recursion would end the process.
+// Chains of Tensors that hold each other in any way are destroyed in a loop, however long: a deep
+// recursion would overflow the stack.
 
 #include <sys/resource.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int long_chain = 20'000;
 
-// While it lives, the stack has 26 bytes for each link of a chain: too few for a frame of any
-// function.
+// While one lives, the stack has 26 bytes for each link of a chain: too few for any function's
+// frame.
 struct SmallStack {
   rlimit before{};
   SmallStack() {
@@ -29,8 +29,7 @@ struct SmallStack {
   ~SmallStack() { setrlimit(RLIMIT_STACK, &before); }
 };
 
-// Each Tensor is held by the next one, as hold(next, held) does it; end() of the last destroys
-// them.
+// Each Tensor is held by the next one, through hold(next, held); end() of the last destroys them.
 void destroy_chain(
     const std::function<Tensor()>& make, const std::function<void(Tensor&, const Tensor&)>& hold,
     const std::function<void(Tensor&)>& end = [](Tensor& x) { x = Tensor(); }) {
@@ -193,7 +192,8 @@ TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruct
 }
 
 TEST_CASE("what a destroyed hook does may destroy others", "[destruction]") {
-  // The end of each Tensor clears the one before it, and makes and ends a graph of its own.
+  // The destructor of each Tensor clears the one before it, and makes and destroys a graph of its
+  // own.
   struct Ends {
     Tensor other;
     int* ended;

@@ -1,4 +1,4 @@
-// The engine: errors on the way, long chains, threads, and what is kept alive.
+// The engine: errors during a run, long chains, threads, and lifetimes.
 
 #include <cmath>
 #include <memory>
@@ -29,7 +29,7 @@ TEST_CASE("an exception in a backward changes no grad and leaves the engine usab
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   sum(x * w).backward();
   const auto throws = [](Context&) { throw std::runtime_error("in the middle"); };
-  // w gets its gradient before the formula throws, x would get it after
+  // w gets its gradient before the formula throws, and x after it
   const auto y = [&] { return sum(with_backward("throwing", x * 2.0, throws) * w); };
   CHECK_THROWS_WITH(y().backward(), "in the middle");
   CHECK_THROWS_WITH(grad({y()}, {x}), "in the middle");
@@ -79,7 +79,7 @@ TEST_CASE("a gradient that does not fit names the op", "[engine]") {
   CHECK_THROWS_AS(sum(of_another).backward(), ValueError);
   CHECK_THROWS_WITH(sum(of_another).backward(),
                     "my_op: its backward has a gradient for input 1 of 1");
-  // broadcast gradients are summed only for ops that say so
+  // broadcast gradients are summed only for ops that declare it
   const Tensor wide = with_backward("my_op", x, [](Context& ctx) {
     ctx.add(0, ones({5, 2}, DType::float64));
   });

@@ -1,5 +1,5 @@
-// The engine: what backward() and grad() give.  Threads, long chains, errors and memory:
-// engine_stress_test.cpp; runs within runs: nested_run_test.cpp.
+// The engine: results of backward() and grad().  Threads, long chains, errors and memory:
+// engine_stress_test.cpp; nested runs: nested_run_test.cpp.
 
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -136,7 +136,7 @@ TEST_CASE("a grad that has a graph", "[engine]") {
   const Tensor first = x.grad();
   CHECK(numbers(grad({sum(first * first)}, {x}, {.retain_graph = true})[0]) ==
         Numbers{2 * 3 * 6, 2 * 12 * 12});
-  // more is added to it, and the sum has a graph, too; a handle on the first keeps its value
+  // a later sum has a graph, too; a handle on the first gradient keeps its value
   sum(x * x).backward({.create_graph = true});
   CHECK(numbers(x.grad()) == Numbers{5, 16});
   CHECK(numbers(first) == Numbers{3, 12});
@@ -197,7 +197,7 @@ TEST_CASE("diamonds and shared subexpressions", "[engine]") {
   for (int i = 0; i < 40; ++i)
     z = z + z;
   CHECK(grad({z}, {start})[0].item() == std::pow(2.0, 40));
-  // a short and a long way: the short one must wait
+  // a short and a long path: the short one must wait
   Tensor longer = start;
   for (int i = 0; i < 5; ++i)
     longer = longer * 2.0;
@@ -305,7 +305,7 @@ TEST_CASE("a hook may remove itself, or register another, while it runs", "[engi
   Tensor x = leaf({1, 2});
   std::size_t id = 0;
   int calls = 0;
-  const std::vector<double> captured(1000, 1.0);  // makes a use after free show
+  const std::vector<double> captured(1000, 1.0);  // makes a use after free visible
   id = x.register_hook([&, captured](const Tensor& g) {
     x.remove_hook(id);
     for (int i = 0; i < 10; ++i)
@@ -314,7 +314,7 @@ TEST_CASE("a hook may remove itself, or register another, while it runs", "[engi
   });
   sum(x).backward();
   CHECK(numbers(x.grad()) == Numbers{1, 1});
-  CHECK(calls == 0);  // the new ones take part from the next run on
+  CHECK(calls == 0);  // new hooks take part from the next run on
   sum(x).backward();
   CHECK(calls == 10);
 }

@@ -1,5 +1,5 @@
-// Hooks that do anything to the Tensors of the run that calls them, and hooks of Tensors whose
-// state changes.
+// Hooks that change the Tensors of the run that calls them, and hooks of Tensors whose state
+// changes.
 
 #include <functional>
 #include <vector>
@@ -243,7 +243,7 @@ TEST_CASE("a hook that frees the graph it is in", "[hooks]") {
 }
 
 TEST_CASE("several buffers of one input, in whatever order they are written", "[hooks][buffer]") {
-  // 1 x + 10 x + 100 x, each term's gradient by a buffer or as a Tensor, all asked for first.
+  // 1 x + 10 x + 100 x, each term's gradient by a buffer or as a Tensor; all are requested first.
   const auto sum_of = [](const Tensor& a, const Tensor& b, const std::vector<int>& order,
                          bool second_as_tensor) {
     const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1] * 10.0; };

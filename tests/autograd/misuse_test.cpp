@@ -1,4 +1,4 @@
-// Actions and mistakes of a user between forward and backward, which must not corrupt a gradient.
+// A user's actions and mistakes between forward and backward, which must not corrupt a gradient.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using List = std::vector<double>;
 
-// Makes each array that update() hands out another size, then throws if told to.
+// Resizes each array that update() passes, then throws on request.
 struct Grow {
   bool throws = false;
   template <class A>
@@ -45,7 +45,7 @@ struct Scaled {
   double operator()(double x) const { return x * by.item(); }
 };
 
-// x * 2 and three inputs more, with this formula.
+// x * 2 with three more inputs and this formula.
 template <class B>
 Tensor op_of(const std::vector<Tensor>& in, const B& formula) {
   return record(
@@ -461,7 +461,7 @@ TEST_CASE("a formula that captures a Tensor among the op's inputs is refused", "
 TEST_CASE("a formula that captures no Tensor of its inputs is not refused", "[misuse]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   std::atomic<bool> stop{false};
-  std::thread copies([&] {  // its handles come and go while a formula is looked at
+  std::thread copies([&] {  // its handles come and go while a formula is examined
     while (!stop)
       const std::vector<Tensor> handles{x, w, x, w, x};
   });

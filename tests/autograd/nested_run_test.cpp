@@ -1,4 +1,4 @@
-// Runs within runs: a hook or a formula that starts a backward of its own.
+// Nested runs: a hook or a formula that starts a backward of its own.
 
 #include <thread>
 #include <xgrad/autograd/engine.hpp>

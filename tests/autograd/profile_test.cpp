@@ -1,4 +1,4 @@
-// Profiles: what is timed, where, and that nothing is when there is none.
+// Profiles: the timed events, and no cost without one.
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-// The generator against numbers that PyTorch 1.13 drew, in this order, from the same seeds.
+// The generator compared with numbers that PyTorch 1.13 drew, in this order, from the same seeds.
 
 #include <xgrad/autograd/random.hpp>
 

@@ -38,7 +38,7 @@ TEST_CASE("a trace records ops with their scopes", "[trace]") {
     const Scope block("h", 0);
     const Tensor y = -layer(x + before);
     {
-      const NoGrad no_grad;  // recorded all the same
+      const NoGrad no_grad;  // recorded nevertheless
       layer(y);
     }
   }
@@ -55,7 +55,7 @@ TEST_CASE("a trace records ops with their scopes", "[trace]") {
 
 TEST_CASE("nothing is recorded before and after", "[trace]") {
   const Scope unseen("unseen");
-  CHECK(Scope::current().empty());  // nobody looks on
+  CHECK(Scope::current().empty());  // without an observer
   {
     const Trace trace;
     CHECK(Mode::current().observer == &trace);
@@ -119,7 +119,7 @@ TEST_CASE("backward runs are seen by the callback", "[trace]") {
   y.backward({.retain_graph = true});
   // sum -> mul by 3 -> mul of x and x, where both inputs are the same Tensor and share a gradient
   CHECK(seen == std::vector<Seen>{{"sum", 0, 1}, {"mul", 0, 3}, {"mul", 0, 6}, {"mul", 1, 6}});
-  CHECK(trace.events().empty());  // an ordinary backward is not made of ops to be recorded
+  CHECK(trace.events().empty());  // an ordinary backward records no ops
   (void)grad({y}, {x}, {.create_graph = true});
   CHECK_FALSE(trace.events().empty());
 }
@@ -193,7 +193,7 @@ TEST_CASE("an observer is told each gradient in its turn, after hooks, through o
     const DetectAnomaly anomaly;
     leaf_gradients({y * w});
   }
-  // (Nothing is told of the constant; w gets 5 * 0 from below the hook, and 1.)
+  // (The constant is not reported; w gets 5 * 0 from below the hook, and 1.)
   CHECK(turns.seen == std::vector<std::string>{"mul 1", "after mul", "after mul", "exp 15",
                                                "after exp", "mul 15", "after mul", "leaf 1"});
   leaf_gradients({exp(w)});

@@ -29,7 +29,7 @@ TEST_CASE("char_transformer: --config reads a run's config.json", "[config]") {
     const std::string text = config_of(folder, arguments);
     write_bytes(folder / "c.json", text);
     CHECK(of_file("c.json") == text);
-    // And again as one line with '-' in the keys.
+    // The same as one line with '-' in the keys.
     Json other = Json::object();
     const Json json = Json::parse(text);
     for (const auto& [key, value] : json.items()) {
@@ -65,7 +65,7 @@ TEST_CASE("char_transformer: flags beat the file, the file beats the preset", "[
   CHECK(other.at("preset") == "nano");
   CHECK(other.at("n_layer") == 3);
   CHECK(other.at("n_embd") == 128);
-  // The learning rate falls to a tenth of what is asked for, wherever that is.
+  // The learning rate falls to a tenth of its value, wherever that comes from.
   CHECK(with(R"({"learning_rate": 0.01})", {}).at("min_lr") == 0.001);
   CHECK(with(R"({"learning_rate": 0.01, "min_lr": 0.002})", {}).at("min_lr") == 0.002);
 }

@@ -1,4 +1,4 @@
-// char_transformer explain: what it reads, what it refuses, and what it writes.
+// char_transformer explain: its inputs, its errors, and its page.
 
 #include <filesystem>
 
@@ -57,7 +57,7 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   CHECK(text_of(prompt) == "cat\n");
   CHECK(prompt["position"] == 2);
   CHECK(prompt["targets"][3] == classes.size());  // nobody knows what follows
-  // Opened where weight times gradient is largest, which is not there.
+  // Opens where weight times gradient is largest.
   for (const std::string given : {"cat\n", "cat\r\n"}) {  // line ends as in texts
     explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", given, "--out", "c.html",
                      "--overwrite"});

@@ -1,5 +1,4 @@
-// No program writes over what is there: without --overwrite over nothing, and never over what it
-// reads.
+// No program overwrites a file without --overwrite, and never one that it reads.
 
 #include <map>
 
@@ -33,7 +32,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
     check_refused(folder, command, 1, {file + ": is there already; --overwrite replaces it"});
     CHECK(read_bytes(folder / file) == "somebody's own");
   }
-  // A link to it is it, and so is one that leads nowhere yet.
+  // A link to it counts as the file, and so does a link to a file that does not exist yet.
   fs::create_symlink("mine", folder / "link");
   fs::create_symlink("nowhere", folder / "dangling");
   for (const char* const link : {"link", "dangling"})
@@ -46,7 +45,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
     CHECK(run(folder, and_also(command, {"--overwrite"})).code == 0);
     CHECK(read_bytes(folder / file) != "somebody's own");
   }
-  // A command that fails has not replaced anything.
+  // A command that fails has not replaced any file.
   const std::string before = read_bytes(folder / "a.html");
   check_refused(folder, {"compare", "none", "--out", "a.html", "--overwrite"}, 1, {"none"});
   CHECK((read_bytes(folder / "a.html") == before));
@@ -64,7 +63,7 @@ TEST_CASE("char_transformer: what is read is not written over, whatever its name
                   {out + ": is the same file as " + input});
     CHECK((read_bytes(folder / input) == before));
   };
-  // (tests of export, compare, adapters and --config have theirs)
+  // (tests of export, compare, adapters and --config check theirs)
   const Arguments page = {"explain", "--checkpoint", "run", "--data", "text", "--out", "a.html"};
   refused(page, "run/checkpoint.safetensors", "a.html");
   refused(page, "text", "a.html");
@@ -97,7 +96,7 @@ TEST_CASE("char_transformer: no command but train writes a file of a run", "[fil
       CHECK(fs::exists(folder / out) == there);
       CHECK((!there || read_bytes(folder / out) == before));
     }
-  // The same names where no run is are anybody's.
+  // Outside of a run's folder these names are free.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "best.safetensors"});
 }
 
@@ -155,7 +154,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
     refused_and_kept("read/samples.jsonl",
                      tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),
                      "read/samples.jsonl: is an input, and a run in read would overwrite it");
-  // Rows are added in place.
+  // Rows are appended in place.
   run_well(folder, tiny_train({"--out", "run"}));
   fs::remove(folder / "run/samples.jsonl");
   write_bytes(folder / "other", text);

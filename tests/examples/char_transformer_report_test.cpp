@@ -16,7 +16,7 @@ TEST_CASE("char_transformer: a run leaves its report, and one that is stopped", 
                        ContainsSubstring("best validation loss") &&
                        ContainsSubstring("<th scope=\"row\">threads</th>"));
   CHECK(Json::parse(read_bytes(folder / "run/environment.json")).at("ranks") == 1);
-  // Again, of what is there.
+  // The same from existing files.
   fs::remove(folder / "run/report.html");
   const Result again = run_well(folder, {"report", "run"});
   CHECK(again.out == "run/report.html\n");
@@ -90,8 +90,8 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   train("marked", "\xEF\xBB\xBF" + text, "marked.txt");  // the same characters
   CHECK_FALSE(says("run", "moved"));
   CHECK_FALSE(says("run", "marked"));
-  // Other texts under the same path: with the same characters, and with the same numbers for
-  // others.
+  // Other texts under the same path: with the same characters, and with the same ids for other
+  // characters.
   train("reversed", {text.rbegin(), text.rend()}, "text");
   CHECK(says("run", "reversed"));
   std::string seven = text;
@@ -99,7 +99,7 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   train("seven", seven, "text");
   CHECK(says("run", "seven"));
   CHECK(says("moved", "seven"));
-  // Where a run has no checkpoint, its configuration is all there is.
+  // Without a checkpoint, only the configuration can tell.
   fs::remove(folder / "moved/checkpoint.safetensors");
   CHECK_FALSE(says("run", "moved"));  // the best has it as well
   fs::remove(folder / "moved/best.safetensors");
@@ -137,7 +137,7 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
   CHECK(two.code == 0);
   CHECK(two.out == columns);
   CHECK(two.err == one.substr(0, one.size() - 1) + "; so are others, 2 in all\n");
-  // A run that goes on leaves them where they are.
+  // A resumed run keeps them.
   with("nonsense\n");
   const Result more = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
   INFO(more.err);

@@ -1,4 +1,4 @@
-// A run saves its state, or says why it cannot.
+// A run saves its state, or reports why it cannot.
 
 #include <cmath>
 #include <limits>
@@ -50,7 +50,7 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   CHECK(metrics_of(folder / "new")[0].at("loss").get<double>() < 2.2);  // at random it is 3.1
   CHECK(xgrad::io::load_checkpoint(folder / "new/checkpoint.safetensors").step == 3);
   run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
-  // In a loop that restarts a run, it is for the first start.
+  // In a loop that restarts a run, the flag serves the first start.
   const Result again = run_well(folder, from(folder.checkpoint, {"--resume", "--max-iters", "7"}));
   CHECK_THAT(again.err, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
                                    "is for a new run, and not used.\n"));
@@ -105,7 +105,7 @@ TEST_CASE("char_transformer: --version") {
              Catch::Matchers::Matches("char_transformer [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-// Where files may not become larger than a checkpoint, a disk is as good as full.
+// A limit below a checkpoint's size acts as a full disk.
 TEST_CASE("char_transformer: a save that fails ends neither the run nor its last checkpoint",
           "[saves]") {
   const TinyFolder folder;
@@ -130,7 +130,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   check_contains(more.err,
                  {"the last checkpoint, after 40 steps of 60, is run/checkpoint.safetensors"});
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
-  // With room again, nothing is missing.
+  // With space again, nothing is missing.
   run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
   CHECK(metrics_of(folder / "run").size() == 60);
 }

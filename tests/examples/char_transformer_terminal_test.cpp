@@ -31,7 +31,7 @@ void wait_for_steps(Terminal& terminal) {
   wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
 }
 
-/// The rows from the first that begins so.
+/// The rows from the first one with this beginning on.
 std::string from_row(Terminal& terminal, std::string_view begin) {
   std::string text;
   for (const std::string& row : terminal.rows())
@@ -55,7 +55,7 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   for (std::size_t at = 0; (at = terminal.bytes().find("\rstep ", at)) != std::string::npos; ++at)
     ++drawn;
   CHECK(drawn >= 2);
-  // It is cut to the width, and nothing of it is left beside what stays.
+  // The line is cut to the width, and erased completely.
   CHECK_THAT(
       from_row(terminal, "Run:"),
       Catch::Matchers::Matches("Run:   run\n"
@@ -214,7 +214,7 @@ TEST_CASE("char_transformer: a terminal gets no control characters of names and 
                  {"Text:  \\x1b]0;title\\x07\\x1b[2J: ", "the model writes:\n",
                   "From:  run\\x1b]0;title\\x07\\x1b[2J/checkpoint.safetensors, after 3 steps",
                   "the run is finished", "val_loss "});
-  // A file gets what the model wrote.
+  // A file gets the samples.
   CHECK_THAT(run_well(folder, {"sample", "--checkpoint", checkpoint}).out,
              ContainsSubstring("\x1b"));
 }

@@ -24,7 +24,7 @@ struct Net {
   }
 };
 
-/// With names that the optimizer's state has.
+/// With names like those in the optimizer's state.
 struct Clash {
   nn::Linear optimizer{1, 1};
   static void visit(auto& self, auto&& v) { v("optimizer", self.optimizer); }
@@ -56,7 +56,7 @@ std::vector<float> values_of(const Tensor& x) {
   return {x.data<float>(), x.data<float>() + x.numel()};
 }
 
-/// All numbers that a run consists of.
+/// All numbers of a run.
 std::vector<float> everything(const Run& run) {
   std::vector<float> all;
   const auto add = [&](const auto& named) {

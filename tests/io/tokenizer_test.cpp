@@ -21,7 +21,7 @@ BytePairs small_vocabulary() { return BytePairs::learn("ab ab ab abc b", 260, {"
 
 std::string small_tokenizer() { return io::format_json(io::tokenizer_json(small_vocabulary())); }
 
-/// A text in which something that is there is something else.
+/// A text with one part replaced.
 std::string with_change(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   INFO(from);
@@ -66,7 +66,7 @@ TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[t
   // The space is U+0120, the byte 0xAD the last one.
   CHECK_THAT(text, EndsWith("\"\u0143\":255,\"ab\":256,\"\u0120ab\":257,\"\u0120b\":258},"
                             "\"merges\":[\"a b\",\"\u0120 ab\",\"\u0120 b\"]}}"));
-  // An added token that others follow keeps its place.
+  // An added token before others keeps its place.
   auto parts = small_vocabulary().parts();
   parts.tokens.emplace_back("xyz");
   CHECK_THAT(io::format_json(io::tokenizer_json(BytePairs(parts))),
@@ -251,7 +251,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
     else
       check_contains(message_of<FileError>([&] { io::read_tokenizer(path); }), {path, message});
   }
-  // Without a token of a byte, an unk_token would stand for it.
+  // If a byte has no token, an unk_token would replace it.
   write_bytes(path, with_change(with_change(small_tokenizer(), R"("!":0)", R"("no":0)"),
                                 R"("type":"BPE")", R"("type":"BPE","unk_token":"a")"));
   CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }),

@@ -1,4 +1,4 @@
-// Attention layers against numbers of PyTorch, typed in, and their gradients in float64.
+// Attention layers compared with PyTorch's numbers, typed in, and their gradients in float64.
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -212,7 +212,7 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
       mha(h.q, h.k, h.v, {.attn_mask = nn::future(3, 4), .key_padding_mask = h.padding});
   CHECK(allclose(mha(h.q, h.k, h.v, call).output, causal.output, 1e-5, 1e-6));
 
-  // A query to which every key is forbidden: only the output projection's bias.
+  // A query for which every key is forbidden: only the output projection's bias.
   const auto closed =
       mha(h.q, h.k, h.v,
           {.attn_mask = Mask{{1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}}, .need_weights = weights});

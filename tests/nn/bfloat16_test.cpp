@@ -1,4 +1,4 @@
-// Weights in bfloat16: rounding, products, and models that equal those of rounded weights.
+// Weights in bfloat16: rounding, products, and models that equal those with rounded weights.
 
 #include <bit>
 #include <cmath>
@@ -58,7 +58,7 @@ struct PlainTie {
   }
 };
 
-// GPT-2 and Llama, tied and not; the widths fill no register.
+// GPT-2 and Llama, tied and not; the widths are no multiples of registers.
 std::vector<nn::GPT> random_decoders() {
   const nn::GPTConfig sizes{
       .block_size = 24, .vocab_size = 37, .n_layer = 2, .n_head = 3, .n_embd = 42};
@@ -78,7 +78,7 @@ std::vector<nn::GPT> random_decoders() {
   return models;
 }
 
-// The model whose matrices are those of bfloat16, in float32.
+// The model with the same bfloat16 matrices, in float32.
 nn::GPT with_rounded_weights(const nn::GPT& model) {
   nn::GPT copy = nn::clone(model);
   for (Tensor p : nn::parameters(copy))

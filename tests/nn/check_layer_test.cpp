@@ -15,7 +15,7 @@ using Status = nn::LayerReport::Status;
 
 namespace {
 
-// A Linear that is right, and the mistakes that a test asks for.
+// A correct Linear, with mistakes on request.
 struct Faulty {
   nn::Linear fc{4, 4};
   Tensor unused = randn({2}).requires_grad_(), forgotten = randn({4}).requires_grad_();

@@ -60,7 +60,7 @@ nn::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
   manual_seed(3);
   nn::GPT model(config);
   nn::to(model, dtype);
-  for (Tensor p : nn::parameters(model))  // biases and norms as well: nothing may hide
+  for (Tensor p : nn::parameters(model))  // biases and norms as well, so that no mistake is hidden
     p.copy_(p * 6 + normal(p.shape(), 5, dtype) * 0.2);
   return model;
 }

@@ -1,4 +1,4 @@
-// The GPT against a reference in PyTorch (nanoGPT's model), whose numbers are typed in.
+// GPT compared with a reference in PyTorch (nanoGPT's model), whose numbers are typed in.
 
 #include <cmath>
 #include <string>

@@ -12,7 +12,7 @@ using namespace xgrad;
 
 namespace {
 
-// value(x) * sigmoid(gate(x)), with the mistakes that a test asks for.
+// value(x) * sigmoid(gate(x)), with mistakes on request.
 struct Gated {
   nn::Linear value{3, 2}, gate{3, 2};
   Tensor extra = randn({2}, DType::float64).requires_grad_();
@@ -61,7 +61,7 @@ TEST_CASE("gradcheck of a layer: inputs and every parameter, by name", "[nn][gra
   CHECK(nn::gradcheck(block, {x}, {.fast_mode = true}));
   CHECK(nn::gradgradcheck(block, {x}, {.fast_mode = true}));
   CHECK_THAT(nn::eps_sweep(block, {x}).reading, StartsWith("right"));
-  // the weights, a second result, are not said to be lost
+  // the weights, a second result, are not reported as lost
   const auto attention = make(nn::MultiHeadAttention(4, 2));
   const auto output = [&](const std::vector<Tensor>& in) {
     return attention(in[0], in[0], in[0]).output;

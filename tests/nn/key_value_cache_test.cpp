@@ -1,4 +1,4 @@
-// The key/value cache: the same numbers and tokens as without it, and what it refuses.
+// The key/value cache: the same numbers and tokens as without it, and its errors.
 
 #include <algorithm>
 #include <cmath>
@@ -114,7 +114,7 @@ TEST_CASE("A cache writes in place, and what it has given away keeps its values"
   CHECK([&] {
     const Tensor keys = cache.append(one, one).keys;
     return keys.data<float>();
-  }() == memory);  // nobody else held it: not copied
+  }() == memory);  // sole owner: not copied
 
   const Tensor before = cache.append(one, one).keys;
   CHECK(total(before) == 3 * 8);
@@ -124,7 +124,7 @@ TEST_CASE("A cache writes in place, and what it has given away keeps its values"
   CHECK(cache.length() == 4);
   CHECK(other.length() == 3);
   const Tensor keys = other.append(-two, two).keys;
-  CHECK(total(keys) == 3 * 8 - 16);  // and not what the first continued with
+  CHECK(total(keys) == 3 * 8 - 16);  // unaffected by the first's continuation
 }
 
 TEST_CASE("What a cache refuses, and that it holds the same afterwards", "[nn][cache]") {
@@ -198,7 +198,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
     const Tensor qkv_part = qkv.narrow(1, at, length);
     is(nn::causal_self_attention(qkv_part, 2, of_packed), packed);
 
-    // As in an attention of one's own.
+    // As in a user's attention.
     const auto split = [&](const Tensor& y) {
       return y.reshape({batch, length, 2, 4}).transpose(1, 2);
     };
@@ -223,7 +223,7 @@ TEST_CASE("What layers refuse with a cache", "[nn][cache]") {
   const NoGrad no_grad;
   attention(x, &cache);
   CHECK(cache.length() == 2);
-  attention.c_proj.weight = ones({8, 7});  // fails after the keys were taken
+  attention.c_proj.weight = ones({8, 7});  // fails after the keys were appended
   CHECK_THROWS_AS(attention(x, &cache), ShapeError);
   CHECK(cache.length() == 2);
   nn::TransformerBlock block(8, 2);
@@ -269,7 +269,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
                  close));
   CHECK(caches[1].length() == 12);
 
-  // A call that fails leaves the caches as they were, also if some blocks have appended theirs.
+  // A failed call restores the caches, even if some blocks have appended.
   caches = before;
   CHECK_THROWS_WITH(model(columns(ids, 0, 2), caches), ContainsSubstring("less the 11 that"));
   CHECK_THROWS_AS(model(columns(Indices{{1}}, 0, 1), caches), ShapeError);  // one text, not two

@@ -1,4 +1,4 @@
-// Low-rank adaptation beside its formula, what it leaves alone, and what it refuses.
+// Low-rank adaptation compared with its formula; unchanged parameters, and errors.
 
 #include <map>
 #include <xgrad/autograd/ops.hpp>

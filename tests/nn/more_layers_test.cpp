@@ -1,5 +1,5 @@
 // Kinks, state and errors of the norms, rotary embedding, masks and recurrent layers, which golden
-// values do not show.
+// values do not cover.
 
 #include <cmath>
 #include <limits>
@@ -93,7 +93,7 @@ TEST_CASE("BatchNorm1d keeps running statistics", "[nn]") {
   CHECK_THROWS_AS(layer(ones(2)), ShapeError);
   CHECK_THROWS_AS(layer(ones({2, 2}, DType::float64)), DTypeError);
   const Tensor before = layer.running_mean.clone();
-  CHECK(layer(ones({0, 2})).shape() == Shape{0, 2});  // counts, and that is all
+  CHECK(layer(ones({0, 2})).shape() == Shape{0, 2});  // only counts
   CHECK(layer.num_batches_tracked.item() == 2);
   CHECK(numbers(layer.running_mean) == numbers(before));
   CHECK(nn::check_layer(nn::BatchNorm1d(3), randn({4, 3}), {.batch_dim = std::nullopt}));

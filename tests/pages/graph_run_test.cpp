@@ -19,7 +19,7 @@ using Verdict = pages::GraphCheck::Verdict;
 TEST_CASE("graph: other threads may differentiate what shares leaves", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), x = leaf({3, 4});
   const auto f = [&] { return sum(w * x * w); };
-  // (No assertion on the other thread, which could not make any.)
+  // (Catch2 allows no assertion on the other thread.)
   std::atomic<bool> started = false, done = false;
   bool right = true;
   std::thread other([&] {
@@ -68,7 +68,7 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
   CHECK(graph.nodes[1].gathered.item() == 3);
   CHECK(graph.nodes[1].gradient.item() == 30);
   CHECK(graph.nodes[0].gradient.item() == 120);
-  // By differences 12, but nobody is to blame.
+  // Differences give 12, but no op is wrong.
   CHECK(graph.wrong().empty());
   CHECK(graph.nodes[0].whole.verdict == Verdict::unchecked);
   CHECK(graph.nodes[0].whole.message ==
@@ -76,9 +76,9 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
   CHECK(graph.nodes[0].contributions.at(0).own.verdict == Verdict::right);
   CHECK(graph.nodes[1].whole.verdict == Verdict::right);
   CHECK_THAT(to_string(graph), ContainsSubstring("numeric ok; a hook made it of 3"));
-  // An op that is wrong is named all the same.
+  // A wrong op is named nevertheless.
   const Graph wrong = pages::run_graph([&] { return testing::wrong_square(f()); });
-  CHECK(wrong.wrong() == std::vector<std::size_t>{1, 3});  // not w, of which nothing is known
+  CHECK(wrong.wrong() == std::vector<std::size_t>{1, 3});  // not w, which is unchecked
 }
 
 TEST_CASE("graph: observers around see the run, and nothing of the page's own", "[pages][graph]") {

@@ -24,7 +24,7 @@ using Verdict = pages::GraphCheck::Verdict;
 
 namespace {
 
-// The names of nodes in the order of their steps: of leaves what the user calls them.
+// The names of nodes in the order of their steps; leaves have the user's names.
 std::vector<std::string> steps(const Graph& graph) {
   std::vector<std::string> names;
   for (const std::size_t i : graph.order)
@@ -203,7 +203,7 @@ TEST_CASE("graph: constants, detach(), NoGrad and what nobody uses", "[pages][gr
       },
       {.names = {{"w", w}}});
   check_consistent(graph);
-  CHECK(graph.wrong().empty());  // the detached way is no way for differences either
+  CHECK(graph.wrong().empty());  // differences do not follow the detached path, either
   const GraphNode& y = graph.nodes[2];
   REQUIRE(y.op == "mul");
   CHECK(y.consumers.size() == 3);  // exp, cos and mul

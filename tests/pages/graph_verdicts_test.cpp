@@ -1,5 +1,5 @@
-// Verdicts that are the page's own: of float32 runs, of elements that are checked together, within
-// a budget of work.  tests/autograd/check/verdicts_test.cpp has those of differences.
+// Verdicts of the page's own: float32 runs, elements that are checked together, a budget of work.
+// tests/autograd/check/verdicts_test.cpp has those of differences.
 
 #include <ctime>
 #include <xgrad/autograd/graph.hpp>
@@ -61,7 +61,7 @@ TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") 
                                      ? "product 5 adds nothing to mul 3: WRONG: numeric 1, 2"
                                      : "product 7 adds nothing to mul 4: WRONG: numeric 1, 2"));
     CHECK(blamed(graph).empty());
-    // The values behind it have none either: v, its copy and its double, in the order of the graph.
+    // Later values have none, either: v, its copy and its double, in the order of the graph.
     std::vector<std::string> wrong;
     for (const std::size_t i : graph.wrong())
       wrong.push_back(graph.nodes[i].op + graph.nodes[i].name);
@@ -122,7 +122,7 @@ TEST_CASE("graph: a wrong slope is found, whatever stands beside it", "[pages][g
   for (const Tensor& x : {leaf({1000, 1e-5}), leaf({1e-9, 3, 1e4})})
     found(x, logarithm,
           [](const Tensor& v) { return (1.0 / v) * where(v > 10.0, ones_like(v) * 2.0, 1.0); });
-  // beside a kink
+  // next to a kink
   found(
       leaf({0, 1.5, -2}), [](const Tensor& v) { return relu(v); },
       [](const Tensor& v) { return step(v) * 1.1; });
@@ -161,7 +161,7 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
       });
       INFO(to_string(drowned));
       CHECK(drowned.wrong().empty());
-      // The lost digits are all that there is.
+      // Only the lost digits remain.
       const Graph alone = checked([&] {
         const Tensor x = behind ? w * 3.0 : w;
         return sum(x * 1e6) - sum(x * 1e6) + sum(x * x);
@@ -192,7 +192,7 @@ TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody
     INFO(to_string(graph));
     CHECK(graph.wrong().empty());
   }
-  // The gradient of this is what rounding leaves.
+  // The gradient of this is mere rounding.
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Tensor x = cast(normal({2, 4}, seed) * 1000.0, DType::float32);
     const Graph graph = checked([&] {
@@ -205,7 +205,7 @@ TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody
 }
 
 TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
-  // Cheap ops that claim to be products.
+  // Cheap ops that count as products.
   std::size_t calls = 0;
   const auto products = [&](Size n, int count) {
     const Tensor a = ones({n, n}).requires_grad_();

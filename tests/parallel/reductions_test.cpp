@@ -1,5 +1,5 @@
 // Shards give the loss and the gradients of the whole batch for every reduction of the catalogue's
-// losses, with targets that do not count and weights of classes.
+// losses, with ignored targets and class weights.
 
 #include <atomic>
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// A loss of logits (N, 5), class ids (N), where -100 does not count, and numbers (N, 5) between 0
-// and 1.
+// A loss of logits (N, 5), class ids (N), where -100 is ignored, and numbers (N, 5) between 0 and
+// 1.
 struct ReducedLoss {
   std::string name;
   std::function<Tensor(const Tensor&, const Indices&, const Tensor&)> of;

@@ -1,4 +1,4 @@
-// Gradients of a batch that is cut into shards: those of the whole batch, whatever the threads.
+// Gradients of a sharded batch equal those of the whole batch, on any number of threads.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
 }
 
 TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
-  // From a generator of the caller's, too, and where only a kept normal would have been taken.
+  // Also from a generator of the caller's, and if only a kept normal would be taken.
   const Tensor w = ones({3}).requires_grad_();
   const Tensor rows = randn({8, 3});
   Generator mine(4), other(4);
@@ -158,7 +158,7 @@ TEST_CASE("a batch is cut in spite of dropout, with the whole batch's masks", "[
   }
   if (XGRAD_SANITIZER)  // a child may start no threads
     return;
-  // A child that is forked draws the same.
+  // A forked child draws the same.
   const pid_t child = ::fork();
   if (child == 0) {
     default_generator() = before;
@@ -198,7 +198,7 @@ TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alik
         default_generator() = seeded;
         return (dropout(rows, 0.5) * w).mean();
       },
-      // a refusal that the loss catches
+      // a DrawRefused that the loss catches
       [&](const Tensor& rows) {
         Tensor noise = zeros({rows.size(0), 3});
         try {
@@ -207,7 +207,7 @@ TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alik
         }
         return ((rows + noise) * w).mean();
       },
-      // what is computed again with the generator set back, as checkpointing does
+      // recomputation with the generator set back, as in checkpointing
       [&](const Tensor& rows) {
         const Generator before = default_generator();
         const Tensor first = dropout(rows, 0.5);

@@ -49,7 +49,7 @@ void right_gradients(Attack& a) {
   for (const std::size_t at : kept)
     a.compare(registers[at].grad(), reference_gradient(p, at), "grad of " + name_of(at));
 
-  // grad() gives the same, for results of steps too, and fills in nothing
+  // grad() gives the same, also for results of steps, and fills no grad()
   const auto before = gradients_of(inputs);
   std::vector<std::size_t> wanted;
   std::vector<Tensor> xs;
@@ -116,7 +116,7 @@ void constant_parts(Attack& a) {
     demand(graph.registers[at].requires_grad() == may[at], "requires_grad of " + name_of(at));
   graph.backward({.retain_graph = true});
   a.compare_all(graph.inputs, a.expected_gradients(), 1, "with constant parts");
-  // The same program, with the values of its constant steps put in as constants.
+  // The same program, with its constant steps replaced by their values.
   const Graph replaced = a.run(tensors(p), [&](std::size_t at, const Tensor& y) {
     const Step& step = p.steps[at - p.inputs.size()];
     return step.flow == Flow::differentiable ? y : clone(graph.registers[at].detach());
@@ -185,7 +185,7 @@ void exceptions(Attack& a) {
   graph.backward({.retain_graph = true});
   a.compare_all(inputs, expected, has_gradients ? 2 : 1, "tried again");
 
-  // without retain_graph a part of the graph is gone: an error, or a right gradient if none of it
+  // without retain_graph a part of the graph is freed: an error, or a right gradient if none of it
   // is needed
   armed = true;
   demand_thrown([&] { graph.backward(); });
@@ -208,7 +208,7 @@ void roots_and_unused(Attack& a) {
   for (std::size_t k = 0; k < ys.size(); ++k)
     xgrad::backward({ys[k]}, {.grad_outputs = {vs[k]}, .retain_graph = true});
   a.compare_all(inputs, a.expected_gradients(), 1, "one root after the other");
-  // without allow_unused, an input that is not reached is an error
+  // without allow_unused, an unreached input is an error
   const auto before = gradients_of(inputs);
   Tensor stranger = ones({2}, DType::float64).requires_grad_();
   inputs.push_back(stranger);
@@ -221,7 +221,7 @@ void roots_and_unused(Attack& a) {
   }
   demand(!graph.grad({stranger}, {.retain_graph = true})[0].defined(), "a gradient from nowhere");
   inputs.pop_back();
-  // a root without a graph is an error, wherever it stands
+  // a root without a graph is an error in any position
   const auto place = static_cast<std::ptrdiff_t>(a.random.below(ys.size() + 1));
   ys.insert(ys.begin() + place, ones({2}, DType::float64));
   vs.insert(vs.begin() + place, ones({2}, DType::float64));

@@ -1,8 +1,7 @@
-// Random programs (random_graph.hpp), and what must be true of each (properties.cpp).
+// Random programs (random_graph.hpp), and properties that each must have (properties.cpp).
 //
-// A failure prints the seed and the smallest program that the seed fails with.
-// xgrad_tests "[.soak]" tries tens of thousands more: XGRAD_SOAK_DAGS programs of each property,
-// from seed XGRAD_SOAK_SEED on.
+// A failure prints the seed and its smallest failing program.  xgrad_tests "[.soak]" tries tens of
+// thousands more: XGRAD_SOAK_DAGS programs of each property, from seed XGRAD_SOAK_SEED on.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +18,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-// The failure of this seed's program, if there is one, with the smallest program that shows it.
+// The failure of this seed's program, if there is one, with its smallest failing version.
 std::string complaint(const Property& property, std::uint64_t seed) {
   ProgramOptions options{.constants = property.constants};
   const std::size_t most = options.most_steps;

@@ -108,9 +108,9 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
   };
   clean([&] { return attention(x, {.is_causal = true}).output; });
   clean([&] { return heads(x, x, x, {.is_causal = true}).output; });
-  // a row that sees nothing
+  // a row that is masked completely
   clean([&] { return softmax(masked_fill(x, x < inf, -inf), -1); });
-  // additive masks, and masks by an op of one's own
+  // additive masks, and masks by a user's op
   const Tensor additive = triu(full({4, 4}, -inf), 1);
   clean([&] {
     return softmax(
@@ -129,7 +129,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
         [](Context& ctx) { ctx.add(0, ctx.gradient()); });
     return softmax(masked, -1);
   });
-  // but not where they reach a loss, or become NaN
+  // but not if they reach a loss or become NaN
   CHECK_THAT(anomaly([&] { sum(masked_fill(x, x > 0.0, -inf)); }), ContainsSubstring("op 2, sum"));
   CHECK_THAT(anomaly([&] { log_softmax(masked_fill(x, x < inf, -inf), -1); }),
              ContainsSubstring("op 2, log_softmax"));
@@ -163,7 +163,7 @@ TEST_CASE("DetectAnomaly: -inf that is meant passes, and what it breaks names th
                  ContainsSubstring("held -inf before: op 4, log, made it") &&
                  ContainsSubstring("held -inf before: op 8, log, made it"));
   const ModeGuard recording(Mode::current().with_grad(true));
-  // Where the gradient of 0 arrives, it is not right.
+  // A gradient of 0 arrives there and becomes NaN, which is wrong.
   const Tensor x = leaf({0, 1, 2});
   for (const bool cut : {false, true})
     CHECK_THAT(

@@ -1,4 +1,4 @@
-// compare(): mistakes in the forward, which gradcheck does not see.
+// compare(): mistakes in the forward, which gradcheck cannot see.
 
 #include <fmt/format.h>
 

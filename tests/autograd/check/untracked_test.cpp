@@ -1,5 +1,5 @@
-// Actions of a function that its graph does not show: results that are lost, numbers that are read
-// and put back.
+// Parts of a function that its graph does not show: lost results, and numbers that are read and
+// used again.
 
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>

@@ -1,5 +1,5 @@
-// The table of verdicts: planted mistakes are found, each at its place; functions that are right,
-// however awkward, and random compositions of the catalogue are not blamed.
+// The table of verdicts: planted mistakes are found at their places; right functions, however
+// awkward, and random compositions of the catalogue are not called wrong.
 
 #include <fmt/format.h>
 
@@ -28,17 +28,17 @@ namespace {
 
 using Function = std::function<Tensor(const Inputs&)>;
 
-constexpr std::size_t stride = XGRAD_SANITIZER ? 11 : 1;  // those take ten times as long
+constexpr std::size_t stride = XGRAD_SANITIZER ? 11 : 1;  // sanitizers take ten times as long
 
 // ---- planted mistakes ----
 
 struct Mistake {
   const char* name;
-  int order;  // of the derivatives that are wrong
+  int order;  // of the wrong derivatives
   std::function<void(Inputs&)> change = {};
 };
 
-// One op that is f, with f's own gradient and then this mistake in it.
+// f as one op, with f's own gradient and then this mistake.
 Tensor planted(const Function& f, const Inputs& in, const Mistake& mistake) {
   std::vector<Saved> saved(in.begin(), in.end());
   return record(
@@ -134,9 +134,8 @@ std::vector<Base> bases() {
   };
 }
 
-// The message, if gradcheck in fast mode or explain_gradient, which asks gradcheck and
-// gradgradcheck, blames it.
-// NaN of a smooth function is no blame of its ops.
+// The message of a checker that calls it wrong: gradcheck in fast mode, or explain_gradient, which
+// runs gradcheck and gradgradcheck.  NaN of a smooth function is not called a mistake of its ops.
 std::string blamed(const Awkward& c, std::size_t& unchecked) {
   Inputs in;
   for (const Tensor& x : c.inputs)
@@ -199,8 +198,8 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
-  // The last nine: one has a sine at its top near 4e12, four a softmax of numbers like 1e6 or
-  // 1e12, two a log_softmax of 1e-24 beside 1, and two squares of zeros that are sorted.
+  // The last nine: one has a sine at its maximum near 4e12, four a softmax of numbers like 1e6 or
+  // 1e12, two a log_softmax of 1e-24 and 1, and two squares of sorted zeros.
   std::vector<std::uint64_t> seeds(500 / stride);
   std::iota(seeds.begin(), seeds.end(), 0);
   seeds.insert(seeds.end(),
@@ -323,7 +322,7 @@ TEST_CASE("verdicts: mistakes beside large gradients and at places without a kin
         });
   };
   CHECK_FALSE(wrong(exponential, tensor({30, -1}, DType::float64)).ok);
-  // (e^x - 1) / x, with 0 put in the place of its derivative at 0.
+  // (e^x - 1) / x, with 0 as its derivative at 0.
   const Function guarded = [](const Inputs& in) {
     const Mask zero = in[0] == 0.0;
     const Tensor safe = where(zero, 1.0, in[0]);

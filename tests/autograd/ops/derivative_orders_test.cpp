@@ -59,7 +59,7 @@ TEST_CASE("third derivatives against closed forms", "[ops]") {
 
 namespace {
 
-// x^2, and x^3, whose first and second derivatives are right: in that of x^2, x counts as constant.
+// x^2 and x^3 with right first and second derivatives: in that of x^2, x counts as constant.
 Tensor square_as_constant(const Tensor& x) {
   return record(
       "square_as_constant", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },

@@ -1,4 +1,4 @@
-// Ops at the ends of what they take: numbers that overflow, mixed dtypes, infinities.
+// Ops at the limits of their inputs: overflow, mixed dtypes, infinities.
 
 #include <cstdint>
 #include <limits>
@@ -46,7 +46,7 @@ TEST_CASE("losses at their ends", "[ops][loss]") {
         CHECK(g[i] == Approx((1 - wanted) * up - wanted * down).epsilon(1e-6));
       }
     }
-  // beta rounds to 0, or is subnormal, or large beside what float32 has
+  // beta rounds to 0, or is subnormal, or large for float32
   for (const double beta : {1e-46, 1e-40})
     CHECK(smooth_l1_loss(ones(1), zeros(1), {Reduction::sum, beta}).item() == Approx(1));
   CHECK(smooth_l1_loss(full(1, 1e30), zeros(1), {Reduction::sum, 1e20}).item() == Approx(1e30));

@@ -1,5 +1,5 @@
-// Elementwise ops: gradients at kinks and ties, special cases of pow, gradients of values that were
-// not chosen, conversion, and operators.  All else is in golden/table_elementwise.py.
+// Elementwise ops: gradients at kinks and ties, special cases of pow, gradients of operands that
+// were not chosen, conversion, and operators.  golden/table_elementwise.py has all else.
 
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>

@@ -1,5 +1,5 @@
-// Reductions, beyond the op table: which of several equal elements gets the gradient, which index
-// is returned, and how accurate sums are.
+// Reductions, beyond the op table: the gradient among equal elements, the returned index, and the
+// accuracy of sums.
 
 #include <algorithm>
 #include <cmath>
@@ -170,7 +170,7 @@ TEST_CASE("a product with zeros has the gradient of the other factors", "[reduce
   CHECK(gradient(g, two) == Numbers{0, 6 * 4, 0, 6 * 2});  // d^2 / d x1 d x3 = 2 * 3
 }
 
-// Adding one by one, float32 stops at 2^24.
+// Adding one by one in float32 would stop at 2^24.
 TEST_CASE("long float32 sums are accurate", "[reduce]") {
   const std::size_t n = 20'000'000;
   const Tensor x = full({n}, 1);

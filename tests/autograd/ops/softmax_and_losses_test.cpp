@@ -1,5 +1,5 @@
-// Softmax, norms, dropout and losses, beyond the op table: gradients where there are no finite
-// differences, long sums, and PyTorch's numbers.
+// Softmax, norms, dropout and losses, beyond the op table: gradients without finite differences,
+// long sums, and PyTorch's numbers.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,8 @@ using namespace xgrad;
 
 namespace {
 
-// The gradient of sum(f(x) * g) in both readings, which must be equal.
+// The gradient of sum(f(x) * g) by the ordinary backward and under create_graph, which must be
+// equal.
 std::vector<double> gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& value,
                              const Tensor& g) {
   std::vector<std::vector<double>> readings;
