@@ -71,7 +71,7 @@ Names violations(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Source files include only what lies below them", "[includes]") {
+TEST_CASE("Source files include only lower layers", "[includes]") {
   Names found;
   std::size_t files = 0;
   const auto look_at = [&](const std::filesystem::path& path) {

@@ -125,7 +125,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of hooks are destroyed", "[destruction
       x.register_hook([net](const Tensor& /*g*/) { return Tensor(); });
     });
   }
-  SECTION("that hold what a Trace has seen") {
+  SECTION("that hold a Trace's events") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       Trace trace;
       const Tensor y = -held;
@@ -175,7 +175,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruct
       x = holding(new_leaf(), std::function<Tensor()>([held] { return held; }));
     });
   }
-  SECTION("that hold the place in the graph of what is no input") {
+  SECTION("that hold the place in the graph of a Tensor that is no input") {
     destroy_chain(new_leaf,
                   [](Tensor& x, const Tensor& held) { x = holding(new_leaf(), Saved(held)); });
   }
@@ -191,7 +191,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruct
   }
 }
 
-TEST_CASE("what a destroyed hook does may destroy others", "[destruction]") {
+TEST_CASE("a hook's destructor may destroy other hooks", "[destruction]") {
   // The destructor of each Tensor clears the one before it, and makes and destroys a graph of its
   // own.
   struct Ends {

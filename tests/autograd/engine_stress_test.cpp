@@ -242,7 +242,7 @@ TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
   CHECK(of_result.expired());
 }
 
-TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
+TEST_CASE("values that no formula needs are freed in the forward pass", "[engine]") {
   const Tensor x = leaf({1, 2});
   std::weak_ptr<const Value> unneeded, needed;
   Tensor y;

@@ -96,7 +96,7 @@ TEST_CASE("hooks of results of ops", "[hooks]") {
     CHECK(calls == 1);
     CHECK(numbers(old.grad()) == Elements{1, 1});
   }
-  SECTION("removed in the run, by a hook of what uses it") {
+  SECTION("removed in the run, by a hook of its user") {
     Tensor z = y * y;
     z.register_hook([&](const Tensor& /*g*/) { return y.remove_hook(id), Tensor(); });
     sum(z).backward();
@@ -130,7 +130,7 @@ TEST_CASE("a removed hook may do anything as it ends", "[hooks]") {
   CHECK(calls >= 1);
 }
 
-TEST_CASE("grad() gives the gradient of what its inputs were", "[hooks]") {
+TEST_CASE("grad() gives the gradient of its inputs at the time of the call", "[hooks]") {
   Tensor x = pair_of(1, 2), w = pair_of(3, 4);
   Tensor other;
   std::function<void()> act;

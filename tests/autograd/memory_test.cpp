@@ -63,7 +63,7 @@ TEST_CASE("a large block that one thread frees is there for another", "[memory]"
   free_bytes(second, bytes);
 }
 
-TEST_CASE("a thread that frees what another makes does not gather it", "[memory]") {
+TEST_CASE("a thread that frees another's blocks does not accumulate them", "[memory]") {
   constexpr std::size_t bytes = 4096, parts = 256, rounds = 40;
   std::vector<void*> blocks(parts);
   std::barrier turn(2);
@@ -111,7 +111,7 @@ TEST_CASE("a thread keeps 64 MiB of small blocks and no more", "[memory]") {
 }
 #endif
 
-TEST_CASE("what is done again and again asks the system for nothing", "[memory]") {
+TEST_CASE("repeated work asks the system for no memory", "[memory]") {
   constexpr std::size_t bytes = std::size_t{48} << 20, parts = 24;
   const auto page_faults = [] {
     rusage usage{};

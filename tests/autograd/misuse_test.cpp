@@ -180,7 +180,7 @@ TEST_CASE("hooks of inner Tensors outlive a run", "[misuse]") {
   CHECK(calls == 2);
 }
 
-TEST_CASE("a formula that asks for what it has not declared is told so", "[misuse]") {
+TEST_CASE("a formula that uses undeclared values is an error", "[misuse]") {
   const Tensor x = tensor({1, 2}).requires_grad_(), constant = tensor({3, 4});
   const auto with = [&](auto formula) {
     return sum(record(
@@ -252,7 +252,7 @@ TEST_CASE("another handle on a leaf's place in the graph does not take its gradi
   CHECK(numbers(w.grad()) == List{2, 2});
 }
 
-TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
+TEST_CASE("a hook that keeps a gradient cannot change it afterwards", "[misuse]") {
   const Size n = GENERATE(3, 100);  // elements in the value, and in memory of their own
   Tensor a = ones({n}).requires_grad_(), b = ones({n}).requires_grad_(), kept;
   const auto first = [](const Tensor& x) { return x[0].item(); };
@@ -309,7 +309,7 @@ TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
   }
 }
 
-TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[misuse]") {
+TEST_CASE("a formula's result is a value, without grad() and hooks", "[misuse]") {
   const Tensor x = ones({3}).requires_grad_();
   int calls = 0;
   const Tensor y = record(
@@ -355,7 +355,7 @@ TEST_CASE("arguments at the ends of int64", "[misuse]") {
   CHECK_THROWS_AS(one_hot(Indices{most}), ValueError);
 }
 
-TEST_CASE("what was moved from, or is no value, is an error or still there", "[misuse]") {
+TEST_CASE("a moved-from or missing value is an error or still valid", "[misuse]") {
   Indices ids{1, 2};
   const Indices taken = std::move(ids);
   CHECK(ids.data()[1] == 2);

@@ -60,7 +60,7 @@ TEST_CASE("runs within runs, deeper than a stack holds", "[engine]") {
   };
   SECTION("of hooks") { deep(by_hook); }
   SECTION("of formulas") { deep(by_formula); }
-  SECTION("an error leaves every grad as it was, and what caught it goes on") {
+  SECTION("an error leaves every grad as it was, and its handler continues") {
     const Tensor x = leaf({1, 2});
     Tensor h = x * 3.0;
     int caught = 0;

@@ -59,7 +59,7 @@ TEST_CASE("checkpoint gives the same numbers and calls f again", "[checkpoint]")
   CHECK(numbers(again[0]) == expected[3]);
 }
 
-TEST_CASE("checkpoint: what f captures, in every way", "[checkpoint]") {
+TEST_CASE("checkpoint: everything that f may capture", "[checkpoint]") {
   const Tensor x = normal({3}, 1).requires_grad_(), w = normal({3}, 2).requires_grad_();
   const auto all_of = [&](const auto& maybe) {
     const Tensor h = exp(w), other = x * w;  // results of ops, which f captures as well
@@ -198,7 +198,7 @@ TEST_CASE("checkpoint: masks of a batch in shards", "[checkpoint][parallel]") {
   }
 }
 
-TEST_CASE("checkpoint of what has leaves of its own, a gradient penalty", "[checkpoint]") {
+TEST_CASE("checkpoint of a function with its own leaves, a gradient penalty", "[checkpoint]") {
   const Tensor w = normal({3}, 2).requires_grad_(), x = normal({3}, 1).requires_grad_();
   const auto penalty = [&](const Tensor& in) {
     const Tensor z = in.detach().requires_grad_();
@@ -208,7 +208,7 @@ TEST_CASE("checkpoint of what has leaves of its own, a gradient penalty", "[chec
   CHECK(run_of(checkpoint(penalty, x), {x, w}) == run_of(penalty(x), {x, w}));
 }
 
-TEST_CASE("checkpoint where somebody looks on is f", "[checkpoint]") {
+TEST_CASE("checkpoint under an observer is f", "[checkpoint]") {
   const Tensor x = leaf({1, 2});
   const auto f = [](const Tensor& in) { return log(in) * in; };
   const Trace trace;

@@ -204,7 +204,7 @@ TEST_CASE("the value of a Tensor", "[tensor]") {
   CHECK(numbers(Tensor(a + 1.0F)) == List{2, 3});
 }
 
-TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
+TEST_CASE("an update changes this Tensor and no other", "[tensor]") {
   const auto double_it = [](auto& a) { a *= 2; };
   Tensor x = tensor({1, 2}).requires_grad_();
   const Tensor alias = x;              // a handle on the same Tensor
@@ -229,7 +229,7 @@ TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
   CHECK(window.item() == 4);
 }
 
-TEST_CASE("what an update must not do", "[tensor]") {
+TEST_CASE("forbidden updates", "[tensor]") {
   Tensor x = tensor({1, 2}).requires_grad_();
   Tensor y = x * 2;
   CHECK_THROWS_AS(y.update([](auto& a) { a += 1; }), GraphError);

@@ -92,7 +92,7 @@ TEST_CASE("events hold values as they were, and a forward that runs again", "[tr
   CHECK(trace.events().size() == 1);  // running it again is not an event
 }
 
-TEST_CASE("what an op does inside is not recorded", "[trace]") {
+TEST_CASE("ops inside an op are not recorded", "[trace]") {
   const Tensor x = ones({2}).requires_grad_();
   const Trace trace;
   record(

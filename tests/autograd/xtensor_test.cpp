@@ -28,7 +28,7 @@ constexpr auto column_major = xt::layout_type::column_major;
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a row-major container that is given away is not copied", "[xtensor]", float,
+TEMPLATE_TEST_CASE("a row-major container that is moved in is not copied", "[xtensor]", float,
                    double) {
   using T = TestType;
   const auto taken = [](auto container) {
@@ -54,7 +54,7 @@ TEMPLATE_TEST_CASE("a row-major container that is given away is not copied", "[x
   CHECK_FALSE(taken(xt::xarray<T>::from_shape({0, 3})));
 }
 
-TEST_CASE("what is not given away is copied, in row-major order", "[xtensor]") {
+TEST_CASE("an array that is not moved in is copied, in row-major order", "[xtensor]") {
   xt::xarray<float> a = {{1, 2, 3}, {4, 5, 6}};
   const xt::xarray<float> constant = a;
   const Tensor x = a, y = constant, z = std::move(constant);

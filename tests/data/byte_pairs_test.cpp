@@ -233,7 +233,7 @@ TEST_CASE("a piece that is a token is not merged if merges are ignored", "[byte_
   CHECK(BytePairs(parts).encode("abc xabc") == Ids{258, ' ', 'x', 256, 'c'});
 }
 
-TEST_CASE("bytes without a token are left out", "[byte_pairs]") {
+TEST_CASE("bytes without a token are dropped", "[byte_pairs]") {
   auto parts = small_parts({{"a", "b"}});
   parts.tokens[4] = "unused";
   CHECK(BytePairs(parts).encode("\x04 a\x04\x04") == Ids{' ', 'a'});
@@ -369,7 +369,7 @@ TEST_CASE("all bytes come back from ids", "[byte_pairs]") {
   }
 }
 
-TEST_CASE("what is not UTF-8 is replaced as in Python", "[byte_pairs]") {
+TEST_CASE("invalid UTF-8 is replaced as in Python", "[byte_pairs]") {
   // bytes.decode(errors="replace")
   const std::vector<std::array<std::string, 2>> cases = {
       {"a\xC3", "a\uFFFD"},

@@ -178,7 +178,7 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
   }
 }
 
-TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[data]") {
+TEST_CASE("a text in another encoding is rejected with a command that converts it", "[data]") {
   using namespace std::literals;
   TemporaryFolder folder;
   const std::string path = folder / "text.txt";

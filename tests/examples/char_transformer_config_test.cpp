@@ -83,7 +83,7 @@ TEST_CASE("char_transformer: a run's config.json makes the run again", "[config]
         read_bytes(folder / folder.checkpoint));
 }
 
-TEST_CASE("char_transformer: --config beside --resume and --init-from", "[config]") {
+TEST_CASE("char_transformer: --config with --resume and --init-from", "[config]") {
   const TrainedFolder folder;
   // Entries of the file count as given.
   write_bytes(folder / "same.json", R"({"n_layer": 1, "max_iters": 42, "resume": "run"})");
@@ -161,7 +161,7 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
 }
 
-TEST_CASE("char_transformer: what is read is never written over", "[config]") {
+TEST_CASE("char_transformer: inputs are never overwritten", "[config]") {
   const TrainedFolder folder;
   const auto refused = [&](const std::string& command, const std::string& out,
                            const std::string& json, const std::string& says) {

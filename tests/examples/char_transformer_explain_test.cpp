@@ -69,7 +69,7 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   CHECK(prompt["run"]["layers"][0]["heads"][0]["index"] == 1);
 }
 
-TEST_CASE("explain: what does not exist is named, with what does") {
+TEST_CASE("explain: errors name the existing layers, heads and positions") {
   const TrainedFolder folder;
   const auto refused = [&](const Arguments& more, int code,
                            const std::vector<std::string>& fragments) {

@@ -11,7 +11,7 @@
 
 namespace fs = std::filesystem;
 
-TEST_CASE("char_transformer: --resume begins no run that nobody asked for", "[resume]") {
+TEST_CASE("char_transformer: --resume begins no unrequested run", "[resume]") {
   const TinyFolder folder;
   const auto nothing = [&](const std::vector<std::string>& fragments) {
     const std::size_t runs =
@@ -94,7 +94,7 @@ TEST_CASE("char_transformer: the schedule of a run that goes on may change", "[r
                 {"--min-lr 0.001 is above --learning-rate 0.0001"});
 }
 
-TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint", "[resume]") {
+TEST_CASE("char_transformer: losses of resuming from an earlier checkpoint", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "20"}));
   fs::copy(folder / "run/best.safetensors", folder / "earlier");
@@ -168,7 +168,7 @@ TEST_CASE("char_transformer: of two texts the one that is another is blamed", "[
              ContainsSubstring("val: another text than the model was validated on"));
 }
 
-TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resume]") {
+TEST_CASE("char_transformer: the error for a damaged checkpoint names the other one", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run"}));
   const std::string whole = read_bytes(folder / "run/checkpoint.safetensors");

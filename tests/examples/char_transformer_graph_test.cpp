@@ -37,7 +37,7 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
   CHECK_THAT(read_bytes(folder / "graph.dot"), StartsWith("digraph "));
 }
 
-TEST_CASE("char_transformer graph: what it cannot show") {
+TEST_CASE("char_transformer graph: errors") {
   const TrainedFolder folder;
   const auto refused = [&](Arguments more, int code, const std::vector<std::string>& fragments) {
     more.insert(more.begin(), {"graph", "--checkpoint", folder.checkpoint});

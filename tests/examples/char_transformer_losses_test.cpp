@@ -154,7 +154,7 @@ TEST_CASE("char_transformer: a loss before the first step, of the weights that i
   CHECK(more.err.find("before the first step") == std::string::npos);
 }
 
-TEST_CASE("char_transformer: the last validation is bounded, and says what it is", "[losses]") {
+TEST_CASE("char_transformer: the last validation is bounded and named", "[losses]") {
   const TinyFolder folder;
   const Result all = run_well(folder, tiny_train({"--out", "run"}));
   check_contains(all.out, {"ll 29 blocks"});
@@ -232,7 +232,7 @@ TEST_CASE("char_transformer: a loss that is not a number is no result", "[losses
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
-TEST_CASE("char_transformer: what is kept as the last good checkpoint is good", "[losses]") {
+TEST_CASE("char_transformer: the last good checkpoint is good", "[losses]") {
   const TinyFolder folder;
   // The weights grow 99 times in a step, and the loss is finite up to some moment.
   for (const char* const interval : {"1", "2", "3"}) {

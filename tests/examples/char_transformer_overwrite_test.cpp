@@ -51,7 +51,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
   CHECK((read_bytes(folder / "a.html") == before));
 }
 
-TEST_CASE("char_transformer: what is read is not written over, whatever its name", "[files]") {
+TEST_CASE("char_transformer: inputs are not overwritten under any name", "[files]") {
   const TrainedFolder folder;
   fs::remove(folder / "run/best.safetensors");
   const auto refused = [&](const Arguments& command, const std::string& input,
@@ -100,7 +100,7 @@ TEST_CASE("char_transformer: no command but train writes a file of a run", "[fil
   run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "best.safetensors"});
 }
 
-TEST_CASE("char_transformer: what is printed to is not written over", "[files]") {
+TEST_CASE("char_transformer: standard output's file is not overwritten", "[files]") {
   const TrainedFolder folder;
   fs::create_symlink("/dev/stdout", folder / "link");  // here a file
   check_refused(folder,
@@ -136,8 +136,7 @@ TEST_CASE("char_transformer: a run writes into its own folder only", "[files]") 
   }
 }
 
-TEST_CASE("char_transformer: what only has the name of a run's file is not written over",
-          "[files]") {
+TEST_CASE("char_transformer: a file with the name of a run's file is not overwritten", "[files]") {
   const TinyFolder folder;
   const std::string text = read_bytes(folder / "text");
   const auto refused_and_kept = [&](const std::string& file, const Arguments& arguments,
@@ -163,7 +162,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
                    "run/samples.jsonl: has another name as well (a hard link)");
 }
 
-TEST_CASE("char_transformer: what cannot be read is not taken for empty or missing", "[files]") {
+TEST_CASE("char_transformer: an unreadable file does not count as empty or missing", "[files]") {
   const TrainedFolder folder;
   const auto contents = [&](const std::string& run) {
     std::map<std::string, std::string> all;

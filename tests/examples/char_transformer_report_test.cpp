@@ -109,7 +109,7 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   CHECK_FALSE(says("run", "reversed"));
 }
 
-TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said", "[report]") {
+TEST_CASE("char_transformer: a bad line of metrics.jsonl is skipped and reported", "[report]") {
   const TrainedFolder folder;
   const std::string path = folder / "run/metrics.jsonl", good = read_bytes(path);
   const std::string columns = run_well(folder, {"compare", "run"}).out;

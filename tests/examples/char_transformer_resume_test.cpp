@@ -126,7 +126,7 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
               << " half-written files seen, " << runs << " runs complete, all the same bytes\n";
 }
 
-TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
+TEST_CASE("char_transformer: the run that --resume continues", "[resume]") {
   const TinyFolder folder;
   const auto tiny = [&](const Arguments& more) { return tiny_train(more); };
   run_well(folder, tiny({"--max-iters", "10"}));
@@ -192,7 +192,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
                 {"named: the folder holds a run already", "--resume named goes on with it"});
 }
 
-TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]") {
+TEST_CASE("char_transformer: files of other programs stay", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
   // A checkpoint among other files.

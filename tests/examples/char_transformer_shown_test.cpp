@@ -77,7 +77,7 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
 }
 
-TEST_CASE("char_transformer: a dry run says what a run would say, and writes nothing", "[shown]") {
+TEST_CASE("char_transformer: a dry run prints the same as a run, and writes nothing", "[shown]") {
   const TinyFolder folder;
   const Result dry = run_well(folder, tiny_train({"--dry-run"}));
   CHECK(dry.err == "");

@@ -188,7 +188,7 @@ TEST_CASE("char_transformer: standard streams that are closed get nothing else's
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
-TEST_CASE("char_transformer: what cannot be written is said, whatever writes it", "[stop]") {
+TEST_CASE("char_transformer: failed output is reported by every command", "[stop]") {
   const TrainedFolder folder;
   for (const Arguments& arguments :
        {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},

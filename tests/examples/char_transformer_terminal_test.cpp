@@ -115,7 +115,7 @@ TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
   CHECK_THAT(evaluating.bytes(), ContainsSubstring("\reval | validation "));
 }
 
-TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
+TEST_CASE("char_transformer: output fits the width", "[terminal]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;

@@ -49,7 +49,7 @@ xgrad::nn::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
 
 }  // namespace
 
-TEST_CASE("char_transformer: a run leaves what it promises") {
+TEST_CASE("char_transformer: a run writes all promised files") {
   const TrainedFolder folder;
   const std::string& out = folder.trained.err;
   CHECK_THAT(out, ContainsSubstring("n_layer 1, n_head 2, n_embd 16: 3,616 parameters"));

@@ -156,7 +156,7 @@ TEST_CASE("runs: names that differ", "[runs]") {
   CHECK(names({a, a, b}) == Cells{"x/run", "x/run (2)", "y/run"});
 }
 
-TEST_CASE("runs: what the numbers come to", "[runs]") {
+TEST_CASE("runs: the table of results", "[runs]") {
   const RunsFolder folder;
   std::string text;
   for (int i = 0; i < 200; ++i)

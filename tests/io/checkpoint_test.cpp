@@ -160,7 +160,7 @@ TEST_CASE("checkpoint: names and values in the file") {
   CHECK(values_of(file.tensors.at("optimizer.exp_avg.out.weight")) == values_of(second->second));
 }
 
-TEST_CASE("checkpoint: what is not a checkpoint") {
+TEST_CASE("checkpoint: other files are rejected") {
   SavedRun saved;
   const std::string& path = saved.path;
   const TemporaryFolder folder;
@@ -313,7 +313,7 @@ TEST_CASE("checkpoint: generators of the caller's own") {
   }
 }
 
-TEST_CASE("checkpoint: what cannot be stored") {
+TEST_CASE("checkpoint: states that cannot be stored") {
   const TemporaryFolder folder;
   Run run;
   const Net stranger;

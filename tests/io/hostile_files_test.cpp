@@ -100,7 +100,7 @@ TEST_CASE("files: a link is followed to its end, and nothing but a file is repla
 #endif
 }
 
-TEST_CASE("safetensors: what a message says of a name is one short line without escapes") {
+TEST_CASE("safetensors: a name in a message is one short line without escapes") {
   const TemporaryFolder folder;
   const std::string path = folder / "x";
   const auto message = [&](const std::string& name) {

@@ -56,7 +56,7 @@ std::string everything() {
 
 }  // namespace
 
-TEST_CASE("locale: files, pictures, JSON and what is printed are the same") {
+TEST_CASE("locale: files, pictures, JSON and output are the same") {
   const std::string reference = everything();
   CHECK(reference.find("1234567.25") != std::string::npos);
   const German locale;

@@ -10,7 +10,7 @@
 
 using namespace xgrad;
 
-TEST_CASE("pretrained: what a folder says beside its model comes back", "[pretrained]") {
+TEST_CASE("pretrained: a folder's metadata is saved again", "[pretrained]") {
   const TemporaryFolder folder;
   const nn::GPT model(
       {.block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 1, .n_embd = 4, .bias = true});

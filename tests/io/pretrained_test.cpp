@@ -117,7 +117,7 @@ TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[
   }
 }
 
-TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
+TEST_CASE("pretrained: a saved model equals the loaded one", "[pretrained]") {
   for (const std::string name : families) {
     const TemporaryFolder folder;
     const nn::GPT model = io::load_pretrained(golden_folder(name));
@@ -268,7 +268,7 @@ TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretr
   CHECK(io::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
 }
 
-TEST_CASE("pretrained: rope_scaling beside rope_parameters, as transformers 5.24 reads both",
+TEST_CASE("pretrained: rope_scaling with rope_parameters, as transformers 5.24 reads both",
           "[pretrained]") {
   Pretrained files("llama");
   const auto rotary_of = [&](const std::vector<std::string>& values) {
@@ -316,7 +316,7 @@ TEST_CASE("pretrained: rope_scaling beside rope_parameters, as transformers 5.24
   check_same_model(io::load_pretrained(golden_folder("llama")), files.load());
 }
 
-TEST_CASE("pretrained: other names of what is here", "[pretrained]") {
+TEST_CASE("pretrained: other names of supported options", "[pretrained]") {
   const auto loads = [](const std::string& family, const io::JsonObject& changes) {
     Pretrained files(family);
     const nn::GPT model = files.load();
@@ -567,7 +567,7 @@ TEST_CASE("pretrained: one error lists all that is wrong with the weights", "[pr
   check_contains(files.error(), {"model.safetensors"});
 }
 
-TEST_CASE("pretrained: a configuration that asks for what is not here is refused", "[pretrained]") {
+TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]") {
   const auto refused = [](const std::string& family, const std::string& key,
                           const std::string& value, const std::vector<std::string>& parts) {
     Pretrained files(family);

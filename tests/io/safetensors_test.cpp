@@ -64,7 +64,7 @@ TensorFile mixed_file() {
 
 }  // namespace
 
-TEST_CASE("safetensors: what is written is read again, bit for bit") {
+TEST_CASE("safetensors: a written file is read again, bit for bit") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   const TensorFile written = mixed_file();
@@ -127,7 +127,7 @@ TEST_CASE("safetensors: the bytes are the format's") {
   CHECK(read_bytes(path) == expected);
 }
 
-TEST_CASE("safetensors: what the format allows is read") {
+TEST_CASE("safetensors: all of the format is read") {
   const std::string four(4, '\0');
   CHECK(refusal(file_of("{}")) == "");
   CHECK(refusal(file_of("{}   ")) == "");
@@ -241,7 +241,7 @@ TEST_CASE("safetensors: a shape whose product overflows") {
   refused("[4294967296,4294967296,0]");
 }
 
-TEST_CASE("safetensors: holes, overlaps and what is left over") {
+TEST_CASE("safetensors: holes, overlaps and trailing bytes") {
   const auto two = [](const std::string& a, const std::string& b) {
     return R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)" + a +
            R"(},"b":{"dtype":"F32","shape":[1],"data_offsets":)" + b + "}}";
@@ -309,7 +309,7 @@ TEST_CASE("safetensors: a path that is not a file") {
   CHECK_THROWS_WITH(load_safetensors(pipe), ContainsSubstring("not a regular file"));
 }
 
-TEST_CASE("safetensors: what cannot be written leaves the old file and nothing else") {
+TEST_CASE("safetensors: a failed write leaves the old file and nothing else") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   TensorFile good;

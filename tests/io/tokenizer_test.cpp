@@ -34,7 +34,7 @@ const std::string byte_level =
 
 }  // namespace
 
-TEST_CASE("what is learned is read again from tokenizer.json", "[tokenizer]") {
+TEST_CASE("a learned vocabulary is read again from tokenizer.json", "[tokenizer]") {
   TemporaryFolder folder;
   const std::string path = folder / "tokenizer.json";
   for (const std::vector<PatternSplit>& splits :
@@ -142,7 +142,7 @@ TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   CHECK_THROWS_AS(io::read_tokenizer(vocab, folder / "none"), FileError);
 }
 
-TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
+TEST_CASE("tokens that a tokenizer.json adds around a text", "[tokenizer]") {
   const auto of = [](const std::string& processor) {
     const std::string json = with_change(small_tokenizer(), R"("post_processor":null)",
                                          R"("post_processor":)" + processor);
@@ -187,7 +187,7 @@ TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
                    {"FILE: post_processor: ", says});
 }
 
-TEST_CASE("a tokenizer.json that asks for what is not here is refused by its name", "[tokenizer]") {
+TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[tokenizer]") {
   struct Case {
     std::string from, to, message;
   };

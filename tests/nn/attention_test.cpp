@@ -219,7 +219,7 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
   CHECK(allclose(closed.output.select(0, 0).select(0, 0), mha.out_proj.bias, 1e-6, 1e-7));
 }
 
-TEST_CASE("MultiHeadAttention: one sequence, and what does not fit", "[nn][attention]") {
+TEST_CASE("MultiHeadAttention: one sequence, and misshapen inputs", "[nn][attention]") {
   const Heads h;
   const auto& mha = h.mha;
   const auto one = mha(h.q.select(0, 0), h.k.select(0, 0), h.v.select(0, 0));

@@ -178,7 +178,7 @@ TEST_CASE("bfloat16: a model equals that of rounded weights", "[bfloat16][gpt]")
   }
 }
 
-TEST_CASE("bfloat16: what needs Tensors of weights says so", "[bfloat16][gpt]") {
+TEST_CASE("bfloat16: functions that need Tensors of weights throw", "[bfloat16][gpt]") {
   for (const nn::GPT& model : random_decoders()) {
     nn::GPT half = model;
     nn::to_bfloat16(half);

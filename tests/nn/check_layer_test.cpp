@@ -228,8 +228,7 @@ TEST_CASE("check_layer tells state from dropout", "[nn][check_layer]") {
         "two calls in evaluation differ: is dropout still active?");
 }
 
-TEST_CASE("check_layer prints a line per check, and says what does not apply",
-          "[nn][check_layer]") {
+TEST_CASE("check_layer prints a line per check, also if it does not apply", "[nn][check_layer]") {
   manual_seed(3);
   const Faulty layer;
   const auto one = nn::check_layer(layer, randn({4}));

@@ -115,7 +115,7 @@ TEST_CASE("gradcheck names the parameters that are wrong", "[nn][gradcheck]") {
   CHECK_THAT(report.table(), ContainsSubstring("gate.weight") && ContainsSubstring("absent"));
 }
 
-TEST_CASE("gradcheck finds what visit has forgotten", "[nn][gradcheck]") {
+TEST_CASE("gradcheck finds members that visit omits", "[nn][gradcheck]") {
   manual_seed(3);
   Gated layer = make(Gated());
   layer.uses_extra = true;
@@ -129,7 +129,7 @@ TEST_CASE("gradcheck finds what visit has forgotten", "[nn][gradcheck]") {
   CHECK_THROWS_WITH(nn::gradcheck(layer, {x}), ContainsSubstring("does it name every Tensor?"));
 }
 
-TEST_CASE("gradcheck of a layer refuses float32 and notes what is frozen", "[nn][gradcheck]") {
+TEST_CASE("gradcheck of a layer rejects float32 and notes frozen parameters", "[nn][gradcheck]") {
   manual_seed(3);
   Gated layer;
   const Tensor x = randn({1, 3}, DType::float64);

@@ -76,7 +76,7 @@ Indices generate_uncached(nn::GPT model, Indices ids, Size tokens, Generator& ge
 
 // ---- the cache itself ----
 
-TEST_CASE("A cache returns all keys and values, those of later calls behind", "[nn][cache]") {
+TEST_CASE("A cache returns all keys and values, in order of calls", "[nn][cache]") {
   const Tensor k = randn({2, 3, 5, 4}), v = randn({2, 3, 5, 6});
   KeyValueCache cache(7);
   CHECK(cache.capacity() == 7);
@@ -104,7 +104,7 @@ TEST_CASE("A cache returns all keys and values, those of later calls behind", "[
   CHECK(cache.append(other, other).keys.shape() == Shape{7, 4});
 }
 
-TEST_CASE("A cache writes in place, and what it has given away keeps its values", "[nn][cache]") {
+TEST_CASE("A cache writes in place, and earlier results keep their values", "[nn][cache]") {
   const Tensor one = ones({2, 1, 4}), two = one * 2;
   KeyValueCache cache(4);
   const float* const memory = [&] {
@@ -127,7 +127,7 @@ TEST_CASE("A cache writes in place, and what it has given away keeps its values"
   CHECK(total(keys) == 3 * 8 - 16);  // unaffected by the first's continuation
 }
 
-TEST_CASE("What a cache refuses, and that it holds the same afterwards", "[nn][cache]") {
+TEST_CASE("Errors of a cache do not change it", "[nn][cache]") {
   const Tensor k = ones({2, 3, 1, 4});
   KeyValueCache cache(3);
   cache.append(k, k);
@@ -211,7 +211,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
   }
 }
 
-TEST_CASE("What layers refuse with a cache", "[nn][cache]") {
+TEST_CASE("Errors of layers with a cache", "[nn][cache]") {
   const Tensor x = randn({1, 2, 8});
   KeyValueCache cache(4);
   nn::CausalSelfAttention attention(8, 2, 0.1);
@@ -324,7 +324,7 @@ TEST_CASE("An exception in on_token ends the generation and corrupts nothing",
   CHECK(same(model.generate({{3}, {4}}, 30, one), model.generate({{3}, {4}}, 30, two)));
 }
 
-TEST_CASE("What a cache has forgotten is gone", "[cache]") {
+TEST_CASE("Truncated positions of a cache are gone", "[cache]") {
   const NoGrad no_grad;
   nn::KeyValueCache cache(4);
   cache.append(zeros({1, 1, 0, 2}), zeros({1, 1, 0, 2}));  // no positions: nothing is held

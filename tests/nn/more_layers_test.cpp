@@ -55,7 +55,7 @@ TEST_CASE("layers for Sequential", "[nn]") {
   CHECK(net(randn({3, 2, 3})).shape() == Shape{3, 4});
 }
 
-TEST_CASE("GroupNorm says what does not fit", "[nn]") {
+TEST_CASE("GroupNorm names misshapen inputs", "[nn]") {
   CHECK_THROWS_WITH(nn::GroupNorm(3, 4), ContainsSubstring("4 is not a multiple of num_groups 3"));
   CHECK_THROWS_AS(nn::GroupNorm(0, 4), ValueError);
   CHECK_THROWS_WITH(nn::GroupNorm(2, 4)(ones({1, 6})), ContainsSubstring("x is (1, 6)"));

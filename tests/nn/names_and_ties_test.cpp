@@ -146,7 +146,7 @@ struct Named {
 
 }  // namespace
 
-TEST_CASE("A tie under a name that visit does not name says what to write", "[module][tie]") {
+TEST_CASE("The error of a tie without its member says what to write", "[module][tie]") {
   Half model;
   CHECK_THAT(message_of<ValueError>([&] { nn::clone(model); }),
              ContainsSubstring("'decoder' is tied to 'encoder.weight', but visit names no member "

@@ -256,7 +256,7 @@ TEST_CASE("zero_grad clears, and parameters without a gradient stay", "[optim]")
   check_values(problem.p, {1, -2, 3});
 }
 
-TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
+TEST_CASE("Optimizers reject parameters that they cannot train", "[optim]") {
   using optim::Adam, optim::AdamW, optim::SGD;
   const Tensor p = ones({2}).requires_grad_();
   CHECK_THROWS_WITH(Adam({p}, {.lr = -1}), ContainsSubstring("Adam: lr is -1"));

@@ -79,7 +79,7 @@ TEST_CASE("labels of heads: no more is said than the numbers hold", "[pages]") {
   CHECK(scores(softmax(normal({5, 8}, 1), -1)).size() == 1);  // keys that are not the queries
 }
 
-TEST_CASE("attention page: what is in the file", "[pages]") {
+TEST_CASE("attention page: the file's contents", "[pages]") {
   const TemporaryFolder folder;
   const std::string path = folder / "page.html";
   const Tensor q = normal({5, 4}, 1).requires_grad_(), v = normal({5, 3}, 2);

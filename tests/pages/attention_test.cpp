@@ -66,7 +66,7 @@ const Indices next_ids{{2, 3, 4, 1, 2, 0}, {5, 4, 3, 2, 1, 6}};
 
 }  // namespace
 
-TEST_CASE("attention page: what a fused op hides is what the composed one has", "[pages]") {
+TEST_CASE("attention page: a fused op shows its composition's values", "[pages]") {
   const nn::GPT model = small_gpt();
   const auto loss = [&] { return model.loss(some_ids, next_ids); };
   const auto run = trace_attention(loss, {.item = 1});
@@ -102,7 +102,7 @@ TEST_CASE("attention page: what a fused op hides is what the composed one has", 
   CHECK(l == 2);
 }
 
-TEST_CASE("attention page: gradients are what differences say", "[pages]") {
+TEST_CASE("attention page: gradients agree with differences", "[pages]") {
   const Tensor q = normal({1, 2, 3, 4}, 1).requires_grad_(), k = normal({1, 2, 5, 4}, 2),
                v = normal({1, 2, 5, 2}, 3), w = normal({1, 2, 3, 2}, 4),
                bias = normal({3, 5}, 5).requires_grad_();

@@ -16,7 +16,7 @@ using namespace xgrad;
 using pages::Graph;
 using Verdict = pages::GraphCheck::Verdict;
 
-TEST_CASE("graph: other threads may differentiate what shares leaves", "[pages][graph]") {
+TEST_CASE("graph: other threads may differentiate graphs with the same leaves", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), x = leaf({3, 4});
   const auto f = [&] { return sum(w * x * w); };
   // (Catch2 allows no assertion on the other thread.)

@@ -133,7 +133,7 @@ TEST_CASE("graph: differences agree with right gradients, also of float32", "[pa
   }
 }
 
-TEST_CASE("graph: a wrong backward is found, and what it spoils", "[pages][graph]") {
+TEST_CASE("graph: a wrong backward is found, and its effects", "[pages][graph]") {
   const Tensor w = leaf(3), x = leaf(2);
   for (const DType dtype : {DType::float64, DType::float32}) {
     const Graph graph =
@@ -189,7 +189,7 @@ TEST_CASE("graph: masked scores, ties and fused attention are checked", "[pages]
   }
 }
 
-TEST_CASE("graph: constants, detach(), NoGrad and what nobody uses", "[pages][graph]") {
+TEST_CASE("graph: constants, detach(), NoGrad and unused values", "[pages][graph]") {
   const Tensor w = leaf({1, 2});
   const Graph graph = pages::run_graph(
       [&] {
@@ -241,7 +241,7 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
   CHECK(numbers(w.grad()) == std::vector<double>{2, 4});
 }
 
-TEST_CASE("graph: what has none is said", "[pages][graph]") {
+TEST_CASE("graph: errors of functions without a graph", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), c = ones({2});
   const auto says = [](const auto& f, const pages::GraphOptions& options = {}) {
     return message_of([&] { pages::run_graph(f, options); });
@@ -273,7 +273,7 @@ TEST_CASE("graph: what has none is said", "[pages][graph]") {
   CHECK_THAT(pages::graph_html(one), ContainsSubstring("<!DOCTYPE html>"));
 }
 
-TEST_CASE("graph: what was made before the function is shown as a whole", "[pages][graph]") {
+TEST_CASE("graph: values from before the function are single nodes", "[pages][graph]") {
   const Tensor w = leaf(2);
   const Tensor before = w * w;
   const Graph graph = pages::run_graph([&] { return before * w; }, {.names = {{"w", w}}});

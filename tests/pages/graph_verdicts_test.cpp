@@ -95,7 +95,7 @@ TEST_CASE("graph: a gradient that is 0 need not be added", "[pages][graph]") {
   CHECK(graph.nodes[1].inputs[0].nothing->verdict == Verdict::right);
 }
 
-TEST_CASE("graph: a wrong slope is found, whatever stands beside it", "[pages][graph]") {
+TEST_CASE("graph: a wrong slope is found next to any values", "[pages][graph]") {
   using Slope = std::function<Tensor(const Tensor&)>;
   const auto found = [](const Tensor& x, const Slope& forward, const Slope& slope) {
     const Graph graph = checked([&] { return sum(with_slope("mine", x, forward, slope)); });
@@ -150,7 +150,7 @@ TEST_CASE("graph: masked elements, and gradients too small for differences, are 
   }
 }
 
-TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
+TEST_CASE("graph: lost digits are not called wrong", "[pages][graph]") {
   for (const Size n : {3, 20}) {
     const Tensor w = normal({n}, 7, DType::float32).requires_grad_();
     for (const bool behind : {false, true}) {
@@ -177,7 +177,7 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
   }
 }
 
-TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody",
+TEST_CASE("graph: infinity, underflow and cancellation within an op are not called wrong",
           "[pages][graph]") {
   const Tensor infinite = leaf({700, 800, 1}), low = cast(leaf({-105, 1}), DType::float32);
   const auto functions = {
@@ -261,7 +261,8 @@ TEST_CASE("graph: an op that is slow for its size is not run again and again", "
              ContainsSubstring("skipped: it takes more work"));
 }
 
-TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[pages][graph]") {
+TEST_CASE("graph: kinks of many elements, and of ops in a row, are not called wrong",
+          "[pages][graph]") {
   const auto fine = [](const std::function<Tensor()>& f) {
     const Graph graph = checked(f);
     INFO(to_string(graph));
@@ -285,7 +286,7 @@ TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[
   fine([&] { return sum(matmul(relu(matmul(x, first)), second)); });
 }
 
-TEST_CASE("graph: a fit that float32 cannot better blames nobody", "[pages][graph]") {
+TEST_CASE("graph: a fit that float32 cannot improve is not called wrong", "[pages][graph]") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Tensor x = normal({64, 3}, seed) * 100.0 + 1000.0, best = normal({3, 1}, seed + 10);
     const Tensor y = matmul(x, best).to(DType::float32), data = x.to(DType::float32);

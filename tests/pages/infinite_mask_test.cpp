@@ -60,7 +60,7 @@ Tensor my_add(const Tensor& x, double factor) {
 
 }  // namespace
 
-TEST_CASE("explain_gradient: -inf that an op was given is nobody's fault", "[infinite_mask]") {
+TEST_CASE("explain_gradient: an op with -inf as input is not called wrong", "[infinite_mask]") {
   for (const Masked& masked : masks()) {
     const auto found =
         explain_gradient([&](const Inputs& in) { return softmax(masked(in[0] * 1.5), -1); },

@@ -116,7 +116,7 @@ TEST_CASE("picture: text for XML") {
   CHECK(well_formed("<svg a='1' b='2'><g/>&#60;</svg>"));
 }
 
-TEST_CASE("picture: a picture becomes as large as what is in it") {
+TEST_CASE("picture: a picture grows with its contents") {
   Svg svg(100, 50);
   svg.text(0, 25, "left of it", "end");
   svg.text_upwards(50, 60, "below", "end");

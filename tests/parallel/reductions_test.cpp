@@ -113,7 +113,7 @@ std::vector<ReducedLoss> losses_of_shards() {
 
 }  // namespace
 
-TEST_CASE("shards of every reduction give what the whole batch gives", "[parallel]") {
+TEST_CASE("shards of every reduction equal the whole batch", "[parallel]") {
   const Tensor w = normal({3, 5}, 1).requires_grad_(), x = normal({9, 3}, 2),
                t = softmax(normal({9, 5}, 3), -1);
   const Indices some{1, -100, 4, 0, 2, -100, -100, 3, 1};

@@ -86,7 +86,7 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
   }
 }
 
-TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
+TEST_CASE("a loss that draws runs whole, with the same draws", "[parallel]") {
   // Also from a generator of the caller's, and if only a kept normal would be taken.
   const Tensor w = ones({3}).requires_grad_();
   const Tensor rows = randn({8, 3});
@@ -334,7 +334,7 @@ TEST_CASE("a shard that throws leaves every gradient as it was", "[parallel]") {
   CHECK(parallel::backward(mean, x) == Approx(14));
 }
 
-TEST_CASE("what cannot be cut is refused", "[parallel]") {
+TEST_CASE("batches that cannot be sharded are rejected", "[parallel]") {
   const Tensor w = ones({2}).requires_grad_();
   const auto loss = [&](const Tensor& x, const Indices&) { return (x * w).mean(); };
   CHECK_THROWS_WITH(
@@ -369,7 +369,7 @@ TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") 
   CHECK(largest_difference(gradients(model), expected) < 1e-5);
 }
 
-TEST_CASE("what a hook gives or keeps is not added to", "[parallel]") {
+TEST_CASE("a hook's result is not accumulated into", "[parallel]") {
   Tensor w = ones({4}).requires_grad_();
   const Tensor constant = ones({4});
   const Tensor x = arange(0, 8);

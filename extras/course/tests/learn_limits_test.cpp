@@ -117,7 +117,7 @@ TEST_CASE("learn check: a signal leaves nothing behind", "[learn]") {
   }
 }
 
-TEST_CASE("learn: what cannot be written is said", "[learn]") {
+TEST_CASE("learn: output that cannot be written is reported", "[learn]") {
   const TemporaryFolder folder;
   const std::string file = folder / "mine.cpp";
   write_bytes(file, solution_text(folder, "01_slope"));
@@ -156,7 +156,7 @@ TEST_CASE("learn check: a file that leaves", "[learn]") {
              says);
 }
 
-TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
+TEST_CASE("learn check: a file's output is not the answer", "[learn]") {
   const std::string claim =
       "  std::puts(\"stage 1, a number and its slope: right\\n\\nslope: right at 6 points\");\n";
   check_says(slope("#include <cstdio>", claim + "  return 0;"),

@@ -140,7 +140,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
   }
 }
 
-TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
+TEST_CASE("char_transformer: errors of all ranks are reported once", "[ranks]") {
   const TinyFolder folder;
   check_ranks_refused(
       folder, ranks(3, tiny_train({"--batch-size", "2"})),

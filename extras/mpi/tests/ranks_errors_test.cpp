@@ -10,7 +10,7 @@
 
 #include "ranks.hpp"
 
-TEST_CASE("hooks that give what does not fit are errors of all ranks", "[.mpi]") {
+TEST_CASE("hooks with misshapen results are errors of all ranks", "[.mpi]") {
   Tensor w = ones({5}).requires_grad_(), frozen = ones({5});
   DataParallel ranks({{"w", w}, {"frozen", frozen}}, all_ranks(), {.shards = 8});
   const Tensor x = ones({8});

@@ -136,7 +136,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   }
 }
 
-TEST_CASE("what a batch gives does not depend on the batches before it", "[.mpi]") {
+TEST_CASE("a batch's result does not depend on the batches before it", "[.mpi]") {
   const Tensor w = ones({3}).requires_grad_();
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
   const Tensor x = linspace(0.1, 0.9, 24).reshape({8, 3});
@@ -209,7 +209,7 @@ TEST_CASE("gradients that a loss, a hook or a formula takes for itself go nowher
   CHECK(g.data<float>()[1] == Approx(4 + own));
 }
 
-TEST_CASE("what ranks tell each other", "[.mpi]") {
+TEST_CASE("messages between ranks", "[.mpi]") {
   const parallel::Communicator& world = *all_ranks();
   const std::vector<double> numbers = parallel::gather(world, 10.0 + double(world.rank()));
   REQUIRE(numbers.size() == world.size());

@@ -76,7 +76,7 @@ TEST_CASE("DetectAnomaly names the op whose gradient is not finite", "[anomaly]"
              StartsWith("anomaly in the backward of op 1, mine"));
 }
 
-TEST_CASE("DetectAnomaly: what came in broken", "[anomaly]") {
+TEST_CASE("DetectAnomaly: inputs that are not finite", "[anomaly]") {
   Tensor w = ones({2, 2}).requires_grad_();
   set_element(w, 1, not_a_number);
   CHECK_THAT(anomaly([&] {
@@ -138,7 +138,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
   (void)hidden;
 }
 
-TEST_CASE("DetectAnomaly: -inf that is meant passes, and what it breaks names the op that made it",
+TEST_CASE("DetectAnomaly: intended -inf passes, and an op that it breaks is named with its maker",
           "[anomaly]") {
   Tensor w = leaf({0.3, -1, 2});
   const Tensor logits = leaf({1, 2, 3, 4});

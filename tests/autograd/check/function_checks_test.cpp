@@ -72,7 +72,7 @@ TEST_CASE("check_causal finds leaks that only the value or only the gradient sho
   CHECK_THROWS_AS(check_causal([](const Tensor& a) { return a; }, x, {.seq_dim = 2}), ValueError);
 }
 
-TEST_CASE("check_causal and check_batch_independence allow what rounding leaves", "[causal]") {
+TEST_CASE("check_causal and check_batch_independence allow rounding", "[causal]") {
   const Tensor x = normal({4, 3}, 1);
   // the running sum as the total minus all later elements
   const auto f = [](const Tensor& a) {

@@ -140,7 +140,7 @@ TEST_CASE("several inputs and outputs", "[functional]") {
   }
 }
 
-TEST_CASE("v may be left out where it is a single number", "[functional]") {
+TEST_CASE("v is optional if it is a single number", "[functional]") {
   const Tensor x = normal({3}, 1), t = scalar(0.5, DType::float64);
   CHECK(close(vjp(cubes, x).second, 3.0 * x * x));
   CHECK(close(jvp([&x](const Tensor& in) { return x * in * in; }, t).second, x));
@@ -150,7 +150,7 @@ TEST_CASE("v may be left out where it is a single number", "[functional]") {
   CHECK_THROWS_AS(vjp([](const Tensor& in) { return in * in; }, x), ValueError);
 }
 
-TEST_CASE("what does not depend on an input has derivative zero", "[functional]") {
+TEST_CASE("an output that does not depend on an input has derivative zero", "[functional]") {
   const Tensor x = normal({2}, 1), v = normal({2}, 2), other = normal({2}, 3).requires_grad_();
   const auto constant = [](const Tensor&) { return scalar(3, DType::float64); };
   const auto of_another = [&other](const Tensor&) { return sum(other * other); };

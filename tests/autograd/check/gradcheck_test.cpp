@@ -138,7 +138,7 @@ TEST_CASE("an infinite input that is masked out has gradient 0", "[gradcheck]") 
   CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})}));
 }
 
-TEST_CASE("gradcheck refuses what it cannot check", "[gradcheck]") {
+TEST_CASE("gradcheck rejects functions that it cannot check", "[gradcheck]") {
   const auto f = [](const Inputs& in) { return in[0] * 2.0; };
   CHECK_THROWS_AS(gradcheck(f, {ones({2}).requires_grad_()}), DTypeError);
   CHECK_THROWS_WITH(

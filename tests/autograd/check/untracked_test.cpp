@@ -13,7 +13,7 @@
 
 using namespace xgrad;
 
-TEST_CASE("a result that no output depends on is named, with what was probably meant", "[hidden]") {
+TEST_CASE("a result that no output depends on is named, with the likely intention", "[hidden]") {
   const Tensor h = leaf({{1, 2}, {3, 4}});
   const auto f = [](const Tensor& x) {
     Tensor first = x[0];
@@ -41,8 +41,7 @@ TEST_CASE("a result that no output depends on is named, with what was probably m
   CHECK(gradcheck(masked, {h}).notes.empty());
 }
 
-TEST_CASE("numbers that are read and put back are found, and the op where they come in",
-          "[hidden]") {
+TEST_CASE("numbers that are read and used again are found, and the op that uses them", "[hidden]") {
   const Tensor x = leaf({{0.3, -0.2}, {0.1, 0.4}});
   struct Case {
     TensorFunction f;

@@ -213,7 +213,7 @@ TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[ver
   CHECK(wrong == std::vector<std::string>{});
 }
 
-TEST_CASE("verdicts: what is not deterministic is told by every checker, and by no other reason",
+TEST_CASE("verdicts: nondeterminism is reported by every checker, with no other reason",
           "[verdicts]") {
   const Tensor x = normal({3, 4}, 1).requires_grad_();
   double state = 0;
@@ -309,7 +309,7 @@ TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sampl
   CHECK(found.ops[*found.first_wrong].index == std::vector<std::size_t>{1, 3});
 }
 
-TEST_CASE("verdicts: mistakes beside large gradients and at places without a kink", "[verdicts]") {
+TEST_CASE("verdicts: mistakes next to large gradients and at places without a kink", "[verdicts]") {
   const auto wrong = [](const Function& f, const Tensor& x) {
     return gradcheck(f, {x.clone().requires_grad_()});
   };

@@ -80,7 +80,7 @@ void check_gemm(const Product& p, T alpha, T beta) {
 
 }  // namespace
 
-TEST_CASE("gemm is what its loops say", "[gemm]") {
+TEST_CASE("gemm equals plain loops", "[gemm]") {
   const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
   for (const auto& [m, n, k] :
        std::vector<std::array<std::size_t, 3>>{{1, 1, 1},

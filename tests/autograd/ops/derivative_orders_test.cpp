@@ -126,7 +126,7 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE("derivatives: what is checked at each order, and the largest errors",
+TEST_CASE("derivatives: the checks of each order, and the largest errors",
           "[.derivative-summary]") {
   std::cout << "                                     samples    first    worst   second    worst"
                "    third    worst\n";

@@ -18,7 +18,7 @@ TEST_CASE("t() of Indices and Masks", "[ops][indices]") {
   CHECK_THROWS_WITH(x.reshape({1, 2, 3}).t(), ContainsSubstring("more than two dimensions"));
 }
 
-TEST_CASE("pad, roll and meshgrid refuse what makes no sense", "[ops]") {
+TEST_CASE("pad, roll and meshgrid reject invalid arguments", "[ops]") {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t left : {most, -most, -most - 1})
     for (const std::int64_t right : {most, -most, -most - 1})

@@ -83,7 +83,7 @@ TEST_CASE("pow at its edges", "[elementwise]") {
   CHECK(slope(pow(2.0, e), e) == Numbers{4 * std::log(2.0), 0.5 * std::log(2.0)});
 }
 
-TEST_CASE("what where and masked_fill do not choose has gradient 0, even if it is NaN",
+TEST_CASE("operands that where and masked_fill do not choose have gradient 0, even if NaN",
           "[elementwise]") {
   const Mask m({1, 0, 0});
   const Tensor a = leaf({1, not_a_number, inf}), b = leaf({not_a_number, 2, 3});

@@ -135,7 +135,7 @@ TEST_CASE("Indices that are joined need not be alike where Tensors need not", "[
   CHECK(message_of<ValueError>([] { cat(std::vector<Mask>()); }) == "cat: no Tensors are given");
 }
 
-TEST_CASE("What lies side by side is not copied", "[indices]") {
+TEST_CASE("contiguous parts are not copied", "[indices]") {
   const Indices ids = some_ids({4, 3});
   const auto begins_at = [&ids](const Indices& part, std::ptrdiff_t offset) {
     return part.data() == ids.data() + offset;
@@ -323,7 +323,7 @@ TEST_CASE("braces in brackets are a slice, not a mask", "[indices]") {
   CHECK(same_bits(arange(5)[{1, 3}], tensor({1, 2})));
 }
 
-TEST_CASE("what has no name is a line of xtensor", "[indices]") {
+TEST_CASE("ops without a name are a line of xtensor", "[indices]") {
   const Indices ids = {0, 2, 1};
   CHECK(numbers(Indices(ids.array() ^ Int{1})) == std::vector<Int>{1, 3, 0});
 }

@@ -151,7 +151,7 @@ TEST_CASE("layer_norm: the gradient of the weight sums many rows accurately", "[
   }
 }
 
-TEST_CASE("dropout: what it draws, and when it draws nothing", "[softmax]") {
+TEST_CASE("dropout: its draws, and when it draws nothing", "[softmax]") {
   const Tensor x = ones({50});
   Generator g(3);
   const std::string before = g.state();
