@@ -57,7 +57,7 @@ class Context::Run {
   void execute(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const bool given = i < gradients.size() && gradients[i].defined();
-      accumulate(gradient_sum(outputs[i].impl().node),
+      accumulate(gradient_sum(outputs[i].identity().node),
                  given ? gradients[i] : ones_like(outputs[i]));
     }
     while (!queue_.empty()) {
@@ -98,8 +98,9 @@ class Context::Run {
   void store(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = with_own_handle(gradient);
-    else if (auto impl = node.leaf.lock(); all_leaves_ && impl && impl->node.get() == &node)
-      of_leaves_.emplace_back(std::move(impl), with_own_handle(gradient));
+    else if (auto identity = node.leaf.lock();
+             all_leaves_ && identity && identity->node.get() == &node)
+      of_leaves_.emplace_back(std::move(identity), with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
@@ -113,7 +114,8 @@ class Context::Run {
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto sum = gradients_.find(node->inputs[i].get()); sum != gradients_.end())
-          observer_->on_backward(*node, i, {sum->second.impl().value, sum->second.impl().node});
+          observer_->on_backward(*node, i,
+                                 {sum->second.identity().value, sum->second.identity().node});
     if (!retain_graph_)
       node->free();
   }
@@ -127,7 +129,7 @@ class Context::Run {
         found.push_back(node.get());
     };
     for (const Tensor& y : outputs)
-      discover(y.impl().node);
+      discover(y.identity().node);
     for (std::size_t i = 0; i < found.size(); ++i)
       std::ranges::for_each(found[i]->inputs, discover);
     std::ranges::sort(found, {}, &Node::sequence);
@@ -185,7 +187,7 @@ GradientBuffer<T> Context::buffer(std::size_t i) {
     sum = copy_of(sum.data<T>(), input->shape);
   const Tensor& to =
       sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
-  return {to.impl().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
+  return {to.identity().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
 }
 template GradientBuffer<float> Context::buffer<float>(std::size_t);
 template GradientBuffer<double> Context::buffer<double>(std::size_t);
@@ -235,7 +237,7 @@ static void add_in_place(const Value& sum, const Tensor& gradient) {
   });
 }
 
-static bool is_sole_owner(const std::shared_ptr<Tensor::Impl>& x) {
+static bool is_sole_owner(const std::shared_ptr<Tensor::Identity>& x) {
   return is_only_handle(x) && is_sole_owner(x->value);
 }
 
@@ -244,7 +246,7 @@ bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
 void take_own_handle(Tensor& x) {
   if (!x.defined())
     return;
-  const auto& [value, node, grad, frozen] = x.impl();
+  const auto& [value, node, grad, frozen] = x.identity();
   if (!is_only_handle(x.handle()) || node != nullptr || grad != nullptr || frozen != nullptr)
     x = {value, node};
 }
@@ -252,7 +254,7 @@ void take_own_handle(Tensor& x) {
 void accumulate(Tensor& sum, Tensor gradient) {
   const bool graph = Mode::current().grad_enabled;
   if (sum.defined() && !graph && is_sole_owner(sum))
-    add_in_place(*sum.impl().value, gradient);
+    add_in_place(*sum.identity().value, gradient);
   else if (sum.defined())
     sum = add(sum, gradient);
   else if (gradient.requires_grad() && !graph)
@@ -262,7 +264,8 @@ void accumulate(Tensor& sum, Tensor gradient) {
 }
 
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients, bool graph) {
+    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
+    bool graph) {
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
   // Since then a hook may have made the Tensor a constant or converted it.
@@ -270,7 +273,8 @@ void accumulate_grads(
     const auto& [tensor, gradient] = gradients[i];
     return tensor->node == nullptr || tensor->value->dtype != gradient.dtype();
   };
-  std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place
+  std::vector<std::shared_ptr<Tensor::Identity>> before(n),
+      after(n);  // both null: added to in place
   for (std::unique_lock lock(mutex);; lock.lock()) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto& grad = gradients[i].first->grad;

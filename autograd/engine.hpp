@@ -31,7 +31,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                          const GradOptions& options = {});
 
 /// A Tensor whose grad() is filled, and the gradient to add to it.
-using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>;
+using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>;
 
 /// The gradients that backward() would add to the grad() of all leaves; adds nothing.
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options = {});
@@ -63,7 +63,7 @@ void accumulate(Tensor& sum, Tensor gradient);
 /// Adds each gradient to the grad() of its Tensor, as a recorded op if `graph`: all or, if anything
 /// throws, none.  Several threads may do this to the same Tensors (PyTorch's AccumulateGrad).
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients,
+    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
     bool create_graph);
 
 }  // namespace xgrad

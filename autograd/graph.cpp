@@ -47,7 +47,7 @@ void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
     if (input != nullptr)
       node->sequence = std::max(node->sequence, input->sequence + 1);
   if (flags.saves_output)
-    node->output = y.impl().value;
+    node->output = y.identity().value;
   y.handle()->node = std::move(node);
 }
 
@@ -56,11 +56,11 @@ void Edges::assign(std::span<const Tensor> inputs) {
   if (size_ > few_.size())
     many_ = std::make_unique<std::shared_ptr<Node>[]>(size_);
   std::ranges::transform(inputs, begin(),
-                         [](const Tensor& x) { return x.defined() ? x.impl().node : nullptr; });
+                         [](const Tensor& x) { return x.defined() ? x.identity().node : nullptr; });
 }
 
 // Nodes that are destroyed during another node's destruction are queued in an intrusive list:
-// allocating could fail.  Saved and Impl release the nodes of a dying node's formula and hooks.
+// allocating could fail.  Saved and Identity release the nodes of a dying node's formula and hooks.
 void detail::destroy(std::shared_ptr<Node> node) noexcept {
   static thread_local constinit std::shared_ptr<Node>* waiting = nullptr;
   if (node.use_count() != 1)
@@ -113,7 +113,7 @@ std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& input
   for (const Tensor& x : inputs) {
     check<GraphError>(x.requires_grad(), "grad: input {} does not require a gradient",
                       nodes.size());
-    nodes.push_back(x.impl().node);
+    nodes.push_back(x.identity().node);
   }
   return nodes;
 }
@@ -129,7 +129,7 @@ void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>
       fail<GraphError>("{}: output {} has no graph: none of its inputs requires a gradient", caller,
                        i);
     if (!gradients.empty() && gradients[i].defined())
-      y.impl().node->check_gradient(gradients[i], caller, i);
+      y.identity().node->check_gradient(gradients[i], caller, i);
     else if (y.numel() != 1)
       fail<GraphError>(
           "{}: output {} has shape {}: only one of a single element needs no gradient of its own",

@@ -64,7 +64,7 @@ class Node {
   std::shared_ptr<const Value> output;  ///< only if the formula uses it (Flags)
   /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad with a graph
   /// would keep itself alive.
-  std::weak_ptr<Tensor::Impl> leaf;
+  std::weak_ptr<Tensor::Identity> leaf;
   std::vector<std::pair<std::size_t, Hook>> hooks;
 
   Node() = default;

@@ -171,7 +171,7 @@ std::string to_string(const Tensor& x) {
   if (x.dtype() == DType::float64)
     suffixes.push_back("dtype=torch.float64");
   if (!x.is_leaf())
-    suffixes.push_back(fmt::format("grad_fn=<{}>", node_name(x.impl().node->op)));
+    suffixes.push_back(fmt::format("grad_fn=<{}>", node_name(x.identity().node->op)));
   else if (x.requires_grad())
     suffixes.push_back("requires_grad=True");
   return dispatch(x.dtype(), [&]<class T>() {

@@ -19,7 +19,7 @@ struct NodeRecorder final : Observer {
   std::unordered_set<const Node*> made;
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
                   const Forward&) override {
-    made.insert(y.impl().node.get());
+    made.insert(y.identity().node.get());
   }
   void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
@@ -48,7 +48,7 @@ struct Call {
       if (seen.insert(node.get()).second)
         found.push_back(node);
     };
-    discover(y.impl().node);
+    discover(y.identity().node);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::shared_ptr<Node> node = found[i];
       const bool own = recorder.made.contains(node.get());
@@ -186,7 +186,7 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   }
   attach(y, make_pooled<OpNode<RecomputeFormula>>(std::move(formula)), "checkpoint", edges, {});
   if (outer != nullptr)
-    outer->made.insert(y.impl().node.get());
+    outer->made.insert(y.identity().node.get());
   return y;
 }
 

@@ -167,17 +167,18 @@ class DiscreteTensor {
 /// copy_() and fill_() change the value.
 class Tensor {
  public:
-  struct Impl {
+  /// The state that all handles on one Tensor share.
+  struct Identity {
     std::shared_ptr<const Value> value;
     std::shared_ptr<Node> node;    ///< null: a constant
-    std::shared_ptr<Impl> grad;    ///< of leaves, and of others after retain_grad()
+    std::shared_ptr<Identity> grad;  ///< of leaves, and of others after retain_grad()
     std::shared_ptr<Node> frozen;  ///< a leaf's node after requires_grad_(false)
 
-    Impl(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
+    Identity(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
         : value(std::move(v)), node(std::move(n)) {}
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() {
+    Identity(const Identity&) = delete;
+    Identity& operator=(const Identity&) = delete;
+    ~Identity() {
       if (node.use_count() == 1 || grad != nullptr || frozen != nullptr)
         let_go();
     }
@@ -202,17 +203,17 @@ class Tensor {
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
-      : impl_(make_pooled<Impl>(std::move(value), std::move(node))) {}
-  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+      : identity_(make_pooled<Identity>(std::move(value), std::move(node))) {}
+  explicit Tensor(std::shared_ptr<Identity> identity) : identity_(std::move(identity)) {}
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
   Tensor& operator=(const Tensor&) && = delete;  ///< `t[0] = x` would not change t
 
-  bool defined() const { return impl_ != nullptr; }
-  const Shape& shape() const { return impl().value->shape; }
-  DType dtype() const { return impl().value->dtype; }
+  bool defined() const { return identity_ != nullptr; }
+  const Shape& shape() const { return identity().value->shape; }
+  DType dtype() const { return identity().value->dtype; }
   Size dim() const { return static_cast<Size>(shape().size()); }
   Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   Size numel() const { return xgrad::numel(shape()); }
@@ -226,7 +227,7 @@ class Tensor {
   /// Not from a temporary, whose elements would be destroyed: name the Tensor first.
   template <class T>
   const T* data() const& {
-    const Value& value = *impl().value;
+    const Value& value = *identity().value;
     if (value.dtype != dtype_of<T>)
       wrong_dtype(dtype_of<T>);
     return value.data<T>();
@@ -237,14 +238,14 @@ class Tensor {
   double item() const;
 
   // ---- the graph ----
-  bool requires_grad() const { return impl().node != nullptr; }
+  bool requires_grad() const { return identity().node != nullptr; }
   bool is_leaf() const;
   /// Makes a constant a leaf that accumulates gradients, or a leaf a constant.  A leaf that becomes
   /// a constant and a leaf again is the same leaf, with its hooks, also in older graphs; while it
   /// is a constant, they do not change its grad().  GraphError on the result of an op.
   Tensor& requires_grad_(bool on = true);
   /// The accumulated gradient; undefined if there is none.
-  Tensor grad() const { return Tensor(impl().grad); }
+  Tensor grad() const { return Tensor(identity().grad); }
   void set_grad(const Tensor& gradient);  ///< an undefined one clears it
   void zero_grad() { set_grad({}); }      ///< as PyTorch's set_to_none
   void retain_grad();                     ///< makes backward() fill grad() of the result of an op
@@ -258,7 +259,7 @@ class Tensor {
   void backward(const Tensor& gradient) const;
   void backward(const GradOptions& options) const;
 
-  Tensor detach() const { return Tensor(impl().value, nullptr); }  ///< the same value, no graph
+  Tensor detach() const { return Tensor(identity().value, nullptr); }  ///< the same value, no graph
 
   /// Changes the value: calls f with a copy, an `xt::xarray<float>&` or `xt::xarray<double>&`,
   /// which then becomes the value.  Graphs and Tensors that share the value keep the old one.
@@ -286,23 +287,23 @@ class Tensor {
   /// The elements at which the mask, of the first dimensions' sizes, is true: (n, the other sizes).
   Tensor operator[](const MaskIndex auto& mask) const;
 
-  const std::shared_ptr<Impl>& handle() const { return impl_; }
-  const Impl& impl() const {
-    if (impl_ == nullptr)
+  const std::shared_ptr<Identity>& handle() const { return identity_; }
+  const Identity& identity() const {
+    if (identity_ == nullptr)
       undefined();
-    return *impl_;
+    return *identity_;
   }
 
  private:
   [[noreturn]] static void undefined();
   [[noreturn]] void wrong_dtype(DType asked) const;
 
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Identity> identity_;
 };
 
 inline Saved::Saved(const Tensor& x) {
   if (x.defined())
-    *this = {x.impl().value, x.impl().node};
+    *this = {x.identity().value, x.identity().node};
 }
 inline Tensor Saved::tensor() const { return value == nullptr ? Tensor() : Tensor(value, node); }
 

@@ -45,7 +45,7 @@ Trace::Trace(OnBackward on_backward)
 Trace::~Trace() { Mode::current().observer = before_; }
 
 std::optional<std::size_t> Trace::maker(const Tensor& x) const {
-  const auto found = x.defined() ? makers_.find(x.impl().value.get()) : makers_.end();
+  const auto found = x.defined() ? makers_.find(x.identity().value.get()) : makers_.end();
   return found == makers_.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -61,7 +61,7 @@ void Trace::on_forward(std::string_view op, std::span<const Tensor> inputs, cons
     event.inputs.push_back(as_it_is(x));
     event.made_by.push_back(maker(x));
   }
-  makers_[output.impl().value.get()] = events_.size();
+  makers_[output.identity().value.get()] = events_.size();
   events_.push_back(std::move(event));
   if (before_ != nullptr)
     before_->on_forward(op, inputs, output, forward);

@@ -37,7 +37,7 @@ class Trace final : public Observer {
     std::vector<Tensor> inputs;
     /// The index in events() of each input's op; none if the input is from outside.
     std::vector<std::optional<std::size_t>> made_by;
-    Tensor output;    ///< output.impl().node is the op's node, null if it has no graph
+    Tensor output;    ///< output.identity().node is the op's node, null if it has no graph
     Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
   };
   /// Called in a backward run, after the formula of `node`, for each of its inputs that has a

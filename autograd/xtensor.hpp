@@ -109,7 +109,7 @@ DiscreteTensor<T>::DiscreteTensor(E&& expression)
 template <class E>
 auto Tensor::array() const {
   const E* const first = static_cast<const Tensor&>(*this).data<E>();
-  return detail::as_xtensor(std::shared_ptr<const E>(impl().value->memory, first), shape());
+  return detail::as_xtensor(std::shared_ptr<const E>(identity().value->memory, first), shape());
 }
 
 template <class T>

@@ -684,7 +684,7 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
       const Tensor x = find_file(files, part)->tensor(part, options.dtype);
       rows.push_back(p.transposed ? transpose(x, 0, 1) : x);
     }
-    parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).impl().value);
+    parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).identity().value);
   }
   for (const nn::detail::Weight& weight : nn::detail::members(model).weights)
     if (weight.bfloat16->defined() && by_name.contains(weight.name))

@@ -312,7 +312,7 @@ Described describe(const TensorFile& content) {
   std::map<const Value*, std::string> names;
   for (const auto& [name, x] : content.tensors) {
     check<ValueError>(x.defined(), "save_safetensors: tensor '{}' is undefined", name);
-    const auto [first, is_new] = names.emplace(x.impl().value.get(), name);
+    const auto [first, is_new] = names.emplace(x.identity().value.get(), name);
     check<ValueError>(
         is_new, "save_safetensors: '{}' and '{}' are the same value; store a tied weight once",
         first->second, name);

@@ -155,7 +155,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
     throw GraphError("KeyValueCache: gradients do not flow through a cache; use NoGrad");
 
   const auto room = [&](const Tensor& x) {
-    return zeros(with_positions(x.shape(), capacity_), x.dtype()).impl().value;
+    return zeros(with_positions(x.shape(), capacity_), x.dtype()).identity().value;
   };
   if (first) {
     auto empty = room(k);

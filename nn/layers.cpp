@@ -136,7 +136,7 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
                             count};
     std::array buffers{running_mean, running_var, num_batches_tracked};  // copied handles
     for (std::size_t i = 0; i < values.size(); ++i)
-      buffers[i].set_value(values[i].impl().value);
+      buffers[i].set_value(values[i].identity().value);
   }
   return y;
 }

@@ -246,7 +246,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
                       name);
   for (const auto& [name, value] : values) {
     Tensor own = expected.at(name)->tensor;
-    own.set_value(value.second->impl().value);
+    own.set_value(value.second->identity().value);
   }
 }
 
@@ -411,14 +411,14 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
     if (node != nullptr && seen.insert(node).second)
       todo.push_back(node);
   };
-  discover(output.impl().node.get());
+  discover(output.identity().node.get());
   std::vector<Tensor> found;
   while (!todo.empty()) {
     const Node* const node = todo.back();
     todo.pop_back();
     if (node->sequence == 0)
-      if (auto impl = node->leaf.lock())
-        found.emplace_back(std::move(impl));
+      if (auto identity = node->leaf.lock())
+        found.emplace_back(std::move(identity));
     for (const auto& input : node->inputs)
       discover(input.get());
   }

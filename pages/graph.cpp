@@ -121,7 +121,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
     return json;
   json.emplace_back("step", *node.step);
   json.emplace_back("gradient", tensor_json(node.gradient, graph.max_values));
-  if (node.gathered.defined() && node.gathered.impl().value != node.gradient.impl().value)
+  if (node.gathered.defined() && node.gathered.identity().value != node.gradient.identity().value)
     json.emplace_back("gathered", tensor_json(node.gathered, graph.max_values));
   JsonArray parts;
   for (const GraphContribution& part : node.contributions)

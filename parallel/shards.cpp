@@ -17,9 +17,9 @@ using detail::ShardResult;
 
 // Sums each leaf's gradients as a tree over the shards.
 LeafGradients sum(std::vector<ShardResult> results) {
-  std::vector<std::shared_ptr<Tensor::Impl>> leaves;
+  std::vector<std::shared_ptr<Tensor::Identity>> leaves;
   std::vector<std::vector<Tensor>> gradients;  // by leaf and shard
-  std::unordered_map<const Tensor::Impl*, std::size_t> numbers;
+  std::unordered_map<const Tensor::Identity*, std::size_t> numbers;
   for (std::size_t s = 0; s < results.size(); ++s)
     for (auto& [leaf, gradient] : results[s].gradients) {
       const auto [at, is_new] = numbers.try_emplace(leaf.get(), leaves.size());

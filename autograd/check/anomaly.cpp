@@ -76,7 +76,7 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
     std::string maker, cause;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!place.inputs[i].all_finite()) {
-        const auto made = made_.find(inputs[i].impl().value.get());
+        const auto made = made_.find(inputs[i].identity().value.get());
         const bool known = made != made_.end() && made->second.first.lock() != nullptr;
         maker = is_parameter(inputs[i])     ? "it is a parameter"
                 : known                     ? made->second.second
@@ -94,10 +94,10 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
                          cause);
     if (maker.empty())
       maker = fmt::format("op {}, {}{}, made it", place.number, op, in_scope(place.scope));
-    made_[output.impl().value.get()] = {output.impl().value, maker};
+    made_[output.identity().value.get()] = {output.identity().value, maker};
   }
   if (output.requires_grad())
-    places_.insert_or_assign(output.impl().node.get(), std::move(place));
+    places_.insert_or_assign(output.identity().node.get(), std::move(place));
 }
 
 void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {

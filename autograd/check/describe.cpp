@@ -180,7 +180,7 @@ std::string Snapshot::changes(const std::string& who) const {
       found = fmt::format(
           "{} changes {} at {}, which was {:.9g} and is {:.9g}: compute new Tensors instead", who,
           name, place(i, x.shape()), elements(before)[i], elements(x)[i]);
-    Tensor(x).set_value(before.impl().value);
+    Tensor(x).set_value(before.identity().value);
   }
   return found;
 }

@@ -32,7 +32,7 @@ bool is_view(std::string_view op) {
 }
 
 // A value is one however many handles it has.
-const void* identity(const Tensor& x) { return x.defined() ? x.impl().value.get() : nullptr; }
+const void* identity(const Tensor& x) { return x.defined() ? x.identity().value.get() : nullptr; }
 
 std::string named(const Event& event, std::size_t n) {
   return fmt::format("op {}, {}", n + 1, in_scope(event));
@@ -173,7 +173,7 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
   // The same storage (detach()), or equal numbers (a copy by data()).
   const auto maker_of = [&](const Tensor& x) -> const Maker* {
     for (const Known& k : known)
-      if (k.value.impl().value == x.impl().value)
+      if (k.value.identity().value == x.identity().value)
         return &k.maker;
     for (const Known& k : known)
       if (x.numel() > 1 && k.value.numel() == x.numel() && elements(k.value) == elements(x) &&

@@ -58,7 +58,7 @@ class Analytic {
       outputs_ = f.with_graph();
       for (const Trace::Event& event : trace.events())
         if (event.output.requires_grad())
-          made_.insert_or_assign(event.output.impl().node.get(), elements(event.output));
+          made_.insert_or_assign(event.output.identity().node.get(), elements(event.output));
       shapes_ = shapes_of(outputs_);
       check_unchanged(snapshot, "the function");
       again_ = f.with_graph();  // traced, too: checkpoint() sums in another order where it is not

@@ -21,12 +21,12 @@ namespace {
 class HookGuard {
  public:
   HookGuard(const Tensor& x, Node::Hook hook)
-      : x_(x), before_(std::exchange(x.impl().node->hooks, {})) {
+      : x_(x), before_(std::exchange(x.identity().node->hooks, {})) {
     x_.register_hook(std::move(hook));
   }
   HookGuard(const HookGuard&) = delete;
   HookGuard& operator=(const HookGuard&) = delete;
-  ~HookGuard() { x_.impl().node->hooks = std::move(before_); }
+  ~HookGuard() { x_.identity().node->hooks = std::move(before_); }
 
  private:
   Tensor x_;
@@ -41,7 +41,7 @@ RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
     if (!x.defined() || !x.requires_grad())
       continue;
     const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
-      return event.inputs[inputs[0]].impl().node == x.impl().node;
+      return event.inputs[inputs[0]].identity().node == x.identity().node;
     });
     if (same != sources_.end()) {
       same->push_back(i);
@@ -61,7 +61,7 @@ std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) c
 }
 
 Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
-  const std::shared_ptr<Node>& node = event_.output.impl().node;
+  const std::shared_ptr<Node>& node = event_.output.identity().node;
   return record(event_.op, inputs_with(values), event_.forward,
                 [node](Context& ctx) {
                   check<GraphError>(node->backward(ctx),
@@ -78,7 +78,7 @@ std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_g
 
 bool RecordedOp::hooked(const Tensor& cotangent) const {
   Tensor g = cotangent;
-  const auto hooks = event_.output.impl().node->hooks;  // a copy: a hook may remove itself
+  const auto hooks = event_.output.identity().node->hooks;  // a copy: a hook may remove itself
   for (const auto& [id, hook] : hooks)
     if (const Tensor replacement = hook(g); replacement.defined())
       g = replacement;

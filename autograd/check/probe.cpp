@@ -221,10 +221,10 @@ Moved::Moved(const std::vector<CheckedLeaf>& leaves, Point values) {
   for (std::size_t k = 0; k < leaves.size(); ++k)
     if (!values[k].empty()) {
       to.emplace_back(leaves[k].x, like(leaves[k].x, std::move(values[k])));
-      before_.emplace_back(leaves[k].x, leaves[k].x.impl().value);
+      before_.emplace_back(leaves[k].x, leaves[k].x.identity().value);
     }
   for (auto& [x, value] : to)
-    x.set_value(value.impl().value);
+    x.set_value(value.identity().value);
 }
 
 Moved::~Moved() {
@@ -313,7 +313,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
       continue;
     if (!x.is_leaf())
       fail<GraphError>("{}: {} is the result of '{}': pass x.detach().requires_grad_()", caller,
-                       name, x.impl().node->op);
+                       name, x.identity().node->op);
     for (const CheckedLeaf& other : leaves)
       if (other.x.handle() == x.handle())
         fail<ValueError>("{}: {} and {} are the same Tensor", caller, other.name, name);
@@ -354,7 +354,7 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
   const ModeGuard plain({false, nullptr});
   std::map<const Value*, Tensor> again;  // each result, as it is of finite numbers
   const auto finite = [&](const Tensor& x) {
-    const auto made = x.defined() ? again.find(x.impl().value.get()) : again.end();
+    const auto made = x.defined() ? again.find(x.identity().value.get()) : again.end();
     if (made != again.end())
       return made->second;
     return x.defined() && x.requires_grad() ? x.detach() : made_finite(x);
@@ -363,7 +363,7 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
     for (const Trace::Event& event : trace.events()) {
       std::vector<Tensor> in;
       std::ranges::transform(event.inputs, std::back_inserter(in), finite);
-      again.insert_or_assign(event.output.impl().value.get(), event.forward(in));
+      again.insert_or_assign(event.output.identity().value.get(), event.forward(in));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].defined())

@@ -97,7 +97,7 @@ bool is_contiguous(const Selection& s) {
 
 Tensor contiguous_view(const Tensor& x, const Selection& s) {
   const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
-  return Tensor(make_pooled<Value>(x.impl().value, offset, s.shape), nullptr);
+  return Tensor(make_pooled<Value>(x.identity().value, offset, s.shape), nullptr);
 }
 
 template <class T>

@@ -70,7 +70,7 @@ class DataParallel {
   void check_parameters() const;
 
   std::vector<std::pair<std::string, Tensor>> parameters_;
-  std::unordered_map<const Tensor::Impl*, std::size_t> numbers_;  ///< of the parameters
+  std::unordered_map<const Tensor::Identity*, std::size_t> numbers_;  ///< of the parameters
   std::shared_ptr<const Communicator> world_;
   Options options_;
   std::size_t batches_ = 0;

@@ -34,7 +34,7 @@ void destroy_chain(
     const std::function<Tensor()>& make, const std::function<void(Tensor&, const Tensor&)>& hold,
     const std::function<void(Tensor&)>& end = [](Tensor& x) { x = Tensor(); }) {
   Tensor x = make();
-  const std::weak_ptr<Node> first = x.impl().node;
+  const std::weak_ptr<Node> first = x.identity().node;
   for (int i = 0; i < long_chain; ++i) {
     Tensor next = make();
     hold(next, x);
@@ -60,7 +60,7 @@ Tensor holding(const Tensor& x, Held held) {
 
 TEST_CASE_METHOD(SmallStack, "long chains of lent memory are destroyed", "[destruction]") {
   Tensor x = zeros(1);
-  const std::weak_ptr<const Value> first = x.impl().value;
+  const std::weak_ptr<const Value> first = x.identity().value;
   for (int i = 0; i < long_chain; ++i) {
     struct Lender {
       float element;
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of hooks are destroyed", "[destruction
   SECTION("that hold their formula's place in the graph") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       x.register_hook([saved = Saved(held)](const Tensor& /*g*/) { return Tensor(); });
-      x.register_hook([impl = held.handle()](const Tensor& /*g*/) { return Tensor(); });
+      x.register_hook([identity = held.handle()](const Tensor& /*g*/) { return Tensor(); });
     });
   }
   SECTION("that hold a layer") {

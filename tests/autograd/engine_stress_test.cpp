@@ -164,14 +164,14 @@ TEST_CASE("a chain of a million ops", "[engine]") {
     CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Numbers{1, 1});
   }
   SECTION("destroyed without a backward") {
-    const std::weak_ptr<Node> node = chain().impl().node;
+    const std::weak_ptr<Node> node = chain().identity().node;
     CHECK(node.expired());
   }
   SECTION("through closures") {  // exp keeps its output, mul both operands
     Tensor y = x;
     for (std::size_t i = 0; i < n / 4; ++i)
       y = y * y;
-    const std::weak_ptr<Node> node = y.impl().node;
+    const std::weak_ptr<Node> node = y.identity().node;
     y = Tensor();
     CHECK(node.expired());
   }
@@ -231,9 +231,9 @@ TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
     h.retain_grad();
     sum(h).backward({.create_graph = true});
     sum(h * x).backward({.create_graph = true});
-    of_leaf = x.impl().node;
-    of_gradient = x.grad().impl().node;
-    of_result = h.impl().node;
+    of_leaf = x.identity().node;
+    of_gradient = x.grad().identity().node;
+    of_result = h.identity().node;
     CHECK_FALSE(of_leaf.expired());
     CHECK_FALSE(of_gradient.expired());
   }
@@ -250,8 +250,8 @@ TEST_CASE("values that no formula needs are freed in the forward pass", "[engine
     const Tensor a = x + 1.0;  // the sum's derivative needs nothing
     const Tensor b = a + x;
     const Tensor c = exp(b);  // needs its output
-    unneeded = b.impl().value;
-    needed = c.impl().value;
+    unneeded = b.identity().value;
+    needed = c.identity().value;
     y = sum(c);
   }
   CHECK(unneeded.expired());
@@ -272,7 +272,7 @@ TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {
       ctx.add(0, ctx.gradient());
     });
     const Tensor late = exp(watch);
-    late_value = late.impl().value;
+    late_value = late.identity().value;
     y = sum(late);
   }
   y.backward();
@@ -292,7 +292,7 @@ TEST_CASE("a formula sees the output it asked for, also under create_graph", "[e
   std::weak_ptr<Node> node;
   {
     const Tensor y = my_exp(x);
-    node = y.impl().node;
+    node = y.identity().node;
     (void)grad({sum(y)}, {x}, {.create_graph = true});
   }
   CHECK(node.expired());

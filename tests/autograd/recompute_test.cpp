@@ -48,7 +48,7 @@ TEST_CASE("checkpoint gives the same numbers and calls f again", "[checkpoint]")
   f.calls = 0;
   const Tensor y = checkpoint(call, {x, z});
   CHECK(f.calls == 1);
-  CHECK(y.impl().node->op == "checkpoint");
+  CHECK(y.identity().node->op == "checkpoint");
   CHECK(run_of(y, {x, z, f.w}) == expected);
   CHECK(f.calls == 2);
   CHECK_THROWS_AS(grad({sum(y)}, {x}), GraphError);  // freed
@@ -125,7 +125,7 @@ TEST_CASE("checkpoint keeps nothing of f", "[checkpoint]") {
   std::vector<std::weak_ptr<const Value>> made;
   const auto f = [&](const Tensor& in) {
     const Tensor a = exp(in), b = sin(a);
-    made = {a.impl().value, b.impl().value};
+    made = {a.identity().value, b.identity().value};
     return a * b;
   };
   const Tensor x = normal({4}, 1).requires_grad_();

@@ -83,8 +83,8 @@ TEST_CASE("events hold values as they were, and a forward that runs again", "[tr
   x.fill_(100);
   REQUIRE(e.inputs.size() == 2);
   CHECK(e.inputs[0].data<double>()[1] == 2);
-  CHECK(e.inputs[0].impl().node == x.impl().node);
-  CHECK(e.output.impl().node == y.impl().node);
+  CHECK(e.inputs[0].identity().node == x.identity().node);
+  CHECK(e.output.identity().node == y.identity().node);
   const Tensor again = e.forward(e.inputs);
   CHECK(again.data<double>()[1] == 6);
   CHECK_FALSE(again.requires_grad());

@@ -26,9 +26,9 @@ TEST_CASE("graph: other threads may differentiate graphs with the same leaves", 
     while (!done) {
       const LeafGradients gradients = leaf_gradients({f()});
       right = right && gradients.size() == 2;
-      for (const auto& [impl, gradient] : gradients)
-        right = right && numbers(gradient) == (impl == w.handle() ? std::vector<double>{6, 16}
-                                                                  : std::vector<double>{1, 4});
+      for (const auto& [identity, gradient] : gradients)
+        right = right && numbers(gradient) == (identity == w.handle() ? std::vector<double>{6, 16}
+                                                                      : std::vector<double>{1, 4});
       started = true;
     }
   });
@@ -47,7 +47,7 @@ TEST_CASE("graph: no hook is left or lost", "[pages][graph]") {
   Tensor w = leaf({1, 2});
   std::size_t hooks = 0, called = 0;
   w.register_hook([&](const Tensor&) {
-    hooks = w.impl().node->hooks.size();
+    hooks = w.identity().node->hooks.size();
     ++called;
     return Tensor();
   });

@@ -234,7 +234,7 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
         [](Context&) { throw Mine(); }));
   };
   CHECK_THROWS_AS(pages::run_graph(throws_behind), Mine);
-  CHECK(w.impl().node->hooks.empty());
+  CHECK(w.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
   CHECK(to_string(pages::run_graph(f)) == once);
   f().backward();

@@ -75,8 +75,8 @@ void Watch::graphs_of(const std::vector<Tensor>& ys) {
   };
   for (const Tensor& y : ys)
     if (y.defined()) {
-      discover(y.impl().node);
-      values_.push_back(y.impl().value);
+      discover(y.identity().node);
+      values_.push_back(y.identity().value);
     }
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::shared_ptr<Node> node = found[i];  // found grows

@@ -292,8 +292,8 @@ TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
       },
       {x}, {.second_order = true});
   CHECK_FALSE(x.grad().defined());
-  CHECK(x.impl().node->hooks.empty());
-  CHECK(kept.impl().node->hooks.empty());
+  CHECK(x.identity().node->hooks.empty());
+  CHECK(kept.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
   CHECK_THROWS_AS(
       explain_gradient([](const Inputs& in) { return in[0]; }, {ones({2}).requires_grad_()}),
