@@ -22,7 +22,7 @@ namespace xgrad::pages::detail {
 namespace {
 
 using xgrad::detail::Differences, xgrad::detail::Elements, xgrad::detail::Judgement,
-    xgrad::detail::Numbers, xgrad::detail::Probe, xgrad::detail::Tolerance;
+    xgrad::detail::Doubles, xgrad::detail::Probe, xgrad::detail::Tolerance;
 using xgrad::detail::elements, xgrad::detail::like, xgrad::detail::scale_of;
 using EngineVerdict = xgrad::detail::Verdict;
 
@@ -39,10 +39,10 @@ struct Precision {
 
 // A function of x: the sum of weights times values.
 struct WeightedFunction {
-  std::function<Numbers(const Numbers& x)> at;  // the values at x
-  Numbers weights;                              // of the values
+  std::function<Doubles(const Doubles& x)> at;  // the values at x
+  Doubles weights;                              // of the values
   double slack;      // allowed rounding error of a gradient along a direction
-  Numbers rounding;  // and of each of its elements
+  Doubles rounding;  // and of each of its elements
 };
 
 constexpr std::size_t each_up_to = 8;      // elements that are checked one by one
@@ -56,7 +56,7 @@ bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size
 
 class Comparison {
  public:
-  Comparison(const Numbers& gradient, const Numbers& x, const Precision& precision,
+  Comparison(const Doubles& gradient, const Doubles& x, const Precision& precision,
              const WeightedFunction& f)
       : gradient_(gradient),
         x_(x),
@@ -123,7 +123,7 @@ class Comparison {
   DirectionJudgement judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
     const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
-    const Numbers& u = direction.by[0];
+    const Doubles& u = direction.by[0];
     DirectionJudgement found;
     found.analytic = xgrad::detail::dot(gradient_, u);
     double rounding = f_.slack;
@@ -188,8 +188,8 @@ class Comparison {
       unknown_ = found.unknown;
   }
 
-  const Numbers& gradient_;
-  const Numbers& x_;
+  const Doubles& gradient_;
+  const Doubles& x_;
   Precision precision_;
   const WeightedFunction& f_;
   Probe probe_;
@@ -205,7 +205,7 @@ std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); 
 
 // The engine's verdict; also unchecked if rounding may be a tenth of the gradient.  Elements that
 // are infinite or below -1e8 (masked scores) are not moved.
-GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
+GraphCheck compare(const Doubles& gradient, const Doubles& x, const Precision& precision,
                    const WeightedFunction& f) {
   if (x.empty())
     return {.message = "it has no elements"};
@@ -331,7 +331,7 @@ class Replay {
   // The rounding error of an op's contribution.
   double slack_of(std::size_t consumer) const {
     const GraphNode& of = graph_.nodes[consumer];
-    const Numbers g = elements(of.gradient);
+    const Doubles g = elements(of.gradient);
     return exact(of.value)
                ? 0
                : 4e-6 * std::accumulate(g.begin(), g.end(), 0.0,
@@ -380,15 +380,15 @@ class Replay {
       inputs.push_back(wide_ ? in_float64(x) : x.defined() ? x.detach() : x);
     const Tensor& x = inputs[part.inputs[0]];
     // The engine's sum, of which this is a part, has the node's dtype.
-    const Numbers gradient = part.gradient.defined() ? elements(part.gradient) : Numbers(x.numel());
-    Numbers rounding(gradient.size());
+    const Doubles gradient = part.gradient.defined() ? elements(part.gradient) : Doubles(x.numel());
+    Doubles rounding(gradient.size());
     for (const GraphContribution& other : graph_.nodes[part.to].contributions) {
-      const Numbers g = elements(other.gradient);
+      const Doubles g = elements(other.gradient);
       for (std::size_t i = 0; i < g.size(); ++i)
         rounding[i] += (exact(graph_.nodes[part.to].value) ? 2.2e-16 : 1.2e-7) * std::abs(g[i]);
     }
     return compared(gradient, x, exact(consumer.value),
-                    {[&](const Numbers& at) {
+                    {[&](const Doubles& at) {
                        auto in = inputs;
                        for (const std::size_t i : part.inputs)
                          in[i] = like(x, at);
@@ -439,15 +439,15 @@ class Replay {
       return {.message = skipped};
     work -= cost;
     std::vector<Tensor> values = base_;
-    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Numbers(n),
+    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Doubles(n),
                                       base_[node], exact(of.value),
-                                      {[&](const Numbers& at) {
+                                      {[&](const Doubles& at) {
                                          values[node] = like(base_[node], at);
                                          for (const RanOp* const op : again)
                                            values[op->node] = forward(*op, values, base_);
                                          return elements(values[graph_.root]);
                                        },
-                                       seed_, slack, Numbers(n)});
+                                       seed_, slack, Doubles(n)});
     const bool blamed = std::ranges::any_of(
         wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
     if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
@@ -459,7 +459,7 @@ class Replay {
     return found;
   }
 
-  GraphCheck compared(const Numbers& gradient, const Tensor& x, bool exact_gradient,
+  GraphCheck compared(const Doubles& gradient, const Tensor& x, bool exact_gradient,
                       const WeightedFunction& f) const {
     try {
       return compare(gradient, elements(x), {wide_, exact_gradient}, f);
@@ -470,7 +470,7 @@ class Replay {
 
   Graph& graph_;
   const std::vector<RanOp>& ops_;
-  Numbers seed_;
+  Doubles seed_;
   std::vector<std::optional<std::size_t>> op_of_;           // by node
   std::vector<double> cost_;                                // by op
   std::vector<Tensor> base_;                                // by node

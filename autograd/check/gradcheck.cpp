@@ -73,7 +73,7 @@ class Analytic {
   const std::vector<Shape>& shapes() const { return shapes_; }
   // The size of the numbers that round in each element of the outputs: the sum of
   // |d element / d value * value| over all values on the way to it.
-  const Numbers& scales() const { return scales_; }
+  const Doubles& scales() const { return scales_; }
 
   // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
   std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent,
@@ -220,8 +220,8 @@ class Analytic {
   const GradcheckOptions& options_;
   std::vector<Tensor> outputs_, again_, values_;  // of two graphs, and of none
   std::vector<Shape> shapes_;
-  std::unordered_map<const Node*, Numbers> made_;  // the outputs of ops
-  Numbers scales_;
+  std::unordered_map<const Node*, Doubles> made_;  // the outputs of ops
+  Doubles scales_;
   double steepest_ = 0;  // the largest gradient of a value
 };
 
@@ -310,7 +310,7 @@ class Check {
   // Fills in the pairs.  A refusal is reported after the Jacobian, which shows the effect.
   std::optional<Refusal> compare() {
     std::optional<Refusal> refusal;
-    Numbers scales;  // of all elements of all outputs
+    Doubles scales;  // of all elements of all outputs
     {
       Analytic analytic(f_, snapshot_, options_);
       shapes_ = analytic.shapes();
@@ -327,7 +327,7 @@ class Check {
     }  // the graphs are gone
     check_unchanged(snapshot_, "the backward");
     const Probe probe = f_.probe(shapes_, std::move(scales));
-    const Numbers half = at_half(probe);
+    const Doubles half = at_half(probe);
     for (std::size_t k = 0; k < f_.leaves().size(); ++k)
       judge(probe, half, k);
     return refusal;
@@ -335,7 +335,7 @@ class Check {
 
   // The outputs where all elements of all leaves are 0.5; empty if none is infinite here, or if f
   // refuses 0.5.  An output that is finite there is infinite here because of its arguments.
-  static Numbers at_half(const Probe& probe) {
+  static Doubles at_half(const Probe& probe) {
     if (std::ranges::none_of(probe.here, [](double y) { return std::isinf(y); }))
       return {};
     Point half;
@@ -349,12 +349,12 @@ class Check {
   }
 
   // Fills in the numeric Jacobians in a leaf, column by column.
-  void judge(const Probe& probe, const Numbers& half, std::size_t k) {
+  void judge(const Probe& probe, const Doubles& half, std::size_t k) {
     const Leaf& leaf = probe.leaves[k];
     const std::size_t n = leaf.values.size();
     const Tolerance base = tolerance_of(options_);
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // (i, j) of each element of the outputs
-    Numbers in_row;                                         // the largest derivative of it
+    Doubles in_row;                                         // the largest derivative of it
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       JudgedPair& pair = pairs_[i][k];
       const std::size_t m = numel(shapes_[i]);
@@ -513,8 +513,8 @@ class Check {
   // ---- products of random vectors ----
 
   // A random vector of length 1; 0 where x is not finite, because that cannot be moved.
-  static Numbers random_direction(const Tensor& x, Generator& generator) {
-    Numbers u = elements(x);
+  static Doubles random_direction(const Tensor& x, Generator& generator) {
+    Doubles u = elements(x);
     double squares = 0;
     for (double& e : u) {
       e = std::isfinite(e) ? generator.normal() : 0;
@@ -549,8 +549,8 @@ class Check {
     for (std::size_t k = 0; k < f_.leaves().size(); ++k) {
       const CheckedLeaf& leaf = f_.leaves()[k];
       Direction direction{Point(probe.leaves.size())};
-      const Numbers u = direction.by[k] = random_direction(leaf.x, generator);
-      const Numbers moved = really_moved(leaf.x, u, options_.eps);
+      const Doubles u = direction.by[k] = random_direction(leaf.x, generator);
+      const Doubles moved = really_moved(leaf.x, u, options_.eps);
       for (std::size_t a = 0; a < moved.size(); ++a) {
         const auto flows = [&](const auto& row) {
           return row[k].defined() && row[k].template data<double>()[a] != 0;
@@ -590,7 +590,7 @@ class Check {
   std::vector<bool> nonzero_where(std::size_t k, std::uint64_t seed) const {
     Generator generator(seed);
     const Tensor& x = f_.leaves()[k].x;
-    Numbers normal = elements(randn(x.shape(), generator, DType::float64));
+    Doubles normal = elements(randn(x.shape(), generator, DType::float64));
     for (std::size_t i = 0; i < normal.size(); ++i)
       if (const double own = x.data<double>()[i]; !std::isfinite(own))
         normal[i] = own;  // a mask's -inf stays
@@ -707,7 +707,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   const ModeGuard mode({true, nullptr});
   Generator generator(options.seed);
   std::vector<Tensor> v, analytic;
-  Numbers weights;
+  Doubles weights;
   EpsSweep sweep;
   {
     const auto outputs = checked.with_graph();
@@ -726,7 +726,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   // Every element moves by about eps, so that a kink near any of them is met.
   std::vector<Direction> directions;
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
-    Numbers u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
+    Doubles u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
     for (std::size_t i = 0; i < u.size(); ++i)
       if (!std::isfinite(probe.leaves[k].values[i]))
         u[i] = 0;
@@ -741,13 +741,13 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
     EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
     for (std::size_t k = 0; k < directions.size(); ++k) {
       const Line line = probe.line(directions[k]);
-      const Numbers above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
+      const Doubles above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
       double numeric = 0, rounding = 0;
       for (std::size_t j = 0; j < above.size(); ++j) {
         numeric += weights[j] * difference(above[j], below[j]) / (2 * point.eps);
         rounding += 0x1p-53 * std::abs(weights[j]) * (std::abs(above[j]) + std::abs(below[j]));
       }
-      const Numbers moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
+      const Doubles moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
       const double exact = dot(gradient(k), moved);
       const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
       const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;

@@ -214,7 +214,7 @@ class OpChecker {
           "two runs of its backward give different gradients: does it draw random numbers, or keep "
           "state?");
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const Numbers &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
+      const Doubles &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
       for (std::size_t i = 0; i < x.size(); ++i)
         if (const double part = std::abs(g[i] * x[i]); std::isfinite(part))
           scale_ += part;
@@ -263,7 +263,7 @@ class OpChecker {
 
   // ---- verdicts ----
 
-  Tolerance tolerance(const Numbers& analytic, double arguments) const {
+  Tolerance tolerance(const Doubles& analytic, double arguments) const {
     return Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
         .scaled(scale_of(analytic), scale_, arguments)
         .beside(scale_of(analytic));
@@ -275,7 +275,7 @@ class OpChecker {
   // The verdict on the gradient of a source along these elements: of the weighted sum of the
   // outputs, or of the only output of a probe.
   Judgement judge(const Probe& probe, Weights weights, std::size_t k, Elements at,
-                  const Numbers& analytic) const {
+                  const Doubles& analytic) const {
     if (at.size() == 1 && no_slope(analytic[at[0]]))
       return {Verdict::unchecked, GradcheckReason::not_finite};
     const Direction direction = probe.through(k, at);
@@ -289,7 +289,7 @@ class OpChecker {
   // Chooses the elements of a source to be judged one at a time: `most`, spread evenly, and those
   // of the others that a bisected line along all of them leads to.
   std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
-                                  const Numbers& analytic, std::size_t most) const {
+                                  const Doubles& analytic, std::size_t most) const {
     const std::size_t n = analytic.size();
     std::vector<std::size_t> spread, others, found;
     for (std::size_t i = 0; i < n; ++i)
@@ -336,8 +336,8 @@ class OpChecker {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const std::size_t n = numel(shape), most = std::min(n, options_.max_elements);
-      const Numbers analytic = or_zeros(gradients[k], n);
-      Numbers numeric = analytic;
+      const Doubles analytic = or_zeros(gradients[k], n);
+      Doubles numeric = analytic;
       const std::size_t before = check_.disagree;
       for (const std::size_t at : chosen(probe_, weights_, k, analytic, most)) {
         const Judgement found = judge(probe_, weights_, k, {&at, 1}, analytic);
@@ -365,7 +365,7 @@ class OpChecker {
   void readings_agree(const std::vector<Tensor>& ordinary, const std::vector<Tensor>& recorded) {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const Numbers a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
+      const Doubles a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
       const auto limits = tolerance(b, probe_.leaves[k].typical);
       for (std::size_t at = 0; at < a.size(); ++at)
         if (a[at] != b[at] && !(std::isnan(a[at]) && std::isnan(b[at])) &&
@@ -385,7 +385,7 @@ class OpChecker {
   // that differ in their last digits show the effect of rounding.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
-    const auto rounded = [&](Numbers some, const Tensor& x) {
+    const auto rounded = [&](Doubles some, const Tensor& x) {
       for (double& e : some)
         e *= 1 + last_digits * (2 * generator.uniform_double() - 1);
       return like(x, std::move(some));
@@ -412,7 +412,7 @@ class OpChecker {
     std::vector<Tensor> rounded;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const Numbers values = or_zeros(analytic[k], numel(shape));
+      const Doubles values = or_zeros(analytic[k], numel(shape));
       check_.checked += values.size();
       for (const std::size_t at : chosen(slope, {&one, 1}, k, values, 0)) {
         if (rounded.empty())
@@ -431,7 +431,7 @@ class OpChecker {
   }
 
   // The backward is linear in the cotangent: its derivative is that of the outputs along w.
-  void by_cotangent(const Numbers& analytic) {
+  void by_cotangent(const Doubles& analytic) {
     Differences along(probe_.line({w_}), tolerance(analytic, 1));
     check_.checked += v_.size();
     for (const auto& [j, v] : weights_)
@@ -452,7 +452,7 @@ class OpChecker {
   const RecordedOp op_;
   Probe probe_;
   Tensor cotangent_;
-  Numbers v_;
+  Doubles v_;
   std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
   Point w_;                                        // a direction in all sources, of their sizes
   bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
@@ -511,13 +511,13 @@ bool at_kink(Probe probe) {
     std::iota(all.begin(), all.end(), std::size_t{0});
     const Line line = probe.line(probe.along(k, all));
     const auto bend = [&](double h) {
-      Numbers up = line.at({.t = h});
-      const Numbers down = line.at({.t = -h});
+      Doubles up = line.at({.t = h});
+      const Doubles down = line.at({.t = -h});
       for (std::size_t j = 0; j < up.size(); ++j)
         up[j] = std::abs((up[j] - probe.here[j]) + (down[j] - probe.here[j]));
       return up;
     };
-    const Numbers far = bend(1e-3), near = bend(1e-5);
+    const Doubles far = bend(1e-3), near = bend(1e-5);
     for (std::size_t j = 0; j < near.size(); ++j)
       if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.here[j])))
         return true;

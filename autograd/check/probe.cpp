@@ -13,7 +13,7 @@ namespace xgrad::detail {
 
 // ---- points and lines ----
 
-Leaf::Leaf(Numbers its_values) : values(std::move(its_values)) {
+Leaf::Leaf(Doubles its_values) : values(std::move(its_values)) {
   const double size = typical_size(values);
   typical = size > 0 ? size : 1;
   for (const double x : values)
@@ -35,10 +35,10 @@ Direction Probe::axis(std::size_t leaf, std::size_t element) const {
   return d;
 }
 
-Direction Probe::along(std::size_t leaf, Elements some, const Numbers& signs_of) const {
+Direction Probe::along(std::size_t leaf, Elements some, const Doubles& signs_of) const {
   const Leaf& of = leaves[leaf];
   Direction d{Point(leaves.size())};
-  Numbers& u = d.by[leaf];
+  Doubles& u = d.by[leaf];
   u.resize(of.values.size());
   for (const std::size_t i : some) {
     std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
@@ -59,7 +59,7 @@ Point Probe::moved(const Direction& direction, const LinePoint& point) const {
   Generator generator(point.seed);
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Leaf& leaf = leaves[k];
-    const Numbers& by = direction.by[k];
+    const Doubles& by = direction.by[k];
     if (point.away == 0 && (by.empty() || point.t == 0))
       continue;
     values[k] = leaf.values;
@@ -100,24 +100,24 @@ Probe slope_along(const Probe& probe, Weights weights, const Point& w, double ro
         down[k][i] -= step * w[k][i];
       }
     }
-    const Numbers above = probe.at(std::move(up), 0), below = probe.at(std::move(down), 0);
+    const Doubles above = probe.at(std::move(up), 0), below = probe.at(std::move(down), 0);
     double sum = 0;
     for (const auto& [j, weight] : weights)
       sum += weight * difference(above.at(j), below.at(j));
-    return Numbers{sum / (2 * step)};
+    return Doubles{sum / (2 * step)};
   };
   return {.leaves = probe.leaves, .at = slope, .order = 2, .noise = probe.unit * rounds};
 }
 
-double dot(const Numbers& g, const Numbers& u) {
+double dot(const Doubles& g, const Doubles& u) {
   double sum = 0;
   for (std::size_t i = 0; i < u.size(); ++i)
     sum += u[i] == 0 ? 0 : g[i] * u[i];
   return sum;
 }
 
-Numbers or_zeros(const Tensor& gradient, std::size_t n) {
-  return gradient.defined() ? elements(gradient) : Numbers(n);
+Doubles or_zeros(const Tensor& gradient, std::size_t n) {
+  return gradient.defined() ? elements(gradient) : Doubles(n);
 }
 
 // ---- gradients ----
@@ -196,12 +196,12 @@ Tensor random_signed(const Shape& shape, Generator& generator) {
 }
 
 Tensor one_hot(const Tensor& y, std::size_t at) {
-  Numbers v(y.numel());
+  Doubles v(y.numel());
   v[at] = 1;
   return like(y, std::move(v));
 }
 
-Tensor like(const Tensor& x, Numbers values) {
+Tensor like(const Tensor& x, Doubles values) {
   if (x.dtype() == DType::float64)
     return Tensor(std::move(values), Dims(x.shape()));
   return Tensor(std::vector<float>(values.begin(), values.end()), Dims(x.shape()));
@@ -269,12 +269,12 @@ void CheckedFunction::check_shapes(const std::vector<Tensor>& outputs,
                        to_string(shapes[i]), to_string(outputs[i].shape()));
 }
 
-Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Numbers scales) const {
+Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Doubles scales) const {
   Probe probe{.at = [this, shapes](Point values, double) {
     const Moved moved(leaves_, std::move(values));
     const std::vector<Tensor> outputs = this->values();
     check_shapes(outputs, shapes);
-    Numbers all;
+    Doubles all;
     for (const Tensor& y : outputs)
       all.insert(all.end(), y.data<double>(), y.data<double>() + y.numel());
     return all;
@@ -426,8 +426,8 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
   return {"gradgradcheck", call, std::move(leaves), std::move(output_names)};
 }
 
-Numbers really_moved(const Tensor& x, const Numbers& u, double h) {
-  Numbers moved;
+Doubles really_moved(const Tensor& x, const Doubles& u, double h) {
+  Doubles moved;
   for (std::size_t a = 0; a < u.size(); ++a) {
     const double at = x.data<double>()[a], by = h * u[a];
     moved.push_back(by == 0 ? 0 : ((at + by) - (at - by)) / (2 * h));

@@ -28,17 +28,17 @@
 
 namespace xgrad::detail {
 
-using Numbers = std::vector<double>;
-using Point = std::vector<Numbers>;  ///< the values of each leaf; empty for one that stays
+using Doubles = std::vector<double>;
+using Point = std::vector<Doubles>;  ///< the values of each leaf; empty for one that stays
 using Elements = std::span<const std::size_t>;
 using Weights = Differences::Weights;
 
 /// Numbers that may move.
 struct Leaf {
-  explicit Leaf(Numbers its_values);
-  Numbers values;
+  explicit Leaf(Doubles its_values);
+  Doubles values;
   double typical = 1;  ///< size of its elements
-  Numbers sizes = {};  ///< how far each may move with others; 0 for a mask's -1e9 and infinities
+  Doubles sizes = {};  ///< how far each may move with others; 0 for a mask's -1e9 and infinities
   /// Lets tiny elements move as far as the others, because a place may be special by their size.
   void even_out();
 };
@@ -53,9 +53,9 @@ struct Probe {
   std::vector<Leaf> leaves = {};
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
   /// function that is a difference itself.
-  std::function<Numbers(Point values, double step)> at = {};
-  Numbers here = {};      ///< at the leaves' own values
-  Numbers scales = {};    ///< the size of the numbers that round in each output
+  std::function<Doubles(Point values, double step)> at = {};
+  Doubles here = {};      ///< at the leaves' own values
+  Doubles scales = {};    ///< the size of the numbers that round in each output
   int order = 1;          ///< 2 if the function is a difference itself
   double noise = 0;       ///< of its values, times the step
   double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
@@ -63,7 +63,7 @@ struct Probe {
   Direction axis(std::size_t leaf, std::size_t element) const;
   /// Several elements at once: by weights that differ, so that a permuted gradient does not pass,
   /// and signs at random or, so that nothing cancels, those of a gradient.
-  Direction along(std::size_t leaf, Elements some, const Numbers& signs_of = {}) const;
+  Direction along(std::size_t leaf, Elements some, const Doubles& signs_of = {}) const;
   /// The only element, or several.
   Direction through(std::size_t leaf, Elements some) const {
     return some.size() == 1 ? axis(leaf, some[0]) : along(leaf, some);
@@ -80,9 +80,9 @@ Probe slope_along(const Probe& probe, Weights weights, const Point& w, double ro
 
 /// sum(g * u) over the elements where u is not 0: an element that stays does not count, even if its
 /// gradient is NaN.
-double dot(const Numbers& g, const Numbers& u);
+double dot(const Doubles& g, const Doubles& u);
 /// The elements, or n zeros of an undefined gradient.
-Numbers or_zeros(const Tensor& gradient, std::size_t n);
+Doubles or_zeros(const Tensor& gradient, std::size_t n);
 
 // ---- gradients ----
 
@@ -108,7 +108,7 @@ Tensor random_signed(const Shape& shape, Generator& generator);
 /// Zeros like y, with a 1 at one element.
 Tensor one_hot(const Tensor& y, std::size_t at);
 /// These values in the shape and dtype of x.
-Tensor like(const Tensor& x, Numbers values);
+Tensor like(const Tensor& x, Doubles values);
 
 // ---- functions of Tensors ----
 
@@ -159,7 +159,7 @@ class CheckedFunction {
   /// ShapeError unless the outputs have these shapes.
   void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
   /// At the leaves' present values.  Outputs have these shapes.  Refers to this function.
-  Probe probe(const std::vector<Shape>& shapes, Numbers scales = {}) const;
+  Probe probe(const std::vector<Shape>& shapes, Doubles scales = {}) const;
 
  private:
   std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
@@ -183,7 +183,7 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
 std::vector<Shape> shapes_of(const std::vector<Tensor>& xs);
 
 /// The direction in which x really moves from x - h u to x + h u: u with rounding errors.
-Numbers really_moved(const Tensor& x, const Numbers& u, double h);
+Doubles really_moved(const Tensor& x, const Doubles& u, double h);
 
 // ---- words (gradcheck_report.cpp) ----
 

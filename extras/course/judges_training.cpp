@@ -206,16 +206,16 @@ Answer judge_training(const Work& work) {
 
 Answer judge_gradcheck(const Work& work) {
   auto* const mine = work.find<decltype(::my_gradcheck)>("my_gradcheck");
-  using Numbers = std::vector<double>;
+  using Doubles = std::vector<double>;
   // It bends so much along x[3] that a one-sided difference is wrong; x[4] is 0, and so is the
   // slope along x[5].  It has a large constant, which hides a step of 1e-8; one of 1e-3 is wrong by
   // x[4].
-  const auto f = [](const Numbers& x) {
+  const auto f = [](const Doubles& x) {
     return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2] + 1000 * (x[3] + 1) * (x[3] + 1) +
            std::exp(3 * x[4]) + 1000;
   };
-  const Numbers x = {1.5, 0.5, 2, -0.99, 0, 1};
-  const Numbers right = {
+  const Doubles x = {1.5, 0.5, 2, -0.99, 0, 1};
+  const Doubles right = {
       2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3, 2000 * (x[3] + 1), 3, 0};
   if (const double error = mine(f, x, right); !(std::abs(error) < 1e-6))
     return {
@@ -226,8 +226,8 @@ Answer judge_gradcheck(const Work& work) {
                     "quotient is held against the same element of the gradient.  The "
                     "largest error begins at 0.",
                     number(error))};
-  const auto finds = [&](const Numbers& by, double largest, const std::string& what) -> Answer {
-    Numbers gradient = right;
+  const auto finds = [&](const Doubles& by, double largest, const std::string& what) -> Answer {
+    Doubles gradient = right;
     for (std::size_t i = 0; i < x.size(); ++i)
       gradient[i] += by[i];
     const double said = mine(f, x, gradient);
@@ -239,11 +239,11 @@ Answer judge_gradcheck(const Work& work) {
                                "no sum or mean.",
                                what, number(said))};
   };
-  const Numbers errors = {0.5,    0.25, 3,
+  const Doubles errors = {0.5,    0.25, 3,
                           0.0123, 6,    0.7};  // (3 - 6 has the other sign, no other size)
   for (std::size_t i = 0; i < x.size(); ++i)
     for (const double sign : {1.0, -1.0}) {
-      Numbers by(x.size());
+      Doubles by(x.size());
       by[i] = sign * errors[i];
       if (Answer found = finds(by, errors[i],
                                fmt::format("element {} of a gradient is {} too {}", i, errors[i],
@@ -256,13 +256,13 @@ Answer judge_gradcheck(const Work& work) {
       !found.right)
     return found;
   for (const std::size_t n : {0, 1, 8}) {
-    const auto squares = [&](const Numbers& at) {
+    const auto squares = [&](const Doubles& at) {
       double total = 0;
       for (std::size_t i = 0; i < at.size(); ++i)
         total += static_cast<double>(i + 1) * at[i] * at[i];
       return total;
     };
-    Numbers at(n, 0.5), gradient(n);
+    Doubles at(n, 0.5), gradient(n);
     for (std::size_t i = 0; i < n; ++i)
       gradient[i] = static_cast<double>(i + 1) + (i + 1 == n ? 0.5 : 0);
     if (const double said = mine(squares, at, gradient); !(std::abs(said - (n ? 0.5 : 0)) < 1e-6))
@@ -297,7 +297,7 @@ Answer judge_second(const Work& work) {
         return {false,
                 fmt::format("my_cube: the gradient is right, and its own gradient is not: at "
                             "x = {} it is 6 x = {}, and yours is {}\n\nIn the second run "
-                            "each x in 3 x x must still be the x of the graph. Numbers that "
+                            "each x in 3 x x must still be the x of the graph. Doubles that "
                             "were copied (detach(), item()) are constants, which takes away "
                             "their terms; and nothing may be divided by what can be 0.",
                             number(at[i]), number(6 * at[i]), number(yours[i]))};
@@ -308,7 +308,7 @@ Answer judge_second(const Work& work) {
   return {false,
           fmt::format("my_cube: the gradient is right, and its own gradient is not: {}\n\nIn the "
                       "second run x, and the gradient that arrives, must still be those of the "
-                      "graph. Numbers that were copied (detach(), item()) are constants.",
+                      "graph. Doubles that were copied (detach(), item()) are constants.",
                       second.message)};
 }
 

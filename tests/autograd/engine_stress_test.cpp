@@ -15,7 +15,7 @@ using namespace xgrad;
 
 namespace {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 // x, with this backward.
 Tensor with_backward(const char* name, const Tensor& x, std::function<void(Context&)> backward) {
@@ -33,16 +33,16 @@ TEST_CASE("an exception in a backward changes no grad and leaves the engine usab
   const auto y = [&] { return sum(with_backward("throwing", x * 2.0, throws) * w); };
   CHECK_THROWS_WITH(y().backward(), "in the middle");
   CHECK_THROWS_WITH(grad({y()}, {x}), "in the middle");
-  CHECK(numbers(x.grad()) == Numbers{3, 4});
-  CHECK(numbers(w.grad()) == Numbers{1, 2});
+  CHECK(numbers(x.grad()) == Doubles{3, 4});
+  CHECK(numbers(w.grad()) == Doubles{1, 2});
   Tensor h = with_backward("throwing", x, throws) * w;
   h.retain_grad();  // it has its gradient before anything throws
   CHECK_THROWS_WITH(sum(h).backward(), "in the middle");
   CHECK_FALSE(h.grad().defined());
   CHECK(Mode::current().grad_enabled);
   sum(x * w).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 8});
-  CHECK(numbers(w.grad()) == Numbers{2, 4});
+  CHECK(numbers(x.grad()) == Doubles{6, 8});
+  CHECK(numbers(w.grad()) == Doubles{2, 4});
 }
 
 TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[engine]") {
@@ -61,7 +61,7 @@ TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[eng
   CHECK_FALSE(x.grad().defined());
   x.remove_hook(id);
   sum(x * x).backward();
-  CHECK(numbers(x.grad()) == Numbers{2, 4});
+  CHECK(numbers(x.grad()) == Doubles{2, 4});
 }
 
 TEST_CASE("a gradient that does not fit names the op", "[engine]") {
@@ -97,7 +97,7 @@ TEST_CASE("ops that declare broadcasting have their gradients summed", "[engine]
   const auto backward = [](Context& ctx) { ctx.add(0, ctx.gradient()); };
   const Tensor y = record("widen", {x}, forward, backward, {.broadcasts = true});
   sum(y * tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64)).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 15});
+  CHECK(numbers(x.grad()) == Doubles{6, 15});
 }
 
 TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engine]") {
@@ -116,7 +116,7 @@ TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engin
   CHECK(needs_x);
   CHECK_FALSE(needs_constant);
   CHECK_FALSE(needs_undefined);
-  CHECK(numbers(x.grad()) == Numbers{1, 1});
+  CHECK(numbers(x.grad()) == Doubles{1, 1});
 }
 
 TEST_CASE("kernels accumulate into a buffer", "[engine]") {
@@ -135,7 +135,7 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   };
   const Tensor y = doubled(x), z = doubled(x);
   sum(y * other + z * 3.0 + x).backward();
-  CHECK(numbers(x.grad()) == Numbers{10 + 6 + 1, 14 + 6 + 1});
+  CHECK(numbers(x.grad()) == Doubles{10 + 6 + 1, 14 + 6 + 1});
   CHECK(betas == std::vector<double>{1, 1});  // the sum's own gradient came first
   // a gradient that a handle keeps is not written to
   betas.clear();
@@ -143,8 +143,8 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   const Tensor v = tensor({100, 200}, DType::float64);
   backward({doubled(h), h}, {.grad_outputs = {tensor({1, 1}, DType::float64), v}});
   CHECK(betas == std::vector<double>{1});
-  CHECK(numbers(v) == Numbers{100, 200});
-  CHECK(numbers(x.grad()) == Numbers{17 + 102, 21 + 202});
+  CHECK(numbers(v) == Doubles{100, 200});
+  CHECK(numbers(x.grad()) == Doubles{17 + 102, 21 + 202});
 }
 
 TEST_CASE("a chain of a million ops", "[engine]") {
@@ -158,10 +158,10 @@ TEST_CASE("a chain of a million ops", "[engine]") {
   };
   SECTION("backward") {
     sum(chain()).backward();
-    CHECK(numbers(x.grad()) == Numbers{1, 1});
+    CHECK(numbers(x.grad()) == Doubles{1, 1});
   }
   SECTION("grad with create_graph, and its end") {
-    CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Numbers{1, 1});
+    CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Doubles{1, 1});
   }
   SECTION("destroyed without a backward") {
     const std::weak_ptr<Node> node = chain().identity().node;
@@ -200,7 +200,7 @@ TEST_CASE("a graph built on two threads", "[engine]") {
 TEST_CASE("threads call grad() on shared leaves and a shared graph", "[engine]") {
   const Tensor x = leaf({1, 2, 3});
   const Tensor shared = exp(x * 0.5);
-  const Numbers expected = numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]);
+  const Doubles expected = numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]);
   std::vector<int> right(4);
   std::vector<std::thread> threads;
   for (int& count : right)

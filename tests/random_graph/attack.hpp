@@ -32,7 +32,7 @@ void demand_same(const std::vector<Tensor>& now, const std::vector<Tensor>& befo
                  const std::string& what);
 /// Demands that gradients are enabled and there is no observer.
 void demand_mode();
-Numbers times(double factor, Numbers xs);
+Doubles times(double factor, Doubles xs);
 
 /// A program that has run on Tensors.
 struct Graph {
@@ -68,15 +68,15 @@ struct Attack {
   /// Runs the program, and watches its graph.
   Graph run(const std::vector<Tensor>& inputs, const After& after = {});
   /// The gradient of every input, by plain loops; empty for those that get none.
-  std::vector<Numbers> expected_gradients() const;
+  std::vector<Doubles> expected_gradients() const;
   /// The results of steps that a gradient reaches; never empty.
   std::vector<std::size_t> reached_steps() const;
 
-  void compare(const Tensor& x, const Numbers& expected, const std::string& what);
+  void compare(const Tensor& x, const Doubles& expected, const std::string& what);
   /// A gradient where one arrives, undefined where none may.
-  void compare(const Tensor& x, const Numbers& expected, bool arrives, const std::string& what);
+  void compare(const Tensor& x, const Doubles& expected, bool arrives, const std::string& what);
   /// Checks the grad() of all inputs against `factor` times the expected gradients.
-  void compare_all(const std::vector<Tensor>& inputs, const std::vector<Numbers>& expected,
+  void compare_all(const std::vector<Tensor>& inputs, const std::vector<Doubles>& expected,
                    double factor, const std::string& what);
 };
 

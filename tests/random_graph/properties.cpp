@@ -60,7 +60,7 @@ void right_gradients(Attack& a) {
     }
   const auto g = graph.grad(xs);
   for (std::size_t k = 0; k < wanted.size(); ++k)
-    a.compare(g[k], arrives[wanted[k]] ? reference_gradient(p, wanted[k]) : Numbers{},
+    a.compare(g[k], arrives[wanted[k]] ? reference_gradient(p, wanted[k]) : Doubles{},
               arrives[wanted[k]], "grad(): " + name_of(wanted[k]));
   demand_same(gradients_of(inputs), before, "grad() changed");
 }
@@ -243,7 +243,7 @@ void second_order(Attack& a) {
       first.push_back(x.grad());
   }
   a.watch.graphs_of(first);
-  std::vector<Numbers> direction;
+  std::vector<Doubles> direction;
   std::vector<std::size_t> at;  // of each leaf
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     direction.emplace_back(graph.inputs[i].numel());
@@ -349,7 +349,7 @@ void hooks(Attack& a) {
   a.compare_all(graph.inputs, Attack{p, a.random}.expected_gradients(), 1, "with hooks");
   for (const auto& [at, call] : calls) {
     demand(call.times == 1, "hook of " + name_of(at) + " was not called once");
-    const Numbers after = reference_gradient(p, at);
+    const Doubles after = reference_gradient(p, at);
     const double scale = p.steps[at - p.inputs.size()].gradient_scale;
     a.compare(call.gradient, times(1 / scale, after), "what the hook of " + name_of(at) + " got");
     a.compare(graph.registers[at].grad(), after, "grad of " + name_of(at));

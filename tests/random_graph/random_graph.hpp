@@ -143,21 +143,21 @@ Tensor run_step(const Step& step, const std::vector<Tensor>& registers);
 
 // ---- by plain loops (reference.cpp) ----
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 /// The shape and the values of all registers.
 struct Plane {
   Shape shape;
-  Numbers values;
+  Doubles values;
 };
 std::vector<Plane> reference_values(const Program& program);
 /// The same for one step, given all registers before it.
 Plane reference_step(const Step& step, const std::vector<Plane>& registers);
 /// d L / d register, where L = sum over the roots of <cotangent, root>: one run of the program for
 /// each element of the register.
-Numbers reference_gradient(const Program& program, std::size_t at);
+Doubles reference_gradient(const Program& program, std::size_t at);
 /// d² L / d input d direction: how the gradient of the input changes along a direction in the space
 /// of all inputs, one vector for each.
-Numbers reference_second(const Program& program, std::size_t input,
-                         const std::vector<Numbers>& direction);
+Doubles reference_second(const Program& program, std::size_t input,
+                         const std::vector<Doubles>& direction);
 
 }  // namespace xgrad::testing

@@ -306,7 +306,7 @@ class Maker {
                            [](double v) { return std::abs(v) > gap; });
       }
       case Op::amax: {  // no two values are close, in a group or not
-        Numbers sorted = x.values;
+        Doubles sorted = x.values;
         std::sort(sorted.begin(), sorted.end());
         for (std::size_t i = 1; i < sorted.size(); ++i)
           if (sorted[i] - sorted[i - 1] <= gap)
