@@ -65,18 +65,18 @@ class Comparison {
         probe_{.leaves = {xgrad::detail::Leaf(x)},
                .at = [&f, &x](xgrad::detail::Point to,
                               double) { return f.at(to[0].empty() ? x : to[0]); },
-               .here = f.at(x),
+               .center = f.at(x),
                .unit = precision.wide ? 0x1p-53 : 0x1p-24},
         weights_(xgrad::detail::nonzero(f.weights)) {
     double rounds = 0, all = 0;
     for (const auto& [j, w] : weights_) {
-      not_finite_ = not_finite_ || !std::isfinite(probe_.here.at(j));
-      total_ += std::abs(w * probe_.here[j]);
+      not_finite_ = not_finite_ || !std::isfinite(probe_.center.at(j));
+      total_ += std::abs(w * probe_.center[j]);
       all += std::abs(w);
     }
     for (std::size_t i = 0; i < x.size(); ++i)
       rounds += moves(x[i]) ? std::abs(gradient[i] * x[i]) : 0;
-    probe_.scales.assign(probe_.here.size(), all > 0 ? rounds / all : 0);
+    probe_.scales.assign(probe_.center.size(), all > 0 ? rounds / all : 0);
   }
 
   GraphCheck run() {

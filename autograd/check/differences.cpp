@@ -33,7 +33,7 @@ double typical_size(std::span<const double> x) {
   return 0;
 }
 
-double size_beside(double x, double typical) {
+double size_among(double x, double typical) {
   const double own = std::abs(x), others = typical > 0 ? typical : 1;
   return own == 0 || own > 1e-3 * others ? std::max(own, others) : own;
 }
@@ -47,7 +47,7 @@ Tolerance Tolerance::scaled(double largest, double values, double arguments) con
   return result;
 }
 
-Tolerance Tolerance::beside(double largest) const {
+Tolerance Tolerance::with_rounding_of(double largest) const {
   Tolerance result = *this;
   if (std::isfinite(largest))
     result.atol = std::max(result.atol, 1e-11 * largest);
@@ -84,22 +84,22 @@ Differences::Differences(Line line, const Tolerance& tolerance)
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
-  if (line_.order == 1 && line_.here.empty())
-    line_.here = line_.at({});
+  if (line_.order == 1 && line_.center.empty())
+    line_.center = line_.at({});
 }
 
-Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
+Differences::Step Differences::step(double h, double jitter, std::uint64_t seed) {
   const auto rounded = [&](double t) {
     if (line_.x == 0 || !std::isfinite(line_.x))
       return t;
     const double moved = line_.x + t;
     return (line_.unit > unit ? static_cast<double>(static_cast<float>(moved)) : moved) - line_.x;
   };
-  Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
-  if (line_.order == 2 || away > 0)
-    s.here = line_.at({0, h, away, seed});
-  s.above = line_.at({s.up, h, away, seed});
-  s.below = line_.at({-s.down, h, away, seed});
+  Step s{h, rounded(h), -rounded(-h), line_.center, {}, {}};
+  if (line_.order == 2 || jitter > 0)
+    s.center = line_.at({0, h, jitter, seed});
+  s.above = line_.at({s.up, h, jitter, seed});
+  s.below = line_.at({-s.down, h, jitter, seed});
   return s;
 }
 
@@ -107,7 +107,7 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
   double whole = 0, up = 0, down = 0, noise = 0, own = 0;
   bool finite = true;
   for (const auto& [j, w] : weights) {
-    const double y = s.here.at(j), above = s.above.at(j), below = s.below.at(j);
+    const double y = s.center.at(j), above = s.above.at(j), below = s.below.at(j);
     finite = finite && !std::isnan(y);
     whole += w * difference(above, below);
     up += w * difference(above, y);

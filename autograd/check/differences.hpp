@@ -33,14 +33,14 @@ struct Tolerance {
   /// atol becomes rtol * largest, but no less than the rounding of values / arguments.
   Tolerance scaled(double largest, double values, double arguments) const;
   /// The same beside a derivative so large, of which 1e-11 may be rounding.
-  Tolerance beside(double largest) const;
+  Tolerance with_rounding_of(double largest) const;
 };
 
 /// A point of a line, x + t.
 struct LinePoint {
   double t = 0;
   double h = 0;            ///< the step: a function that is a difference itself takes the same
-  double away = 0;         ///< all arguments are moved by up to so much, times their sizes, ...
+  double jitter = 0;       ///< all arguments are moved by up to so much, times their sizes, ...
   std::uint64_t seed = 0;  ///< ... in a random direction of this seed
 };
 
@@ -49,7 +49,7 @@ struct Line {
   std::function<std::vector<double>(const LinePoint&)> at;
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
   double size = 1;                ///< of the argument, and of those like it
-  std::vector<double> here = {};  ///< the values at x, if they are known
+  std::vector<double> center = {};  ///< the values at x, if they are known
   /// The size of the numbers that round in each value, where that exceeds the value itself.
   std::vector<double> scales = {};
   int order = 1;          ///< 2 of a function that is a difference itself
@@ -88,7 +88,7 @@ class Differences {
  private:
   struct Step {
     double h = 0, up = 0, down = 0;  // the way it really moves
-    std::vector<double> here, above, below;
+    std::vector<double> center, above, below;
   };
   struct Slope {
     double h = 0, central = 0, left = 0, right = 0;
@@ -98,7 +98,7 @@ class Differences {
     bool usable = false, one_sided = false, finite = true;
   };
 
-  Step step(double h, double away = 0, std::uint64_t seed = 0);
+  Step step(double h, double jitter = 0, std::uint64_t seed = 0);
   const Step& compared(std::size_t k);
   Slope slope(const Step& step, Weights weights) const;
   bool lost(double change, Weights weights) const;
@@ -137,6 +137,6 @@ inline constexpr double mask_size = 1e8;
 /// The root mean square of what is not 0, and no mask's if anything is not; or 0.
 double typical_size(std::span<const double> x);
 /// The size of an argument among others of this typical size: its own, if that is far smaller.
-double size_beside(double x, double typical);
+double size_among(double x, double typical);
 
 }  // namespace xgrad::detail

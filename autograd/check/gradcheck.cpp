@@ -292,7 +292,7 @@ class Check {
                                  [&](const auto& row) { return std::ranges::any_of(row, pred); });
     };
     if (!refusal && any([](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; }))
-      excuse();
+      mark_unchecked();
     const std::string cast =
         any([](const JudgedPair& pair) { return pair.refined; }) ? float32_op(f_) : "";
     add_pairs();
@@ -336,7 +336,7 @@ class Check {
   // The outputs where all elements of all leaves are 0.5; empty if none is infinite here, or if f
   // refuses 0.5.  An output that is finite there is infinite here because of its arguments.
   static Doubles at_half(const Probe& probe) {
-    if (std::ranges::none_of(probe.here, [](double y) { return std::isinf(y); }))
+    if (std::ranges::none_of(probe.center, [](double y) { return std::isinf(y); }))
       return {};
     Point half;
     for (const Leaf& leaf : probe.leaves)
@@ -361,7 +361,7 @@ class Check {
       const auto scales = std::span(probe.scales).subspan(rows.size(), m);
       pair.largest = scale_of({pair.analytic.data(), pair.analytic.size()});
       pair.tolerance =
-          base.scaled(pair.largest, scale_of(scales), leaf.typical).beside(pair.largest);
+          base.scaled(pair.largest, scale_of(scales), leaf.typical).with_rounding_of(pair.largest);
       pair.verdicts.resize(pair.analytic.size());
       for (std::size_t j = 0; j < m; ++j) {
         rows.emplace_back(i, j);
@@ -376,10 +376,10 @@ class Check {
         JudgedPair& pair = pairs_[i][k];
         const double analytic = pair.analytic.data()[j * n + a];
         const Tolerance tolerance =
-            base.scaled(pair.largest, probe.scales[at], axis.size).beside(in_row[at]);
+            base.scaled(pair.largest, probe.scales[at], axis.size).with_rounding_of(in_row[at]);
         differences.set_tolerance(tolerance);
         const bool by_arguments = at < half.size() && std::isfinite(half[at]);
-        const Judgement found = std::isinf(probe.here[at]) && analytic != 0 &&
+        const Judgement found = std::isinf(probe.center[at]) && analytic != 0 &&
                                         (!std::isfinite(analytic) || f_.is_second() || by_arguments)
                                     ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
                                     : judged(pair, differences, at, analytic, tolerance);
@@ -469,7 +469,7 @@ class Check {
   // of an op makes, along an element where an output has no slope either; numbers that rounding may
   // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A
   // wrong op is named.
-  void excuse() {
+  void mark_unchecked() {
     const SpecialPlaces places = special_places(f_, options_);
     for (auto& row : pairs_)
       for (JudgedPair& pair : row)
@@ -496,11 +496,11 @@ class Check {
                             places.infinite));
     if (!finite || !places.kink)
       return;
-    Probe here = f_.probe(shapes_);
-    for (Leaf& leaf : here.leaves)
+    Probe probe = f_.probe(shapes_);
+    for (Leaf& leaf : probe.leaves)
       leaf.even_out();
-    const LinePoint away{.away = 1e-3, .seed = options_.seed + 1};
-    const Moved moved(f_.leaves(), here.moved({Point(here.leaves.size())}, away));
+    const LinePoint jittered{.jitter = 1e-3, .seed = options_.seed + 1};
+    const Moved moved(f_.leaves(), probe.moved({Point(probe.leaves.size())}, jittered));
     Check nearby(f_, inputs_, options_);
     nearby.compare();
     each_wrong([&](const Place& at, JudgedPair&, std::size_t element) {
@@ -568,7 +568,7 @@ class Check {
             empty_array<double>(Shape{1, 1}), empty_array<double>(Shape{1, 1}), {Verdict::right}};
         pair.reached = rows[i][k].defined();
         const double analytic = dot(or_zeros(rows[i][k], moved.size()), moved);
-        const auto values = std::span(probe.here).subspan(offset, numel(shapes_[i]));
+        const auto values = std::span(probe.center).subspan(offset, numel(shapes_[i]));
         differences.set_tolerance(tolerance_of(options_).scaled(
             std::abs(analytic), scale_of(values), probe.leaves[k].typical));
         const Judgement found = differences.first(weights, analytic);

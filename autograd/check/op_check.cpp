@@ -119,21 +119,21 @@ Probe RecordedOp::probe() const {
   }};
   for (std::size_t k = 0; k < sources(); ++k)
     probe.leaves.emplace_back(elements(source(k)));
-  probe.here = probe.at(Point(sources()), 0);
+  probe.center = probe.at(Point(sources()), 0);
   return probe;
 }
 
 Mask RecordedOp::without_derivative() const {
   const ModeGuard plain({false, nullptr});
   const Tensor y = event_.output.detach();
-  const Mask here = infinite(y), nan = ~isfinite(y) & ~here;
-  if (!any(here))
+  const Mask infinities = infinite(y), nan = ~isfinite(y) & ~infinities;
+  if (!any(infinities))
     return nan;
   std::vector<Tensor> half;
   for (const Tensor& x : event_.inputs)
     half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
   try {
-    return nan | (here & ~infinite(event_.forward(half)));
+    return nan | (infinities & ~infinite(event_.forward(half)));
   } catch (const std::exception&) {
     return nan;  // it refuses such inputs
   }
@@ -188,13 +188,13 @@ class OpChecker {
         w_[k][i] *= probe_.leaves[k].sizes[i];
     }
     for (const auto& [j, v] : weights_)
-      if (std::isfinite(probe_.here.at(j)))
-        scale_ += std::abs(v * probe_.here[j]);
+      if (std::isfinite(probe_.center.at(j)))
+        scale_ += std::abs(v * probe_.center[j]);
   }
 
   void run() {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    if (!std::ranges::equal(probe_.here, elements(event_.output), same))
+    if (!std::ranges::equal(probe_.center, elements(event_.output), same))
       return wrong(
           "its forward, run again on the same inputs, gives another value; it must be a function "
           "of its inputs alone");
@@ -266,7 +266,7 @@ class OpChecker {
   Tolerance tolerance(const Doubles& analytic, double arguments) const {
     return Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
         .scaled(scale_of(analytic), scale_, arguments)
-        .beside(scale_of(analytic));
+        .with_rounding_of(scale_of(analytic));
   }
 
   // 0 times infinity, where some outputs are left out.
@@ -514,12 +514,12 @@ bool at_kink(Probe probe) {
       Doubles up = line.at({.t = h});
       const Doubles down = line.at({.t = -h});
       for (std::size_t j = 0; j < up.size(); ++j)
-        up[j] = std::abs((up[j] - probe.here[j]) + (down[j] - probe.here[j]));
+        up[j] = std::abs((up[j] - probe.center[j]) + (down[j] - probe.center[j]));
       return up;
     };
     const Doubles far = bend(1e-3), near = bend(1e-5);
     for (std::size_t j = 0; j < near.size(); ++j)
-      if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.here[j])))
+      if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.center[j])))
         return true;
   }
   return false;

@@ -17,8 +17,7 @@ Leaf::Leaf(Doubles its_values) : values(std::move(its_values)) {
   const double size = typical_size(values);
   typical = size > 0 ? size : 1;
   for (const double x : values)
-    sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_beside(x, typical)
-                                                                      : 0);
+    sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_among(x, typical) : 0);
 }
 
 void Leaf::even_out() {
@@ -28,8 +27,7 @@ void Leaf::even_out() {
 
 Direction Probe::axis(std::size_t leaf, std::size_t element) const {
   const Leaf& of = leaves[leaf];
-  Direction d{Point(leaves.size()), of.values[element],
-              size_beside(of.values[element], of.typical)};
+  Direction d{Point(leaves.size()), of.values[element], size_among(of.values[element], of.typical)};
   d.by[leaf].resize(of.values.size());
   d.by[leaf][element] = 1;
   return d;
@@ -60,13 +58,13 @@ Point Probe::moved(const Direction& direction, const LinePoint& point) const {
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Leaf& leaf = leaves[k];
     const Doubles& by = direction.by[k];
-    if (point.away == 0 && (by.empty() || point.t == 0))
+    if (point.jitter == 0 && (by.empty() || point.t == 0))
       continue;
     values[k] = leaf.values;
     for (std::size_t i = 0; i < leaf.values.size(); ++i) {
       double& x = values[k][i];
-      if (point.away > 0)
-        x += point.away * leaf.sizes[i] * (2 * generator.uniform_double() - 1);
+      if (point.jitter > 0)
+        x += point.jitter * leaf.sizes[i] * (2 * generator.uniform_double() - 1);
       if (!by.empty() && by[i] != 0)
         x += point.t * by[i];
     }
@@ -81,7 +79,7 @@ Line Probe::line(const Direction& direction) const {
               },
           .x = direction.x,
           .size = direction.size,
-          .here = here,
+          .center = center,
           .scales = scales,
           .order = order,
           .noise = noise * direction.size,
@@ -281,7 +279,7 @@ Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Doubles scales) c
   }};
   for (const CheckedLeaf& leaf : leaves_)
     probe.leaves.emplace_back(elements(leaf.x));
-  probe.here = probe.at(Point(leaves_.size()), 0);
+  probe.center = probe.at(Point(leaves_.size()), 0);
   probe.scales = std::move(scales);
   return probe;
 }

@@ -54,7 +54,7 @@ struct Probe {
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
   /// function that is a difference itself.
   std::function<Doubles(Point values, double step)> at = {};
-  Doubles here = {};      ///< at the leaves' own values
+  Doubles center = {};    ///< at the leaves' own values
   Doubles scales = {};    ///< the size of the numbers that round in each output
   int order = 1;          ///< 2 if the function is a difference itself
   double noise = 0;       ///< of its values, times the step
