@@ -179,7 +179,7 @@ class Analytic {
   }
 
   // Outputs that differ without a graph: a gradient that is another one under create_graph.
-  std::optional<Refusal> other_reading() const {
+  std::optional<Refusal> differs_under_create_graph() const {
     const double rounding = 1e-12 * scale_of(scales_);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto a = elements(outputs_[i]), b = elements(values_[i]);
@@ -188,7 +188,7 @@ class Analytic {
             std::max(rounding, 1e-10 * scale_of(b)) + options_.rtol * std::abs(b[j]))
           return Refusal{GradcheckReason::unknown,
                          fmt::format("{} is {:.9g} under create_graph and {:.9g} without: a "
-                                     "backward formula has two readings that differ",
+                                     "backward formula gives different gradients",
                                      at(f_.output_name(i), j, shapes_[i]), a[j], b[j])};
     }
     return {};
@@ -318,7 +318,7 @@ class Check {
       scales = analytic.scales();
       Generator generator(options_.seed);
       try {
-        refusal = analytic.other_reading();
+        refusal = analytic.differs_under_create_graph();
         analytic.check_zero();
         analytic.check_linear(pairs_, generator);
       } catch (const Refusal& found) {
@@ -538,7 +538,7 @@ class Check {
         v.push_back(like(y, random_direction(y, generator)));
         rows.push_back(analytic.rows(i, v[i]));
       }
-      if (analytic.other_reading())
+      if (analytic.differs_under_create_graph())
         return false;
       analytic.check_zero();
       analytic.check_again(v, rows);
@@ -711,10 +711,10 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   EpsSweep sweep;
   {
     const auto outputs = checked.with_graph();
-    sweep.reading = before.changes();
-    if (sweep.reading.empty())
-      sweep.reading = two_results(outputs, checked.with_graph());
-    if (!sweep.reading.empty())
+    sweep.conclusion = before.changes();
+    if (sweep.conclusion.empty())
+      sweep.conclusion = two_results(outputs, checked.with_graph());
+    if (!sweep.conclusion.empty())
       return sweep;
     for (const Tensor& y : outputs) {
       v.push_back(random_signed(y.shape(), generator));
@@ -761,14 +761,14 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
     }
     sweep.points.push_back(point);
   }
-  sweep.reading = seen
-                      ? reading_of(sweep)
-                      : "no digit is left: rounding changes the function by more than any eps does";
+  sweep.conclusion =
+      seen ? conclusion_of(sweep)
+           : "no digit is left: rounding changes the function by more than any eps does";
   // Steps of one size may be too large for all elements, as of log at 1e-12.
-  if (sweep.reading.starts_with("flat"))
+  if (sweep.conclusion.starts_with("flat"))
     if (const GradcheckReport report = gradcheck(f, inputs, options);
         report && report.unchecked == 0)
-      sweep.reading = fmt::format(
+      sweep.conclusion = fmt::format(
           "right: no eps agrees, but steps of the sizes of the elements do, largest error {:.2g}",
           report.worst_error);
   return sweep;

@@ -176,8 +176,8 @@ struct EpsSweep {
   std::vector<Point> points;
   const Point& best() const;  ///< the one of the smallest error
   /// One line: what the shape of the curve says.  If two calls differ it says so, without points.
-  std::string reading;
-  std::string table() const;  ///< a line per eps with a bar, and the reading
+  std::string conclusion;
+  std::string table() const;  ///< a line per eps with a bar, and the conclusion
 };
 /// How the error depends on eps, along a random direction of each input that requires a gradient.
 /// It falls with eps^2, as the function straightens, and rises with 1 / eps, as rounding is divided

@@ -450,7 +450,7 @@ Tensor GradcheckReport::error_map(std::size_t output, std::size_t input) const {
 // ---- sweeps ----
 
 // Reads the shape of the curve.
-std::string detail::reading_of(const EpsSweep& sweep) {
+std::string detail::conclusion_of(const EpsSweep& sweep) {
   constexpr double agreement = 1e-3;     // GradcheckOptions' rtol: below it, differences agree
   constexpr double float64_best = 1e-6;  // a smooth function reaches this easily
   const auto& points = sweep.points;
@@ -508,7 +508,7 @@ std::string EpsSweep::table() const {
     text += fmt::format("{:<7.0e} {:>8.1e}  {:<{}}  |{}{}\n", p.eps, p.error, p.input, width,
                         std::string(length, '#'), &p == &best() ? "  <- smallest" : "");
   }
-  return text + reading + "\n";
+  return text + conclusion + "\n";
 }
 
 }  // namespace xgrad

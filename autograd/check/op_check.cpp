@@ -227,7 +227,7 @@ class OpChecker {
       return;
     const auto recorded = gradients(true);
     if (check_.verdict == OpVerdict::right)
-      readings_agree(ordinary, recorded);
+      compare_with_create_graph(ordinary, recorded);
     if (check_.verdict == OpVerdict::right && options_.second_order)
       second_order();
   }
@@ -362,7 +362,8 @@ class OpChecker {
     return check_.verdict == OpVerdict::right;
   }
 
-  void readings_agree(const std::vector<Tensor>& ordinary, const std::vector<Tensor>& recorded) {
+  void compare_with_create_graph(const std::vector<Tensor>& ordinary,
+                                 const std::vector<Tensor>& recorded) {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const Doubles a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());

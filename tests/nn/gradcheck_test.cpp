@@ -60,7 +60,7 @@ TEST_CASE("gradcheck of a layer: inputs and every parameter, by name", "[nn][gra
   CHECK_FALSE(x.requires_grad());
   CHECK(nn::gradcheck(block, {x}, {.fast_mode = true}));
   CHECK(nn::gradgradcheck(block, {x}, {.fast_mode = true}));
-  CHECK_THAT(nn::eps_sweep(block, {x}).reading, StartsWith("right"));
+  CHECK_THAT(nn::eps_sweep(block, {x}).conclusion, StartsWith("right"));
   // the weights, a second result, are not reported as lost
   const auto attention = make(nn::MultiHeadAttention(4, 2));
   const auto output = [&](const std::vector<Tensor>& in) {
@@ -93,7 +93,7 @@ TEST_CASE("gradcheck of a layer that is called in its own way", "[nn][gradcheck]
   CHECK(report);
   CHECK(report.pairs.at(0).input_name == "weight");
   CHECK(nn::gradgradcheck(table, f, {}));
-  CHECK_THAT(nn::eps_sweep(table, f, {}).reading, !StartsWith("flat"));
+  CHECK_THAT(nn::eps_sweep(table, f, {}).conclusion, !StartsWith("flat"));
 }
 
 TEST_CASE("gradcheck names the parameters that are wrong", "[nn][gradcheck]") {

@@ -278,7 +278,7 @@ TEST_CASE("reason: nondeterminism", "[gradcheck]") {
     CHECK(gradcheck(dropped, {x}, {.fast_mode = fast}));
     CHECK(gradgradcheck(dropped, {x}, {.fast_mode = fast}));
   }
-  CHECK_THAT(eps_sweep(dropped, {x}).reading, StartsWith("right"));
+  CHECK_THAT(eps_sweep(dropped, {x}).conclusion, StartsWith("right"));
   CHECK(default_generator().state() == drawn);
   Generator own(1);
   auto report = check([&](const Inputs& in) { return in[0] * randn({20}, own, DType::float64); }, x,
@@ -398,12 +398,12 @@ TEST_CASE("a sweep over eps has a shape for each reason", "[gradcheck]") {
   CHECK(sweep.best().error < 1e-8);
   CHECK(sweep.best().eps <= 1.1e-4);
   CHECK(sweep.best().eps >= 0.9e-7);
-  CHECK_THAT(sweep.reading, StartsWith("right:"));
+  CHECK_THAT(sweep.conclusion, StartsWith("right:"));
   CHECK_THAT(sweep.table(), ContainsSubstring("1e-01") && ContainsSubstring("|####") &&
                                 ContainsSubstring("<- smallest") && ContainsSubstring("right:"));
 
   const auto read = [](const TensorFunction& f, const Tensor& at) {
-    return eps_sweep(f, {at}).reading;
+    return eps_sweep(f, {at}).conclusion;
   };
   CHECK_THAT(
       read([](const Inputs& in) { return to(sin(to(in[0], DType::float32)), DType::float64); }, x),

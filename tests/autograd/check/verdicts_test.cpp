@@ -88,7 +88,7 @@ std::vector<Mistake> mistakes() {
        [](Inputs& g) {
          g[0] = g[0] + constant(g[0], [](Size i) { return i == 2 ? not_a_number : 0; });
        }},
-      {"another reading under create_graph", 2, times(1.1)},
+      {"another gradient under create_graph", 2, times(1.1)},
       {"its inputs are constants", 2},
   };
 }
@@ -222,7 +222,7 @@ TEST_CASE("verdicts: nondeterminism is reported by every checker, with no other 
   for (const std::string& message :
        {gradcheck(f, {x}).message, explain_gradient(f, {x}).message, compare(f, same, {x}).message,
         check_causal(f, x).message, check_batch_independence(f, x).message,
-        eps_sweep(f, {x}).reading}) {
+        eps_sweep(f, {x}).conclusion}) {
     INFO(message);
     CHECK_THAT(message, ContainsSubstring("two calls") && ContainsSubstring("the same result"));
   }
@@ -245,7 +245,7 @@ TEST_CASE("verdicts: a function that changes an input is told so by every checke
         first ? compare(f, same, {x}).message : compare(same, f, {x}).message,
         check_causal(f, x).message,
         check_batch_independence(f, x).message,
-        eps_sweep(f, {x}).reading};
+        eps_sweep(f, {x}).conclusion};
     for (const std::string& message : messages) {
       INFO(message);
       CHECK_THAT(message, ContainsSubstring("changes input 0 at (0, 0), which was ") &&

@@ -171,7 +171,7 @@ void check_windows(const OpSample& sample, const std::set<std::size_t>& chosen) 
 
 // The ordinary backward, the one under create_graph, and the one for a single input must agree, and
 // the gradients of two uses add up.
-void check_readings(const OpSample& sample, const std::set<std::size_t>& chosen) {
+void check_modes(const OpSample& sample, const std::set<std::size_t>& chosen) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const double tolerance = dtype == DType::float32 ? 1e-5 : 1e-12;
     const auto ordinary = gradients(sample, dtype, chosen, false);
@@ -352,7 +352,7 @@ void check_zero_sizes(const OpSample& original, const std::set<std::size_t>& cho
     CHECK(difference(sample.f(constants(inputs, DType::float32)), y, sample.tolerance32) == "");
     if (!sample.differences)
       continue;
-    check_readings(sample, chosen);
+    check_modes(sample, chosen);
     check_decomposed(sample, chosen);
     check_threads(sample, chosen);
     if (std::cmp_less_equal(y.numel(), most_checked) && all(isfinite(y)))
@@ -389,7 +389,7 @@ void check_properties(const OpSample& sample) {
   if (sample.differences)
     check_derivatives(sample, chosen);
   if (sample.gradients) {
-    check_readings(sample, chosen);
+    check_modes(sample, chosen);
     check_decomposed(sample, chosen);
     check_special_values(sample, chosen);
     check_threads(sample, chosen);
