@@ -421,8 +421,9 @@ class Check {
     const auto same = [&](const GradcheckUnchecked& u) {
       return u.output == at.i && u.input == leaf.position;
     };
-    if (static_cast<std::size_t>(std::ranges::count_if(report_.left_out, same)) < most_listed)
-      report_.left_out.push_back(
+    if (static_cast<std::size_t>(std::ranges::count_if(report_.unchecked_elements, same)) <
+        most_listed)
+      report_.unchecked_elements.push_back(
           {at.i, leaf.position, position(of, at.j), position(in, at.a), reason,
            fmt::format("d {} {} / d {} {}: {}", f_.output_name(at.i), place(at.j, of), leaf.name,
                        place(at.a, in), because)});

@@ -118,7 +118,8 @@ struct GradcheckReport {
   double eps = 0, atol = 0, rtol = 0;  ///< as they were asked for
   std::vector<GradcheckPair> pairs;    ///< every output with every input that requires a gradient
   std::vector<GradcheckZeros> zeros;   ///< of every input that requires a gradient
-  std::vector<GradcheckUnchecked> left_out;  ///< the unchecked, the first 100 of each pair
+  std::vector<GradcheckUnchecked>
+      unchecked_elements;                    ///< the unchecked, the first 100 of each pair
   std::vector<std::string> notes;            ///< what is no failure but worth knowing
   explicit operator bool() const { return ok; }
 

@@ -351,7 +351,7 @@ void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
   const std::string unchecked = report.unchecked == 0
                                     ? ""
                                     : fmt::format("; {} unchecked, the first: {}", report.unchecked,
-                                                  report.left_out[0].message);
+                                                  report.unchecked_elements[0].message);
   report.ok = report.reason == GradcheckReason::none;
   if (report.ok) {
     report.message = fmt::format(
@@ -364,8 +364,8 @@ void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
       report.message += "; " + report.explanation;
     if (strict && report.unchecked > 0) {
       report.ok = false;
-      report.reason = report.left_out[0].reason;
-      report.explanation = report.left_out[0].message;
+      report.reason = report.unchecked_elements[0].reason;
+      report.explanation = report.unchecked_elements[0].message;
     }
     return;
   }
@@ -431,7 +431,7 @@ std::string GradcheckReport::table() const {
   for (const GradcheckPair& p : pairs)
     if (p.disagree > 0)
       text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);
-  for (const GradcheckUnchecked& u : left_out)
+  for (const GradcheckUnchecked& u : unchecked_elements)
     text += "unchecked: " + u.message + "\n";
   for (const std::string& note : notes)
     text += "note: " + note + "\n";

@@ -270,7 +270,7 @@ class OpChecker {
   }
 
   // 0 times infinity, where some outputs are left out.
-  bool no_slope(double analytic) const { return left_out_ && !std::isfinite(analytic); }
+  bool no_slope(double analytic) const { return no_derivative_ && !std::isfinite(analytic); }
 
   // The verdict on the gradient of a source along these elements: of the weighted sum of the
   // outputs, or of the only output of a probe.
@@ -456,7 +456,7 @@ class OpChecker {
   Doubles v_;
   std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
   Point w_;                                        // a direction in all sources, of their sizes
-  bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
+  bool no_derivative_ = any(op_.without_derivative());  // some outputs have no derivative
   double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
   std::string because_;  // the first that is unchecked
@@ -492,9 +492,9 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
   }
   const auto op = std::make_shared<const RecordedOp>(event);
   check.leaves = op->leaves();
-  check.alone = [op, left_out = op->without_derivative()](const std::vector<Tensor>& in) {
+  check.alone = [op, no_derivative = op->without_derivative()](const std::vector<Tensor>& in) {
     const Tensor y = op->replay(in);
-    return any(left_out) ? where(left_out, 0, y) : y;
+    return any(no_derivative) ? where(no_derivative, 0, y) : y;
   };
   return check;
 }

@@ -379,16 +379,16 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
   auto leaves = checked_leaves(caller, inputs, options);
   // Asked when first needed: a function that changes its inputs is to be caught before.
   const auto call = [f, inputs, no_grad = std::optional<bool>(),
-                     left_out = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
+                     infinite = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
     if (!with_graph && !no_grad.has_value())
       no_grad = works_without_graph(f, inputs);
     const ModeGuard mode(Mode::current().with_grad(with_graph || !*no_grad));
     std::vector<Tensor> outputs = f(inputs);
-    if (left_out.empty())
-      left_out = infinite_by_constants(f, inputs, outputs);
-    for (std::size_t i = 0; i < std::min(outputs.size(), left_out.size()); ++i)
-      if (left_out[i])
-        outputs[i] = where(*left_out[i], 0, outputs[i]);
+    if (infinite.empty())
+      infinite = infinite_by_constants(f, inputs, outputs);
+    for (std::size_t i = 0; i < std::min(outputs.size(), infinite.size()); ++i)
+      if (infinite[i])
+        outputs[i] = where(*infinite[i], 0, outputs[i]);
     return outputs;
   };
   return {caller, call, std::move(leaves)};

@@ -64,11 +64,11 @@ Dataset make_dataset(const text::Text& read, const std::optional<Vocabulary>& vo
   std::string utf8 = utf8_of(read.characters, parts.train);
   sum.add(utf8.data(), utf8.size());
   dataset.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
-  warn_of_left_out("the text", utf8, dataset.vocabulary);
+  warn_of_dropped("the text", utf8, dataset.vocabulary);
   dataset.ids.train = dataset.vocabulary.encode_text(utf8);
   utf8 = utf8_of(read.characters, parts.validation);
   sum.add(utf8.data(), utf8.size());
-  warn_of_left_out("the validation split", utf8, dataset.vocabulary);
+  warn_of_dropped("the validation split", utf8, dataset.vocabulary);
   dataset.ids.validation = dataset.vocabulary.encode_text(utf8);
   dataset.all = utf8.empty() ? dataset.ids.train : text::Ids();
   dataset.sum = sum.digits();

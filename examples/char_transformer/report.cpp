@@ -23,8 +23,8 @@ using runs::Run;
 std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
   std::vector<Run> all = runs::read_runs(paths);
   for (const Run& run : all)
-    if (!run.metrics.left_out.empty())
-      warn(fmt::format("{}: {}", run.path, run.metrics.left_out));
+    if (!run.metrics.skipped.empty())
+      warn(fmt::format("{}: {}", run.path, run.metrics.skipped));
   return all;
 }
 

@@ -22,7 +22,7 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   text::normalize_newlines(decoded);
   try {
     const std::string utf8 = text::encode_utf8(decoded);
-    warn_of_left_out(what, utf8, vocabulary);
+    warn_of_dropped(what, utf8, vocabulary);
     const text::Ids ids = vocabulary.encode(utf8);
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
@@ -45,7 +45,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
   ids = vocabulary.in_template(std::move(ids));
   if (!ids.empty())
     return ids;
-  const bool newline = vocabulary.pairs() ? vocabulary.left_out("\n") == 0
+  const bool newline = vocabulary.pairs() ? vocabulary.dropped_bytes("\n") == 0
                                           : vocabulary.characters()->contains(U'\n');
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
@@ -67,7 +67,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   }
   const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
-  if (vocabulary.left_out(options.stop) > 0)
+  if (vocabulary.dropped_bytes(options.stop) > 0)
     throw ValueError("--stop: the vocabulary has no tokens for some of it");
   if (std::cmp_greater(prompt.size(), model.config.block_size))
     warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),

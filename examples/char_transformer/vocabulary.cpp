@@ -71,7 +71,7 @@ text::Ids Vocabulary::encode_text(const std::string& utf8) const {
   return text::Ids(in_template(std::move(list)));
 }
 
-std::size_t Vocabulary::left_out(const std::string& utf8) const {
+std::size_t Vocabulary::dropped_bytes(const std::string& utf8) const {
   if (!pairs())
     return 0;
   std::array<bool, 256> known{};
@@ -82,9 +82,9 @@ std::size_t Vocabulary::left_out(const std::string& utf8) const {
       std::ranges::count_if(utf8, [&](char c) { return !known[static_cast<unsigned char>(c)]; }));
 }
 
-void warn_of_left_out(const std::string& what, const std::string& utf8,
-                      const Vocabulary& vocabulary) {
-  if (const std::size_t n = vocabulary.left_out(utf8); n > 0)
+void warn_of_dropped(const std::string& what, const std::string& utf8,
+                     const Vocabulary& vocabulary) {
+  if (const std::size_t n = vocabulary.dropped_bytes(utf8); n > 0)
     warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are dropped", what,
                      format_count(n), format_count(utf8.size(), "byte")));
 }

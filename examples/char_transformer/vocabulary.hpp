@@ -52,7 +52,7 @@ class Vocabulary {
   xgrad::text::Ids encode_text(const std::string& utf8) const;
   /// The number of bytes of UTF-8 without a token, which are dropped, as in HuggingFace's
   /// tokenizers.
-  std::size_t left_out(const std::string& utf8) const;
+  std::size_t dropped_bytes(const std::string& utf8) const;
   /// The bytes of an id, which may end within a character; empty beyond size(), where some models
   /// have unused ids.
   std::string bytes(std::int64_t id) const;
@@ -75,8 +75,8 @@ class Vocabulary {
   xgrad::io::TextTemplate template_;
 };
 
-/// Warns of bytes that left_out() counts; `what` names the text.
-void warn_of_left_out(const std::string& what, const std::string& utf8,
-                      const Vocabulary& vocabulary);
+/// Warns of bytes that dropped_bytes() counts; `what` names the text.
+void warn_of_dropped(const std::string& what, const std::string& utf8,
+                     const Vocabulary& vocabulary);
 
 }  // namespace char_transformer

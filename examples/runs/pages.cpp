@@ -115,9 +115,9 @@ xgrad::pages::Page page(const std::vector<Run>& runs) {
   }
   body += "</tr>\n</table>\n</div>\n";
   for (const Run& run : runs)
-    if (!run.metrics.left_out.empty())
+    if (!run.metrics.skipped.empty())
       body += fmt::format("<p class=\"bad\">metrics.jsonl of {}: {}.</p>\n", escaped(run.name),
-                          run.metrics.left_out);
+                          run.metrics.skipped);
   for (const std::string& remark : remarks(runs))
     body += fmt::format("<p class=\"bad\">{}</p>\n", escaped(remark));
   body += charts_html(runs);

@@ -131,8 +131,8 @@ Metrics read_metrics(const std::string& path) {
     throw xgrad::FileError(bad == 0 ? fmt::format("{}: it has no lines", path)
                                     : fmt::format("{}: line {} is not {}", path, first_bad, row));
   if (bad > 0)
-    metrics.left_out = fmt::format("line {} is not {}, and is skipped{}", first_bad, row,
-                                   bad > 1 ? fmt::format("; so are others, {} in all", bad) : "");
+    metrics.skipped = fmt::format("line {} is not {}, and is skipped{}", first_bad, row,
+                                  bad > 1 ? fmt::format("; so are others, {} in all", bad) : "");
   return metrics;
 }
 

@@ -18,7 +18,7 @@ struct Metrics {
   /// does not name them.
   std::string validation_over, final_validation_over;
   std::vector<std::string> changes;  ///< of flags: "from step 20 on: --learning-rate 0.1 -> 0.2"
-  std::string left_out;              ///< a sentence about lines that are no rows; empty: none
+  std::string skipped;               ///< a sentence about lines that are no rows; empty: none
 };
 
 /// Throws FileError if no line of the file is a row.

@@ -76,9 +76,9 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
   const runs::Metrics mended =
       read("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n{\"step\": 2, \"loss\": 1}\n");
   CHECK(mended.loss.xs == std::vector<double>{0, 2});
-  CHECK(mended.left_out ==
+  CHECK(mended.skipped ==
         "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is skipped");
-  CHECK(plain.left_out.empty());
+  CHECK(plain.skipped.empty());
   refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
   refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");
   refused("[1]\n", "line 1 is not");

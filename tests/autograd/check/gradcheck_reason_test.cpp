@@ -228,21 +228,22 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
     CHECK(report);
     CHECK(report.unchecked == n);
     CHECK(report.pair(0, 0).unchecked == n);
-    REQUIRE(report.left_out.size() == n);
-    CHECK(std::string(to_string(report.left_out[0].reason)) == to_string(expected));
-    CHECK_THAT(report.message, ContainsSubstring(report.left_out[0].message));
-    CHECK_THAT(report.table(), ContainsSubstring("unchecked: " + report.left_out[0].message));
+    REQUIRE(report.unchecked_elements.size() == n);
+    CHECK(std::string(to_string(report.unchecked_elements[0].reason)) == to_string(expected));
+    CHECK_THAT(report.message, ContainsSubstring(report.unchecked_elements[0].message));
+    CHECK_THAT(report.table(),
+               ContainsSubstring("unchecked: " + report.unchecked_elements[0].message));
     for (const bool fast : {false, true}) {
       const auto strict = gradcheck(f, {x}, {.strict = true, .fast_mode = fast});
       CHECK_FALSE(strict);
-      CHECK(strict.reason == report.left_out[0].reason);
+      CHECK(strict.reason == report.unchecked_elements[0].reason);
     }
     return report;
   };
   const auto f = [](const Inputs& in) { return relu(in[0]) * 3.0; };
   const auto kink = unchecked(f, leaf({1, 0, -2}), 1, Reason::kink);
-  CHECK(kink.left_out[0].output_index == std::vector<std::size_t>{1});
-  CHECK_THAT(kink.left_out[0].message,
+  CHECK(kink.unchecked_elements[0].output_index == std::vector<std::size_t>{1});
+  CHECK_THAT(kink.unchecked_elements[0].message,
              StartsWith("d output 0 (1) / d input 0 (1): a kink") && ContainsSubstring("0 and 3"));
   const auto log_of = [](const Inputs& in) { return log(in[0]); };
   unchecked(log_of, leaf({1, -1}), 2, Reason::not_finite);
