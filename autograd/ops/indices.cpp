@@ -117,7 +117,7 @@ DiscreteTensor<R> folded(const char* op, const DiscreteTensor<T>& x, const Dims&
   std::ranges::fill(y, start);
   if (x.numel() == 0)
     return y;
-  const Shape kept = over.kept();
+  const Shape kept = over.keepdim_shape();
   const kernels::Rows<1> rows(x.shape(), {&kept});
   kernels::Odometer<1> row(rows.outer);
   const T* from = x.data();

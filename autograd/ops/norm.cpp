@@ -62,7 +62,7 @@ template <class T>
 Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
   using Limits = std::numeric_limits<T>;
   const ModeGuard unseen({false, nullptr});
-  auto scales = reduce<T>(abs(v), rows, rows.kept(), kernels::max<T>);
+  auto scales = reduce<T>(abs(v), rows, rows.keepdim_shape(), kernels::max<T>);
   const double root_of_n = std::sqrt(static_cast<double>(rows.count()));
   const double low = std::cbrt(static_cast<double>(Limits::min())) * root_of_n,
                high = std::cbrt(static_cast<double>(Limits::max())) / root_of_n;

@@ -28,7 +28,9 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       [dims, shape]<class T>(std::span<const Tensor> in) {
         return reduce<T>(in[0], dims, shape, kernels::sum<T>);
       },
-      [dims](Context& ctx) { ctx.add(0, expand(kept(ctx.gradient(), dims), dims.before())); });
+      [dims](Context& ctx) {
+        ctx.add(0, expand(as_keepdim(ctx.gradient(), dims), dims.before()));
+      });
 }
 
 }  // namespace
@@ -91,7 +93,8 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
         return average<T>(in[0], reduced, reduced.after(keepdim), count);
       },
       [reduced, count](Context& ctx) {
-        ctx.add(0, expand(kept(ctx.gradient(), reduced) / std::max(count, 1.0), reduced.before()));
+        ctx.add(0, expand(as_keepdim(ctx.gradient(), reduced) / std::max(count, 1.0),
+                          reduced.before()));
       });
 }
 
@@ -140,7 +143,7 @@ Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
       },
       [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
         ctx.add(0, deviations(saved.tensor(), dims) * g);
       });
 }
@@ -153,9 +156,9 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
       },
       [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor y = kept(ctx.output(), reduced);
+        const Tensor y = as_keepdim(ctx.output(), reduced);
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
-        const Tensor g = kept(ctx.gradient(), reduced) / degrees(reduced, correction);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) / degrees(reduced, correction);
         // first by y: that ratio stays in the range
         const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
         ctx.add(0, ratio * masked_fill(g, flat, 0));
@@ -251,7 +254,7 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::prod<T>);
       },
       [saved = Saved(x), reduced, dim](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced), y = as_keepdim(ctx.output(), reduced);
         const auto add = [&](bool twice) {
           ctx.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
         };
@@ -287,7 +290,7 @@ struct ExtremumKind {
 
 // An extremum of nothing does not exist; of no rows it is an empty result.
 void check_not_empty(const char* op, const Reduced& dims) {
-  if (dims.count() == 0 && numel(dims.kept()) > 0)
+  if (dims.count() == 0 && numel(dims.keepdim_shape()) > 0)
     fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
                      to_string(dims.before()));
 }
@@ -314,7 +317,8 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
   check_not_empty(kind.op, reduced);
   return record(kind.op, {x}, extremum_of(kind, reduced, keepdim),
                 [saved = Saved(x), dims, reduced, nans_too](Context& ctx) {
-                  const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+                  const Tensor g = as_keepdim(ctx.gradient(), reduced),
+                               y = as_keepdim(ctx.output(), reduced);
                   ctx.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
                 },
                 {.saves_output = true});
@@ -326,7 +330,7 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
   Tensor values =
       record(kind.op, {x}, extremum_of(kind, reduced, keepdim), [at, dim, reduced](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced);
         ctx.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
   return {std::move(values), reshape(at, reduced.after(keepdim))};
@@ -379,9 +383,9 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
       },
       [saved = Saved(x), reduced](Context& ctx) {
         // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
-        const Tensor y = kept(ctx.output(), reduced);
+        const Tensor y = as_keepdim(ctx.output(), reduced);
         const Tensor finite = masked_fill(y, y == -infinity, 0);
-        ctx.add(0, kept(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
+        ctx.add(0, as_keepdim(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
       },
       {.saves_output = true});
 }
@@ -473,7 +477,7 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
         return norm<T>(in[0], ord, reduced, reduced.after(keepdim));
       },
       [saved = Saved(x), reduced, dims, ord](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced), y = as_keepdim(ctx.output(), reduced);
         ctx.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
       },
       {.saves_output = true});

@@ -47,7 +47,7 @@ class Reduced {
 
   bool contains(std::size_t d) const { return listed_[d]; }
   const Shape& before() const { return x_; }
-  Shape kept() const {  // with the reduced dimensions as 1
+  Shape keepdim_shape() const {  // with the reduced dimensions as 1
     Shape shape = x_;
     for (std::size_t d = 0; d < x_.size(); ++d)
       if (contains(d))
@@ -56,7 +56,7 @@ class Reduced {
   }
   Shape after(bool keepdim) const {
     if (keepdim)
-      return kept();
+      return keepdim_shape();
     Shape shape;
     for (std::size_t d = 0; d < x_.size(); ++d)
       if (!contains(d))
@@ -135,7 +135,7 @@ Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape,
   return reduce<T>(x, dims, shape, kernel, kernel);
 }
 
-// x with the reduced dimensions last: dims.kept() rows of dims.count() elements.
+// x with the reduced dimensions last: dims.keepdim_shape() rows of dims.count() elements.
 inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
   Dims order;
   for (const bool reduced : {false, true})
@@ -149,8 +149,8 @@ inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
 Tensor deviations(const Tensor& x, const Dims& dims);
 
 // A gradient (or result) with the reduced dimensions as 1, so that it broadcasts to x's shape.
-inline Tensor kept(const Tensor& y, const Reduced& dims) {
-  return dims.kept() == y.shape() ? y : reshape(y, dims.kept());
+inline Tensor as_keepdim(const Tensor& y, const Reduced& dims) {
+  return dims.keepdim_shape() == y.shape() ? y : reshape(y, dims.keepdim_shape());
 }
 
 }  // namespace xgrad
