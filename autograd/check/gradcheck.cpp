@@ -388,7 +388,7 @@ class Check {
         if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
           pair.rounded.insert(j * n + a);
         if (found.verdict == Verdict::unchecked)
-          leave_out({i, k, j, a}, found.reason, found.because());
+          add_unchecked({i, k, j, a}, found.reason, found.because());
       }
     }
   }
@@ -411,7 +411,7 @@ class Check {
     return found;
   }
 
-  void leave_out(const Place& at, GradcheckReason reason, const std::string& because) {
+  void add_unchecked(const Place& at, GradcheckReason reason, const std::string& because) {
     const CheckedLeaf& leaf = f_.leaves()[at.k];
     const Shape &of = shapes_[at.i], &in = leaf.x.shape();
     JudgedPair& pair = pairs_[at.i][at.k];
@@ -481,8 +481,8 @@ class Check {
     std::vector<Place> excused;
     each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
       if (places.ops > 1 && pair.rounded.contains(element))  // one alone is checked no better
-        return leave_out(at, GradcheckReason::rounding,
-                         "each op is right, and numbers of size 1 on the way lose as much");
+        return add_unchecked(at, GradcheckReason::rounding,
+                             "each op is right, and numbers of size 1 on the way lose as much");
       if (std::isfinite(pair.analytic.data()[element])) {
         finite = true;
         return;
@@ -492,9 +492,9 @@ class Check {
         excused.push_back(at);
     });
     for (const Place& at : excused)
-      leave_out(at, GradcheckReason::not_finite,
-                fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here",
-                            places.infinite));
+      add_unchecked(at, GradcheckReason::not_finite,
+                    fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here",
+                                places.infinite));
     if (!finite || !places.kink)
       return;
     Probe probe = f_.probe(shapes_);
@@ -506,8 +506,8 @@ class Check {
     nearby.compare();
     each_wrong([&](const Place& at, JudgedPair&, std::size_t element) {
       if (nearby.pairs_[at.i][at.k].verdicts[element] == Verdict::right)
-        leave_out(at, GradcheckReason::kink,
-                  "a kink within the function: nearby, its gradient is right");
+        add_unchecked(at, GradcheckReason::kink,
+                      "a kink within the function: nearby, its gradient is right");
     });
   }
 

@@ -258,7 +258,7 @@ TrainedModel load_trained_model(const std::string& given, bool raw) {
   TrainedModel trained = read_trained_model(given);
   xgrad::nn::eval(trained.model);
   if (raw)
-    trained.info.vocabulary.leave_out_template();
+    trained.info.vocabulary.drop_template();
   warn(trained.about);
   return trained;
 }

@@ -45,7 +45,7 @@ class Vocabulary {
   xgrad::text::Ids encode(const std::string& utf8) const;
   /// The special tokens that the tokenizer adds around a text, such as <|begin_of_text|>.
   const xgrad::io::TextTemplate& text_template() const { return template_; }
-  void leave_out_template() { template_ = {}; }
+  void drop_template() { template_ = {}; }
   /// A text's ids with these around them.
   std::vector<std::int64_t> in_template(std::vector<std::int64_t> ids) const;
   /// encode() with these; empty for an empty text.
