@@ -25,10 +25,10 @@ namespace {
 
 using Pairs = std::vector<std::vector<JudgedPair>>;  // by output and leaf
 
-constexpr std::size_t most_judged = 16;   // wrong elements of a pair; more are wrong by eps alone
+constexpr std::size_t most_judged = 16;   // wrong elements of a pair; beyond that eps alone decides
 constexpr std::size_t most_listed = 100;  // unchecked ones of a pair
 
-// Thrown: a check ends before there is anything to compare.
+// Thrown to end a check before there is anything to compare.
 struct Refusal {
   GradcheckReason reason;
   std::string explanation;
@@ -61,7 +61,7 @@ class Analytic {
           made_.insert_or_assign(event.output.identity().node.get(), elements(event.output));
       shapes_ = shapes_of(outputs_);
       check_unchanged(snapshot, "the function");
-      again_ = f.with_graph();  // traced, too: checkpoint() sums in another order where it is not
+      again_ = f.with_graph();  // traced: observers change checkpoint()'s order of sums
     }
     f.check_shapes(again_, shapes_);
     if (const std::string differs = two_results(outputs_, again_); !differs.empty())
@@ -71,17 +71,17 @@ class Analytic {
   }
 
   const std::vector<Shape>& shapes() const { return shapes_; }
-  // The size of the numbers that round in each element of the outputs: the sum of
-  // |d element / d value * value| over all values on the way to it.
+  // The size of the numbers that round in each element of the outputs: the sum of |d element / d
+  // value * value| over all values that lead to it.
   const Doubles& scales() const { return scales_; }
 
-  // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
+  // d outputs[i] / d leaves for a cotangent; undefined without a path in the graph.
   std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent,
                            const OnGradient& on_gradient = {}) const {
     return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true}, on_gradient);
   }
 
-  // The Jacobian of every output in every leaf; computed twice.
+  // The Jacobian of every output by every leaf; computed twice.
   Pairs jacobians() {
     const auto& leaves = f_.leaves();
     Pairs found(outputs_.size());
@@ -107,7 +107,7 @@ class Analytic {
               made != made_.end() && std::ssize(made->second) == gradient.numel())
             add(gradient, made->second);
         });
-        // Once more through the same graph, to catch a formula that a run changes; and every row
+        // Runs the same graph once more, to detect a formula that a run changes, and every row
         // through the graph of another call.
         if (j == 0)
           compare(first, rows(i, e), i, j);
@@ -131,7 +131,7 @@ class Analytic {
       compare(rows[i], gradients({again_[i]}, f_.tensors(), {v[i]}, {.retain_graph = true}), i, {});
   }
 
-  // A zero cotangent must give zero.  Values that are not finite are found in the Jacobian.
+  // A zero cotangent must give zero.  The Jacobian shows values that are not finite.
   void check_zero() const {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto zero = rows(i, zeros_like(outputs_[i]));
@@ -158,7 +158,7 @@ class Analytic {
         const std::size_t m = v.numel(), n = all[k].numel();
         auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
             INFINITY, scale_of(scales_), typical_size(elements(f_.leaves()[k].x)));
-        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // which may cancel
+        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // products that may cancel
         for (std::size_t a = 0; a < n; ++a) {
           double sum = 0, size = 0;
           for (std::size_t j = 0; j < m; ++j) {
@@ -178,7 +178,7 @@ class Analytic {
     }
   }
 
-  // Outputs that differ without a graph: a gradient that is another one under create_graph.
+  // Outputs that differ without a graph suggest another gradient under create_graph.
   std::optional<Refusal> differs_under_create_graph() const {
     const double rounding = 1e-12 * scale_of(scales_);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -247,7 +247,7 @@ class Check {
         if (!report_.fast_mode)
           full();
       } catch (...) {
-        // If it did, that is why the rest failed.
+        // A change of the inputs explains any later failure.
         check_unchanged(snapshot_, "the function, or its backward,");
         throw;
       }
@@ -333,8 +333,8 @@ class Check {
     return refusal;
   }
 
-  // The outputs where all elements of all leaves are 0.5; empty if none is infinite here, or if f
-  // refuses 0.5.  An output that is finite there is infinite here because of its arguments.
+  // The outputs with all leaves' elements at 0.5; empty if no output is infinite, or if f rejects
+  // 0.5.  An infinite output that is finite there depends on its arguments.
   static Doubles at_half(const Probe& probe) {
     if (std::ranges::none_of(probe.center, [](double y) { return std::isinf(y); }))
       return {};
@@ -348,13 +348,13 @@ class Check {
     }
   }
 
-  // Fills in the numeric Jacobians in a leaf, column by column.
+  // Fills in the numeric Jacobians by a leaf, column by column.
   void judge(const Probe& probe, const Doubles& half, std::size_t k) {
     const Leaf& leaf = probe.leaves[k];
     const std::size_t n = leaf.values.size();
     const Tolerance base = tolerance_of(options_);
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // (i, j) of each element of the outputs
-    Doubles in_row;                                         // the largest derivative of it
+    Doubles in_row;                                         // the largest derivative in each row
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       JudgedPair& pair = pairs_[i][k];
       const std::size_t m = numel(shapes_[i]);
@@ -393,7 +393,7 @@ class Check {
     }
   }
 
-  // Judges by the step of eps and, if that does not decide, by others, until enough are wrong.
+  // Judges by the step of eps and, if that is not conclusive, by others, until enough are wrong.
   static Judgement judged(JudgedPair& pair, Differences& differences, std::size_t at,
                           double analytic, const Tolerance& tolerance) {
     const std::pair<std::size_t, double> one{at, 1.0};
@@ -440,7 +440,7 @@ class Check {
     }
   }
 
-  // ---- right ops in a row ----
+  // ---- right ops with a wrong sum ----
 
   template <class Visit>
   void each_wrong(const Visit& visit) {
@@ -456,7 +456,7 @@ class Check {
 
   // Whether some output has no slope along an element.
   bool no_slope_along(const Place& at) const {
-    if (f_.is_second())  // the formulas of first derivatives are not the user's
+    if (f_.is_second())  // first derivatives' formulas are not the user's
       return true;
     const auto n = static_cast<std::size_t>(f_.leaves()[at.k].x.numel());
     for (const auto& row : pairs_)
@@ -466,10 +466,10 @@ class Check {
     return false;
   }
 
-  // If all ops are right, some elements that look wrong are unchecked: NaN that an infinite slope
-  // of an op makes, along an element where an output has no slope either; numbers that rounding may
-  // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A
-  // wrong op is named.
+  // If all ops are right, some elements that look wrong are unchecked: NaN from an infinite slope
+  // of an op, along an element where an output has no slope either; numbers that rounding may hide;
+  // and gradients that are right at nearby points, because ops take one side each of their kinks.
+  // A wrong op is named.
   void mark_unchecked() {
     const SpecialPlaces places = special_places(f_, options_);
     for (auto& row : pairs_)
@@ -480,7 +480,7 @@ class Check {
     bool finite = false;
     std::vector<Place> excused;
     each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
-      if (places.ops > 1 && pair.rounded.contains(element))  // one alone is checked no better
+      if (places.ops > 1 && pair.rounded.contains(element))  // for a single op this proves nothing
         return add_unchecked(at, GradcheckReason::rounding,
                              "each op is right, and numbers of size 1 on the way lose as much");
       if (std::isfinite(pair.analytic.data()[element])) {
@@ -587,7 +587,7 @@ class Check {
 
   // ---- zeros ----
 
-  // For each leaf, whether the gradient of a random cotangent is not 0 where leaf k is normal.
+  // For each leaf, whether a random cotangent's gradient is not 0 if leaf k is normal.
   std::vector<bool> nonzero_where(std::size_t k, std::uint64_t seed) const {
     Generator generator(seed);
     const Tensor& x = f_.leaves()[k].x;
@@ -608,13 +608,13 @@ class Check {
       for (std::size_t other = 0; other < found.size(); ++other)
         if (found[other].defined())
           nonzero[other] = scale_of(elements(found[other])) > 0;
-    } catch (const std::exception&) {  // f is not for such values
+    } catch (const std::exception&) {  // f does not accept such values
     }
     return nonzero;
   }
 
-  // Counts the zeros of each input.  A Jacobian that is 0 everywhere agrees with anything that
-  // computes nothing: looks for a point where it is not, and says so in the message.
+  // Counts the zeros of each input.  A Jacobian of zeros would agree with a constant function:
+  // looks for a point where it is not zero, and names that in the message.
   void count_zeros() {
     constexpr std::uint64_t last_seed = 3;
     const auto all_zero = [](const GradcheckZeros& z) {
@@ -651,7 +651,7 @@ class Check {
             report_.fast_mode
                 ? z.input_name
                 : fmt::format("{} ({} of {} elements)", z.input_name, z.zeros, z.elements));
-    // The second derivative of a linear function is 0, which needs no words.
+    // The second derivative of a linear function is expected to be 0.
     if (f_.is_second())
       by_point.erase("");
     for (const auto& [point, names] : by_point)
@@ -667,7 +667,7 @@ class Check {
   const CheckedFunction& f_;
   const std::vector<Tensor>& inputs_;
   const GradcheckOptions& options_;
-  const ModeGuard mode_{{true, nullptr}};  // ops of a Snapshot are not the user's either
+  const ModeGuard mode_{{true, nullptr}};  // a Snapshot's ops are not the user's
   const Snapshot snapshot_;
   GradcheckReport report_;
   std::vector<Shape> shapes_;
@@ -696,7 +696,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   std::vector<Tensor> all = inputs;
   GradcheckOptions named = options;
   const CheckedFunction second = gradient_of(first, all, named);
-  before.changes();  // run() will say them
+  before.changes();  // run() reports them
   return Check(second, all, named).run();
 }
 
@@ -737,7 +737,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   const auto gradient = [&](std::size_t k) {
     return or_zeros(analytic[k], probe.leaves[k].values.size());
   };
-  bool seen = false;  // beside rounding
+  bool seen = false;  // above rounding
   for (int digits = 1; digits <= 10; ++digits) {
     EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
     for (std::size_t k = 0; k < directions.size(); ++k) {
@@ -765,7 +765,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   sweep.conclusion =
       seen ? conclusion_of(sweep)
            : "no digit is left: rounding changes the function by more than any eps does";
-  // Steps of one size may be too large for all elements, as of log at 1e-12.
+  // Equal steps may be too large for some elements, as for log at 1e-12.
   if (sweep.conclusion.starts_with("flat"))
     if (const GradcheckReport report = gradcheck(f, inputs, options);
         report && report.unchecked == 0)

@@ -17,7 +17,7 @@
 namespace xgrad::detail {
 namespace {
 
-// While it lives, a hook in place of all others of a Tensor.
+// While it lives, a hook replaces all hooks of a Tensor.
 class HookGuard {
  public:
   HookGuard(const Tensor& x, Node::Hook hook)
@@ -90,7 +90,8 @@ std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
   if (!number.defined() || !number.requires_grad())
     return std::vector<Tensor>(sources() + 1);
   // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
-  // saved output.  The gradient of a source is not passed on: one source may be made of another.
+  // saved output.  A source's gradient is not passed on, because one source may be computed from
+  // another.
   std::vector<Tensor> targets = leaves_, through_inputs(sources());
   targets.push_back(cotangent);
   std::vector<std::unique_ptr<HookGuard>> hooks;
@@ -135,7 +136,7 @@ Mask RecordedOp::without_derivative() const {
   try {
     return nan | (infinities & ~infinite(event_.forward(half)));
   } catch (const std::exception&) {
-    return nan;  // it refuses such inputs
+    return nan;  // it rejects such inputs
   }
 }
 
@@ -148,7 +149,8 @@ using OpVerdict = OpCheck::Verdict;
 
 constexpr std::size_t most_suspects = 64;
 
-// Outputs beside which the others are rounding (of a mask of -1e9, say): they are checked alone.
+// Large outputs, next to which others are mere rounding (as with a mask of -1e9), are checked
+// alone.
 Mask large_outputs(const Tensor& output) {
   const double others = typical_size(elements(output));
   return isfinite(output.detach()) &
@@ -200,7 +202,7 @@ class OpChecker {
           "of its inputs alone");
     if (!v_.empty() && weights_.empty()) {
       check_.infinite = true;
-      return unchecked("all its outputs are infinite or NaN, as its inputs make them");
+      return unchecked("all its outputs are infinite or NaN because of its inputs");
     }
     check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false), again = gradients(false);
@@ -269,11 +271,11 @@ class OpChecker {
         .with_rounding_of(scale_of(analytic));
   }
 
-  // 0 times infinity, where some outputs are left out.
+  // 0 times infinity, if some outputs have no derivative.
   bool no_slope(double analytic) const { return no_derivative_ && !std::isfinite(analytic); }
 
-  // The verdict on the gradient of a source along these elements: of the weighted sum of the
-  // outputs, or of the only output of a probe.
+  // The verdict on the gradient of a source along these elements: for the weighted sum of the
+  // outputs, or for the only output of a probe.
   Judgement judge(const Probe& probe, Weights weights, std::size_t k, Elements at,
                   const Doubles& analytic) const {
     if (at.size() == 1 && no_slope(analytic[at[0]]))
@@ -286,8 +288,8 @@ class OpChecker {
         .judge(weights, dot(analytic, direction.by[k]));
   }
 
-  // Chooses the elements of a source to be judged one at a time: `most`, spread evenly, and those
-  // of the others that a bisected line along all of them leads to.
+  // Chooses the elements of a source that are judged one at a time: `most`, spread evenly, and
+  // those that bisection of the others finds.
   std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
                                   const Doubles& analytic, std::size_t most) const {
     const std::size_t n = analytic.size();
@@ -382,8 +384,8 @@ class OpChecker {
     }
   }
 
-  // The gradients, by the sources and by the cotangent, of the backward's sum along w.  Numbers
-  // that differ in their last digits show the effect of rounding.
+  // The gradients of the backward's sum along w, by the sources and by the cotangent.  Changes in
+  // their last digits show the effect of rounding.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
     const auto rounded = [&](Doubles some, const Tensor& x) {
@@ -454,12 +456,12 @@ class OpChecker {
   Probe probe_;
   Tensor cotangent_;
   Doubles v_;
-  std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
-  Point w_;                                        // a direction in all sources, of their sizes
-  bool no_derivative_ = any(op_.without_derivative());  // some outputs have no derivative
+  std::vector<std::pair<std::size_t, double>> weights_;  // of v, without zeros
+  Point w_;  // a direction in all sources, by their sizes
+  bool no_derivative_ = any(op_.without_derivative());  // for some outputs
   double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
-  std::string because_;  // the first that is unchecked
+  std::string because_;  // the first reason for an unchecked element
 };
 
 }  // namespace
@@ -487,7 +489,7 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
   if (check.verdict == OpVerdict::right && any(large_outputs(event.output))) {
     OpCheck of_large = check;
     OpChecker(event, of_large, options, true).run();
-    if (of_large.verdict == OpVerdict::wrong)  // what is unchecked may be the others' rounding
+    if (of_large.verdict == OpVerdict::wrong)  // unchecked may mean the others' rounding
       check = of_large;
   }
   const auto op = std::make_shared<const RecordedOp>(event);
@@ -504,7 +506,7 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
 namespace {
 
 // Whether outputs bend at the point: along some direction the change of slope does not fall with
-// the step, as that of relu at 0, of the maximum of equal numbers.
+// the step, as for relu at 0 and the maximum of equal numbers.
 bool at_kink(Probe probe) {
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
     probe.leaves[k].even_out();
@@ -553,7 +555,7 @@ std::string float32_op(const CheckedFunction& f) {
   const Trace trace;
   f.with_graph();
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
-  // It has more digits than a round number.
+  // Whether it has more digits than a round number.
   const auto is_long = [](double v) {
     int exponent = 0;
     const double digits = std::ldexp(std::frexp(v, &exponent), 17);
@@ -567,7 +569,7 @@ std::string float32_op(const CheckedFunction& f) {
            !std::ranges::all_of(inputs,
                                 [&](const Tensor& x) { return !x.defined() || all_float(x); });
   };
-  // The op rounds other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  // Whether the op rounds nearby inputs, too: 1 / 1e-10 happens to be a float32.
   const auto rounds_nearby = [&](const Trace::Event& e) {
     const ModeGuard plain({false, nullptr});
     std::vector<Tensor> inputs;

@@ -138,7 +138,7 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
 
 namespace {
 
-// Remembers whose formula runs.
+// Records the node whose formula runs.
 struct Running final : Observer {
   std::string op;
   const OnGradient& tell;
@@ -252,7 +252,7 @@ std::vector<Tensor> CheckedFunction::checked(std::vector<Tensor> outputs) const 
 std::vector<Tensor> CheckedFunction::values() const {
   std::vector<Tensor> outputs = checked(call_(false));
   for (Tensor& y : outputs)
-    y = y.detach();  // it may be an input itself, which is going to move
+    y = y.detach();  // it may be an input, which will be moved
   return outputs;
 }
 
@@ -324,7 +324,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
   return leaves;
 }
 
-// Whether f gives the same without recording graphs: it does not if it takes gradients itself.
+// Whether f gives the same without recording graphs: not if it takes gradients itself.
 bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inputs) {
   const auto with = f(inputs);
   try {
@@ -338,8 +338,8 @@ bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inp
   }
 }
 
-// For each output, where it is infinite because a constant is, as behind a mask of -inf that is
-// added: there it has no derivative.  Empty where there is none.
+// For each output, the places where it is infinite because of a constant, as an additive mask of
+// -inf: there it has no derivative.  None if there are no such places.
 std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
                                                        const std::vector<Tensor>& inputs,
                                                        const std::vector<Tensor>& outputs) {
@@ -350,7 +350,7 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
   Trace trace;
   const std::vector<Tensor> traced = f(inputs);
   const ModeGuard plain({false, nullptr});
-  std::map<const Value*, Tensor> again;  // each result, as it is of finite numbers
+  std::map<const Value*, Tensor> again;  // each result, recomputed from finite numbers
   const auto finite = [&](const Tensor& x) {
     const auto made = x.defined() ? again.find(x.identity().value.get()) : again.end();
     if (made != again.end())
@@ -366,7 +366,7 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].defined())
         found[i] = infinite(traced.at(i)) & ~infinite(finite(traced[i]));
-  } catch (const Error&) {  // an op refuses such inputs
+  } catch (const Error&) {  // an op rejects such inputs
   }
   return found;
 }
@@ -377,7 +377,7 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options) {
   auto leaves = checked_leaves(caller, inputs, options);
-  // Asked when first needed: a function that changes its inputs is to be caught before.
+  // Evaluated on first use, so that a function that changes its inputs is detected before.
   const auto call = [f, inputs, no_grad = std::optional<bool>(),
                      infinite = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
     if (!with_graph && !no_grad.has_value())
@@ -412,8 +412,8 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
     if (!options.names.empty())
       options.names.push_back(name);
   }
-  // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
-  // against it, where an op has one of its own.
+  // Differences use the ordinary gradient, so the gradient under create_graph is compared with it
+  // where an op has separate formulas.
   const auto call = [f, cotangents](bool with_graph) {
     auto result = gradients(f.with_graph(), f.tensors(), cotangents, {.create_graph = with_graph});
     for (std::size_t k = 0; k < result.size(); ++k)

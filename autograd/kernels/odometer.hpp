@@ -1,5 +1,5 @@
 #pragma once
-// How kernels see arrays: several of them in step through the dimensions of a shape, or one along
+// Arrays as seen by kernels: several walked in step through the dimensions of a shape, or one along
 // one dimension.
 
 #include <algorithm>

@@ -70,7 +70,7 @@ Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, doubl
     *v /= static_cast<T>(count);
   if (in_range || count == 0)
     return y;
-  // Sums that leave the range are taken of elements divided by a power of two.
+  // If the sum leaves the range, elements are divided by a power of two first.
   const double part = std::ldexp(1.0, -1 - std::ilogb(count));
   const auto sums = reduce<T>(x * part, dims, shape, kernels::sum<T>);
   for (std::size_t i = 0; i < y.size(); ++i)
@@ -100,8 +100,8 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
 
 // ---- variance ----
 
-// A mean is rounded to its own last place, which can be more than the deviations: the mean of what
-// is left takes that away.  The map is symmetric: it is its own derivative.
+// A mean is rounded to its own last place, which can be more than the deviations, so the mean of
+// the differences is subtracted as well.  The map is symmetric: it is its own derivative.
 Tensor deviations(const Tensor& x, const Dims& dims) {
   return record(
       "deviations", {x},
@@ -170,7 +170,7 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
 
 namespace {
 
-// Along dim, the product of all elements before each.  The distance doubles from step to step.
+// Along dim, the product of all elements before each.  The distance doubles in each step.
 Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
   const std::size_t n = x.size(dim);
   Shape one = x.shape();
@@ -183,8 +183,8 @@ Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
   return p;
 }
 
-// Powers of two for factors x along an axis, so that no product of neighbours leaves the range: x
-// times part is such a factor, and the product of all other x is that of all other factors, times
+// Powers of two for factors x along an axis, so that products stay in the range: x times part is a
+// scaled factor, and the product of all other x is the product of all other scaled factors, times
 // first and then second.
 struct Powers {
   Array<double> part, first, second;
@@ -228,8 +228,8 @@ bool all_normal(const Tensor& x) {
   return all(abs(x.detach()) >= least) && all(isfinite(x));
 }
 
-// The product of all others along dim.  That is y / x, where this and what its own derivative is
-// made of are neither 0 nor out of range.
+// The product of all others along dim: y / x, if this and its own derivative's terms are neither 0
+// nor out of range.
 Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim, bool twice) {
   if (x.dim() == 0)
     return ones_like(x);
@@ -274,8 +274,8 @@ Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype) {
   return prod(to(x, dtype), dim, keepdim);
 }
 
-// Extrema, and what is made with their help: logsumexp and norms.  All gradients here are made of
-// catalogue ops.
+// Extrema, and ops based on them: logsumexp and norms.  All gradients here are made of catalogue
+// ops.
 
 using kernels::Axis;
 
@@ -288,15 +288,15 @@ struct ExtremumKind {
   bool largest;
 };
 
-// An extremum of nothing does not exist; of no rows it is an empty result.
+// Nothing has no extremum; no rows have an empty result.
 void check_not_empty(const char* op, const Reduced& dims) {
   if (dims.count() == 0 && numel(dims.keepdim_shape()) > 0)
     fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
                      to_string(dims.before()));
 }
 
-// g shared evenly among the elements of x that are y.  A NaN equals none, and all shares are NaN,
-// unless each NaN is to count as y.  The shares are constant.
+// g shared evenly among the elements of x that equal y.  A NaN equals none, so all shares are NaN,
+// unless NaN is to count as y.  The shares are constant.
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
                     bool nans_too) {
   const Mask chosen = nans_too ? (x == y) | (x != x) : x == y;
@@ -359,7 +359,7 @@ Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// -inf where all are, or n is 0.
+// -inf if all elements are, or n is 0.
 template <class T>
 static void logsumexp_lines(Axis axis, const T* x, T* y) {
   using V = simd::Batch<T>;
@@ -382,7 +382,7 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), logsumexp_lines<T>);
       },
       [saved = Saved(x), reduced](Context& ctx) {
-        // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
+        // a row of only -inf has a gradient of zeros: exp(-inf - 0), not exp(-inf + inf)
         const Tensor y = as_keepdim(ctx.output(), reduced);
         const Tensor finite = masked_fill(y, y == -infinity, 0);
         ctx.add(0, as_keepdim(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
@@ -392,7 +392,7 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
 
 namespace {
 
-// Where powers leave the range: of elements divided by the one that weighs most.
+// If powers leave the range, elements are divided by the dominant one.
 template <class T>
 T scaled_norm(std::size_t n, const T* x, double ord) {
   T most = ord > 0 ? T(0) : static_cast<T>(infinity);
@@ -432,7 +432,7 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
   for (std::size_t i = 0; i < y.size(); ++i) {
     T& v = y.data()[i];
     if (v >= Limits::min() * static_cast<T>(n) && v <= Limits::max()) {
-      // in long double: the error of 1 / ord counts as often as v has digits
+      // in long double: the error of 1 / ord is multiplied by the number of v's digits
       v = ord == 2 ? std::sqrt(v)
                    : static_cast<T>(
                          std::pow(static_cast<long double>(v), 1 / static_cast<long double>(ord)));
@@ -546,9 +546,9 @@ Mask at_end(const Shape& x, std::size_t dim, bool last) {
   return mask;
 }
 
-// y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last.  Added up in double.
-// The gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
-// from the other end.
+// y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last; summed in double.  The
+// gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
+// recurrence from the other end.
 Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool reverse) {
   return record(
       "recurrence", {a, b},

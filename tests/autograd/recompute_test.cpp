@@ -242,6 +242,6 @@ TEST_CASE("checkpoint says if f is not the same any more", "[checkpoint]") {
         return std::exchange(first, false) ? in : cat({in, in});
       },
       x);
-  CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f gave (4,)"));
+  CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f returned (4,)"));
   CHECK_THROWS_AS(checkpoint(std::function<Tensor(const Several&)>(), {x}), ValueError);
 }

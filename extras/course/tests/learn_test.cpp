@@ -133,7 +133,7 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
 }
 TEST_CASE("learn check 6: attention", "[learn]") {
   check_stage("6", "06_attention",
-              {{" / root", "", "is 1.73205 (√3) times what the reference gives"},
+              {{" / root", "", "is 1.73205 (√3) times the reference's"},
                {"softmax(scores, -1)", "softmax(scores, -2)",
                 "yours sums to 1 along dimension 1, the reference's along 2"},
                {"transpose(k, -2, -1)", "k", "yours differs first at"},

@@ -260,14 +260,14 @@ TEST_CASE("explain_gradient: a graph that is cut", "[explain]") {
              }),
              ContainsSubstring("the graph is cut at op 1, exp: it ran under NoGrad"));
   CHECK_THAT(message([](const Tensor& a) { return exp(a).detach(); }),
-             ContainsSubstring("the graph is cut at the end: what is returned holds the result of "
+             ContainsSubstring("the graph is cut at the end: the result holds the result of "
                                "op 1, exp"));
   CHECK_THAT(message([](const Tensor& a) {
                Tensor y = exp(a);
                y.register_hook([](const Tensor& g) { return g * 2.0; });
                return sin(y);
              }),
-             ContainsSubstring("op 1, exp: a hook on its output changes the gradient"));
+             ContainsSubstring("op 1, exp: a hook on its output changes its gradient"));
 }
 
 TEST_CASE("explain_gradient: an op alone can be given to gradcheck", "[explain]") {
