@@ -178,7 +178,7 @@ struct MultiHeadAttentionOptions {
 /// Attention of several heads, with the parameters, names and draws of torch.nn.MultiheadAttention.
 /// The batch comes first, as with batch_first=True, which is not PyTorch's default.
 struct MultiHeadAttention {
-  /// (3C, C): the stacked projections of query, key and value.  Those of key and value are C *
+  /// (3C, C): the stacked projections of query, key and value.  For key and value they are C *
   /// num_kv_heads / num_heads wide.
   Tensor in_proj_weight;
   Tensor in_proj_bias;  ///< (3C,), zeros, or undefined
