@@ -31,7 +31,7 @@ def make_run(folder, steps, rate, config):
         if i % 250 == 249:
             row["val_loss"] = 1.6 + 2.5 * math.exp(-rate * i)
         rows.append(row)
-    rows[1234]["grad_norm"] = 512.25  # beyond the chart, and still an extreme that hovering finds
+    rows[1234]["grad_norm"] = 512.25  # beyond the chart, but hovering finds it
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "config.json").write_text(json.dumps(config))
     return rows
