@@ -104,7 +104,7 @@ class Rows {
     const svg = make("svg", { class: "edges", width: this.gutter, height: (end - top) * row_height, "aria-hidden": "true" });
     const middle = (r) => (r - top + 0.5) * row_height;
     const { chosen_row, edge_class } = this.graph;
-    const late = []; // what is drawn over the rest
+    const late = []; // drawn over the rest
     this.lanes.forEach((list) => {
       let low = 0, high = list.length; // the first value whose last use is in sight or below
       while (low < high) {

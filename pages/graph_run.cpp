@@ -164,7 +164,7 @@ class Recorder final : public Observer {
     return graph_.nodes.size() - 1;
   }
 
-  // ---- what happens in the backward run ----
+  // ---- the backward run ----
 
   void backward(const Tensor& result) {
     seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();

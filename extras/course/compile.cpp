@@ -95,7 +95,7 @@ std::optional<Place> place(const std::string& line, const std::string& file) {
   return Place{std::stoul(found[1]), std::stoul(found[2]), found[3]};
 }
 
-// The first error in the file, of what a compiler said, in plain words.
+// The compiler's first error in the file, in plain words.
 std::string explain_errors(const std::string& said, const std::string& source,
                            const std::string& text) {
   std::optional<Place> in_file, way_there;  // an error in the file; the last line of it on the way
@@ -116,7 +116,7 @@ std::string explain_errors(const std::string& said, const std::string& source,
     if (!found && error != std::string::npos && elsewhere.empty())
       elsewhere = line.substr(error + 7);
   }
-  // A header complains of what the file gave it: that is the first error, if it came first.
+  // An error in a header is caused by the file: it counts as the first if it comes first.
   Place first = in_file ? *in_file : way_there ? *way_there : Place{};
   if (!elsewhere.empty() && way_there) {
     first = *way_there;

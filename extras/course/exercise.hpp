@@ -79,7 +79,7 @@ inline Tensor hide_future(const Tensor& scores) {
 }
 
 /// softmax(q kᵀ / √D, the future hidden) v + bias, of H heads side by side: x (B, T, C),
-/// weight (3C, C), bias (C,), which may be left out -> (B, T, C).
+/// weight (3C, C), bias (C,), which is optional -> (B, T, C).
 inline Tensor reference(const Inputs& in) {
   const Scope scope("attn");
   const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)

@@ -159,7 +159,7 @@ Answer answer_of(const Ended& ended, const std::string& written) {
                              ended.code)};
 }
 
-/// The first lines of what it printed.
+/// The first lines of its output.
 std::string printed(const std::string& all) {
   std::istringstream lines(all);
   std::string text, line;

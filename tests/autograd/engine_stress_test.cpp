@@ -221,7 +221,7 @@ TEST_CASE("the mode belongs to its thread", "[engine]") {
   CHECK(enabled);
 }
 
-// ---- what is kept alive
+// ---- lifetimes
 
 TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
   std::weak_ptr<Node> of_leaf, of_gradient, of_result;

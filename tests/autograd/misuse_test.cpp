@@ -424,7 +424,7 @@ TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
   CHECK(numbers(p.grad()) == List{1, 1});
 }
 
-// ---- what a formula captures
+// ---- captures of formulas
 
 TEST_CASE("a formula that captures a Tensor among the op's inputs is refused", "[misuse]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4}), factor = tensor({3}, DType::float64);

@@ -59,7 +59,7 @@ inline std::string one_line(const std::string& text) {
   return line;
 }
 
-/// Checks that what f returns is printed as expected.
+/// Checks that the result of f is printed as expected.
 template <class F>
 void shows(const char* line, const char* expected, const F& f) {
   INFO(line);

@@ -56,7 +56,7 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   const Json prompt = page_data(folder / "b.html");
   CHECK(text_of(prompt) == "cat\n");
   CHECK(prompt["position"] == 2);
-  CHECK(prompt["targets"][3] == classes.size());  // nobody knows what follows
+  CHECK(prompt["targets"][3] == classes.size());  // the next one is unknown
   // Opens where weight times gradient is largest.
   for (const std::string given : {"cat\n", "cat\r\n"}) {  // line ends as in texts
     explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", given, "--out", "c.html",

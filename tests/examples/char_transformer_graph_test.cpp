@@ -32,7 +32,7 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
   check_contains(parts.out, {"softmax", "masked_fill"});
   CHECK(text.out.find("masked_fill") == std::string::npos);
 
-  const Result dot = graph({"--format", "dot", "--out", "graph.dot"});  // of what the model writes
+  const Result dot = graph({"--format", "dot", "--out", "graph.dot"});  // of the model's own text
   CHECK_THAT(dot.out, StartsWith("graph.dot: "));
   CHECK_THAT(read_bytes(folder / "graph.dot"), StartsWith("digraph "));
 }

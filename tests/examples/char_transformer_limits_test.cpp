@@ -56,7 +56,7 @@ TEST_CASE("char_transformer: sizes of one") {
     const std::string checkpoint = out + "/checkpoint.safetensors";
     run_well(folder, {"eval", "--checkpoint", checkpoint});
     const std::string text = run_well(folder, {"sample", "--checkpoint", checkpoint}).out;
-    CHECK(text.size() == 502);  // what it begins with, 500 characters, a newline
+    CHECK(text.size() == 502);  // the first one, 500 characters, a newline
   }
   // The loss of a vocabulary of one.
   CHECK_THAT(run_well(folder, {"eval", "--checkpoint", "run6/checkpoint.safetensors"}).out,

@@ -202,7 +202,7 @@ TEST_CASE("char_transformer: files of other programs stay", "[resume]") {
   check_refused(folder, {"train", "--resume", "other/model.safetensors", "--max-iters", "12"}, 1,
                 {"other/model.safetensors: not a file of a run's folder", "--init-from"});
   CHECK(read_bytes(folder / "other/config.json") == "mine");
-  // A link goes on where it leads.
+  // A link continues at its target.
   fs::create_symlink("run/checkpoint.safetensors", folder / "latest.safetensors");
   run_well(folder, {"train", "--resume", "latest.safetensors", "--max-iters", "12"});
   CHECK(metrics_of(folder / "run").size() == 12);

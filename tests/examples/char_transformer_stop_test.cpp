@@ -44,7 +44,7 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]"
     CHECK(result.out == "");
     CHECK(warnings_in(result.err) == "");
     CHECK_THAT(result.err, ContainsSubstring(std::string("Stopped by ") + name));
-    // The last line is the command that goes on.
+    // The last line is the command that resumes.
     CHECK_THAT(result.err, EndsWith("\n  " + std::string(char_transformer) +
                                     " train --resume run --threads 1\n"));
     const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");

@@ -48,7 +48,7 @@ LayerCall layer_call(const char* name, const char* outputs, Make, Run,
   return call;
 }
 
-// ---- what the table's texts call: layers.py has PyTorch's ----
+// ---- functions of the table's texts: layers.py has PyTorch's ----
 
 template <class M>
 M evaluated(M layer) {

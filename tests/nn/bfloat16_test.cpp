@@ -106,7 +106,7 @@ TEST_CASE("bfloat16: rounding is to the nearest, ties to even", "[bfloat16]") {
   CHECK(of(0xFF800000) == 0xFF80);
   CHECK(of(0x7F800001) == 0x7FC0);  // NaN stays NaN
   CHECK(of(0xFFC12345) == 0xFFC1);
-  for (std::uint32_t upper = 0; upper < 0x10000; ++upper)  // what fits is kept, signalling NaN too
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper)  // exact values, signalling NaN too
     if (of(upper << 16) != upper)
       FAIL(upper << " becomes " << of(upper << 16));
 

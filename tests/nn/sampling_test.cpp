@@ -163,7 +163,7 @@ TEST_CASE("The filters act in the documented order", "[sampling]") {
   check(p({.temperature = 0.5, .top_p = 0.7}), {1, 0, 0, 0});
   check(p({.temperature = 0.5, .min_p = 0.2}), {0.8, 0.2, 0, 0});
   check(p({.min_p = 0.2}), {0.5, 0.25, 0.125, 0.125});
-  // Ties: top_k keeps what equals the last; top_p the lower ids.
+  // Ties: top_k keeps those equal to the last; top_p the lower ids.
   check(p({.top_k = 3}), {0.5, 0.25, 0.125, 0.125});
   check(p({.top_p = 0.8}), {4 / 7., 2 / 7., 1 / 7., 0});
 }
