@@ -352,7 +352,7 @@ void save_checkpoint(const std::string& path, const nn::StateDict& model,
     if (options.trained_only && !trained.contains(name))
       continue;
     check<ValueError>(!name.starts_with(optimizer_prefix),
-                      "save_checkpoint: '{}' would be taken for the optimizer's", name);
+                      "save_checkpoint: '{}' is reserved for the optimizer", name);
     file.tensors.emplace(name, x);
   }
   const optim::OptimizerState state = optimizer.state_dict();

@@ -198,7 +198,7 @@ void check_output(const std::string& path, bool overwrite, const std::vector<std
                        "{}: is the same file as the input {}: give it another name", path, read);
   target_of(path);
   check<FileError>(overwrite,
-                   "{}: is there already; --overwrite replaces it, or give it another name", path);
+                   "{}: exists already; --overwrite replaces it, or give it another name", path);
 }
 
 Checksum::Checksum() : state_(XXH3_createState()) {

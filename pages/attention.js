@@ -207,7 +207,7 @@ function drawLegend() {
   const stops = Array.from({ length: 17 }, (_, n) => (view.mode === "A" ? n / 16 : n / 8 - 1)).map((t) => css(colour(Math.sign(t) * t * t * range, range)));
   const said = view.mode === "A" ? "share of the query's attention"
     : view.mode === "G" ? "blue: more weight here would lower the loss; red: raise it"
-      : "dL/dA times A: what counts where the head does look";
+      : "dL/dA times A: the effect where the head does look";
   const middle = view.mode === "A" ? range / 4 : 0;
   legend.replaceChildren(
     make("span", { class: "scale" }, make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops.join(", ")})` }),

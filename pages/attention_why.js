@@ -64,7 +64,7 @@ function drawWhy() {
   const effect = (x) => (x === 0 ? "would not change the loss" : x < 0 ? "would lower the loss" : "would raise the loss");
   const words = make("table", {}, make("tbody", {},
     [["dL/dA", gradient, `a little more of this weight alone ${effect(gradient)}`],
-      ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only what differs from the mean counts"],
+      ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only differences from the mean count"],
       ["dL/dscore = A (dL/dA − Σ)", score, `a higher score ${effect(score)}`]].map(([name, x, said]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, number(x)), make("td", { class: "soft" }, said)))));
   why.replaceChildren(title, make("div", { class: products === null ? "" : "columns2" },
@@ -164,9 +164,9 @@ function buildControls() {
 }
 const help = () => make("details", {}, make("summary", {}, "Keys, labels and numbers"),
   make("p", {}, "Click a small map, or ", make("kbd", {}, "Enter"), " on it, to enlarge it; ", make("kbd", {}, "←"), make("kbd", {}, "→"), make("kbd", {}, "↑"), make("kbd", {}, "↓"),
-    " move between heads. On the large map they move the query (up, down) and the key (left, right); a click or ", make("kbd", {}, "Enter"), " locks what is looked at, ", make("kbd", {}, "Escape"), " lets go. A click on the text looks from that token."),
-  make("p", {}, "“off” is what the loss changes by when the output of that head is zero and all that comes after it is computed again."),
-  make("p", {}, "A label is given with its score from 0.5 on: the share of attention that goes where the pattern says, above what attention spread evenly would put there by chance, where 1 is all of it. Below that there is no clear pattern."));
+    " move between heads. On the large map they move the query (up, down) and the key (left, right); a click or ", make("kbd", {}, "Enter"), " locks the selection, ", make("kbd", {}, "Escape"), " lets go. A click on the text looks from that token."),
+  make("p", {}, "“off” is the change of the loss when the output of that head is zero and everything after it is computed again."),
+  make("p", {}, "A label has a score of 0.5 or more: the share of attention that follows the pattern, above the share of evenly spread attention, where 1 is all of it. Below that there is no clear pattern."));
 const patternTable = make("div", { class: "scroll" });
 function drawPatterns() {
   patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score]) =>

@@ -178,12 +178,12 @@ function why_none(node, i) {
   if (consumers[i].length === 0 && i !== data.root) return "None: nothing uses it.";
   if (node.missing.some((part) => part.own.ok === false)) return make("span", { class: "bad" }, "None, though there is one: a backward forgets it.");
   if (node.whole && node.whole.ok === false) return make("span", { class: "bad" }, "None, though the result depends on it: a backward forgets something on the way.");
-  if (node.missing.length > 0) return "None: the backward of what uses it adds nothing.";
-  return "None: no gradient came here from the result (what uses it takes it as a constant, gets none itself, or leads elsewhere).";
+  if (node.missing.length > 0) return "None: the backward of its users adds nothing.";
+  return "None: no gradient arrived from the result (its users take it as a constant, get none themselves, or lead elsewhere).";
 }
 function show_detail() {
   const node = nodes[chosen], title = node.scope ? make("span", { class: "soft" }, ` in ${visible(node.scope)}`) : "";
-  const kinds = { leaf: "A leaf: its gradient is what is added to its grad().", constant: "A constant.", outside: "The result of an op that ran before the function; its own inputs are not shown." };
+  const kinds = { leaf: "A leaf: its gradient is added to its grad().", constant: "A constant.", outside: "The result of an op that ran before the function; its own inputs are not shown." };
   const rule = data.rules[node.op];
   const missing = Object.fromEntries(node.nothing || []);
   const inputs = node.inputs.map((input, k) => {
@@ -281,7 +281,7 @@ document.addEventListener("keydown", (e) => {
 const checks_made = nodes.flatMap((node) => [node.whole, ...[...node.parts, ...node.missing].map((part) => part.own)]).filter((c) => c && typeof c === "object");
 const agree = checks_made.filter((c) => c.ok).length, ops = nodes.filter((node) => node.kind === "op").length;
 by_id("summary").append(`${ops} op${ops === 1 ? "" : "s"}, ${nodes.length - ops} leaves and constants, result ${full(nodes[data.root].value)}. `,
-  checks_made.length === 0 ? "No gradient was held to differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),
+  checks_made.length === 0 ? "No gradient was compared with differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),
   ...(wrong.size > 0 ? [make("span", { id: "wrong" }, ...(guilty.size > 0 ? ["The backward is wrong of ", ...[...guilty].slice(0, 8).flatMap((i) => [jump(i), " "]), "so "] : []),
     `${wrong.size === 1 ? "this gradient is" : "these gradients are"} wrong: `, ...[...wrong].slice(0, 8).flatMap((i) => [jump(i), " "]), wrong.size > 8 ? `and ${wrong.size - 8} more.` : "")] : []));
 document.documentElement.dataset.wrong = wrong.size;

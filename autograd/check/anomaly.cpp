@@ -82,7 +82,7 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
                 : known                     ? made->second.second
                 : inputs[i].requires_grad() ? "it is the result of an earlier op"
                                             : "it is a constant";
-        cause += fmt::format("\n  input {} held {} before: {}", i, kinds(place.inputs[i]), maker);
+        cause += fmt::format("\n  input {} was already {}: {}", i, kinds(place.inputs[i]), maker);
         allowed = allowed && !is_parameter(inputs[i]) && place.inputs[i].nan == 0;
       }
     if (allowed && maker.empty() && place.output.inf > 0)

@@ -361,7 +361,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
   add_seed(app, train.seed);
   add_threads(app, train.threads);
   add_bool(app, "--dry-run", train.dry_run,
-           "print what would be trained, and how long it would take; write nothing");
+           "print what a run would train, and its time; write nothing");
   add_bool(app, "--overfit-one-batch", train.overfit_one_batch,
            "check whether the model can learn one batch by heart; write nothing");
   add_bool(app, "--profile", train.profile,
@@ -370,7 +370,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
   app.option_defaults()->group("Saving and going on");
   app.add_option_function<std::string>(
          "--resume", [options](const std::string& given) { options->resume = given; },
-         "go on with a run; auto: the latest unfinished one, or with --out the one there, if any")
+         "resume a run; auto: the latest unfinished one, or with --out the one there, if any")
       ->type_name("[DIR|FILE|auto]")
       ->expected(0, 1);
   add_path(
@@ -379,17 +379,17 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
       "a safetensors file with nanoGPT's names, as export writes it",
       "FILE|DIR");
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
-             "train adapters of this rank (LoRA) beside its weights; checkpoints hold them alone");
+             "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt,
-                 "what samples continue [a newline, or what the tokenizer begins a text with]");
+                 "the text that samples continue [a newline, or the tokenizer's first tokens]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Model");
   add_name(app, "--tokens", train.tokens, {"characters", "bpe"},
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
-             fmt::format("tokens that bpe learns from what is trained on [{}]", usual_vocab_size));
+             fmt::format("tokens that bpe learns from the training split [{}]", usual_vocab_size));
   train.program = called;
   return {&app,
           [options, &ranks] {
@@ -408,7 +408,7 @@ Command add_eval(CLI::App& program) {
   const auto options = std::make_shared<EvalOptions>();
   add_checkpoint(app, options->checkpoint);
   add_path(app, "--data", options->data,
-           "any UTF-8 text; -: standard input [what the model was trained on]");
+           "any UTF-8 text; -: standard input [the model's training text]");
   add_name(app, "--split", options->split, {"train", "val", "all"},
            "the part of it [all of --data, or without it val]");
   add_raw(app, options->raw);
@@ -427,7 +427,7 @@ Command add_sample(CLI::App& program) {
   add_checkpoint(app, options->checkpoint);
   app.option_defaults()->group("What it continues, and how far");
   app.add_option("--prompt", options->prompt,
-                 "what it continues [a newline, or what the tokenizer begins a text with]");
+                 "the text to continue [a newline, or the tokenizer's first tokens]");
   add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
   add_raw(app, options->raw);
   add_number(app, "--tokens", options->tokens, {0, many},
@@ -435,7 +435,7 @@ Command add_sample(CLI::App& program) {
   add_number(app, "--num-samples", options->num_samples, {1, many},
              "samples, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
-  add_bool(app, "--ignore-eos", options->ignore_eos, "go on after the model's end of text");
+  add_bool(app, "--ignore-eos", options->ignore_eos, "continue after the model's end of text");
   app.option_defaults()->group("How it draws, in this order");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
@@ -464,9 +464,10 @@ Command add_explain(CLI::App& program) {
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
   add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
+  add_page_flags(app, *options, "the text that the model reads [a part of its text]",
+                 "explain.html");
   add_path(app, "--data", options->data,
-           "read its beginning instead [what the model was validated on]");
+           "read its beginning instead [the model's validation text]");
   add_number(app, "--length", options->length, {2, many},
              "characters or tokens of the text [64, or as many as the model can]");
   const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
@@ -491,8 +492,7 @@ Command add_graph(CLI::App& program) {
       "graph", "write a page that goes through a model's backward pass, step by step");
   const auto options = std::make_shared<GraphOptions>();
   add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options,
-                 "what the loss is of, a few characters [what the model writes by itself]",
+  add_page_flags(app, *options, "the text of the loss, a few characters [the model's own text]",
                  "graph.html; dot and text: standard output");
   add_name(app, "--format", options->format, {"html", "dot", "text"},
            "a page, a graph for Graphviz, or tables [html]");
@@ -521,7 +521,7 @@ void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
 constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
 
 Command add_report(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
+  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html from a run's files");
   const auto options = std::make_shared<RunsOptions>();
   add_bool(app, "--overwrite", options->overwrite, "replace an existing file");
   add_runs(app, *options, "the folder of each run");

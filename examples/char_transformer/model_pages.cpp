@@ -83,7 +83,7 @@ xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t>
 void explain(const ExplainOptions& options) {
   need("--checkpoint", options.checkpoint);
   if (options.prompt && (!options.data.empty() || options.length))
-    throw UsageError("--prompt is all that the model reads: leave out --data and --length, or it");
+    throw UsageError("--prompt is the whole text: omit --data and --length, or it");
   pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                .layers = options.layers,
                                .heads = options.heads,

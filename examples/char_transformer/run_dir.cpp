@@ -212,7 +212,7 @@ void RunDir::check() const {
          (is_checkpoint_name(name) || name == "report.html" || !configured)))
       fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
-          checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : "");
+          checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_) : "");
   }
 }
 

@@ -255,7 +255,7 @@ class Trainer {
       write(run_dir_.path() + "/" + name);
       return true;
     } catch (const std::exception& error) {
-      progress_.warn(fmt::format("{}; training goes on", error.what()));
+      progress_.warn(fmt::format("{}; training continues", error.what()));
       return false;
     }
   }
@@ -316,7 +316,7 @@ class Trainer {
             ? fmt::format("Stopped by {} before the first step; nothing was written.", name)
         : failed_
             ? fmt::format("Stopped by {} {}; the model could not be saved.", name, after(steps_))
-            : fmt::format("Stopped by {} {}; the model is in {}.  To go on:\n  {}", name,
+            : fmt::format("Stopped by {} {}; the model is in {}.  To resume:\n  {}", name,
                           after(steps_), run_dir_.checkpoint(),
                           resume_command(options_, run_dir_.path())));
   }
@@ -325,11 +325,11 @@ class Trainer {
   bool anything_lost() {
     const bool lost = failed_ || best_failed_;
     if (lost)
-      progress_.warn(
-          saved_ ? fmt::format("what could not be saved is lost; the last checkpoint, {} of {}, is "
-                               "{}",
-                               after(*saved_), format_count(steps_), run_dir_.checkpoint())
-                 : "the model could not be saved and is lost");
+      progress_.warn(saved_
+                         ? fmt::format("later steps are lost; the last checkpoint, {} of {}, is "
+                                       "{}",
+                                       after(*saved_), format_count(steps_), run_dir_.checkpoint())
+                         : "the model could not be saved and is lost");
     return lost;
   }
 

@@ -36,7 +36,7 @@ const std::vector<Meaning> meanings = {
     {"no match for 'operator([^']*)'|invalid operands",
      "these two cannot be combined with this operator: look at their types"},
     {"(?:cannot|could not) convert|no viable conversion|no suitable",
-     "a value of one type stands where another is needed"},
+     "a value of one type is used where another is needed"},
     {"use of deleted function|deleted (?:function|operator)|selected deleted",
      "this is forbidden on purpose: an assignment to a part, such as t[0] = x, would change a copy "
      "and not t"},

@@ -204,14 +204,13 @@ Answer judge_engine(const Work& work) {
         });
       },
       [&] {
-        return judge("a * b + c - d as one number, d = x * y, beside a * c, which leads nowhere",
-                     [](Graph& g) {
-                       Number* const a = g.leaf(2);
-                       Number* const c = g.leaf(5);
-                       Number* const d = g.times(g.leaf(4), g.leaf(1.5));
-                       g.times(a, c);
-                       g.mixed(a, g.leaf(0), c, d);
-                     });
+        return judge("a * b + c - d as one number, d = x * y, with a * c unused", [](Graph& g) {
+          Number* const a = g.leaf(2);
+          Number* const c = g.leaf(5);
+          Number* const d = g.times(g.leaf(4), g.leaf(1.5));
+          g.times(a, c);
+          g.mixed(a, g.leaf(0), c, d);
+        });
       },
       [&] {
         return judge("a ladder of 12 steps x = x * x + x", [](Graph& g) {

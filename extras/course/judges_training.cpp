@@ -220,10 +220,10 @@ Answer judge_gradcheck(const Work& work) {
   if (const double error = mine(f, x, right); !(std::abs(error) < 1e-6))
     return {
         false,
-        fmt::format("my_gradcheck: of a gradient that is right it says that it is wrong "
+        fmt::format("my_gradcheck: it says that a right gradient is wrong "
                     "by {}\n\nThe difference quotient is (f(x + eps) - f(x - eps)) / (2 eps) with "
                     "eps about 1e-6; x is put back before the next element, and the "
-                    "quotient is held against the same element of the gradient.  The "
+                    "quotient is compared with the same element of the gradient.  The "
                     "largest error begins at 0.",
                     number(error))};
   const auto finds = [&](const Doubles& by, double largest, const std::string& what) -> Answer {

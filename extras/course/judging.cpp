@@ -74,7 +74,7 @@ const char* meaning(GradcheckReason reason) {
     case transposed:
       return "The numbers are right and in the wrong places: rows and columns have changed places.";
     case wrong_shape:
-      return "A gradient has the shape of what it is the gradient of; this one has not, or shapes "
+      return "A gradient has the shape of its input; this one does not, or shapes "
              "on the way do not fit (a sum without keepdim?).";
     case not_linear:
       return "A backward multiplies the gradient that arrives; this one does something else with "
@@ -153,7 +153,7 @@ Answer judge_calls(const std::string& name, const TensorFunction& f, const Input
   const Tensor y = call(first), again = call(second);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!same(first[i], inputs[i]))
-      return {false, fmt::format("{}: what it was given as input {} has other numbers after the "
+      return {false, fmt::format("{}: input {} has other numbers after the "
                                  "call: make a new Tensor in place of changing that one",
                                  name, i)};
   if (y.defined() && again.defined() && !same(y.detach(), again.detach()))

@@ -94,7 +94,7 @@ int judge(const Stage& stage, const std::string& library, const std::string& pla
     const Work work(library);
     answer = judge_of(stage.number)(work);
   } catch (const exercise::NotWritten&) {
-    answer.said = "Nothing is there yet: write your lines where the file says todo().";
+    answer.said = "Nothing is written yet: replace todo() by your lines.";
   } catch (const Missing& missing) {
     answer.said =
         fmt::format("The file does not define {}.\n\nIt must be there as it was given:\n\n  {}",
@@ -124,7 +124,7 @@ const char* words_for(int signal) {
     case SIGFPE:
       return "it divides an integer by 0";
     case SIGABRT:
-      return "it gives up (an assertion, or an exception that nobody catches)";
+      return "it aborts (an assertion, or an uncaught exception)";
     case SIGXFSZ:
       return "it prints, or writes to a file, without end";
     case SIGILL:

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
         line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
       ranks.check_same("the command line", line);
       ranks.check_same("the program", char_transformer::file_checksum("/proc/self/exe"));
-      ranks.check_same("what its processor computes with", xgrad::simd_name());
+      ranks.check_same("its processor's instructions", xgrad::simd_name());
       share_processors(launched.neighbours);
     }
     return char_transformer::main(argc, argv, ranks);

@@ -195,7 +195,7 @@ void DataParallel::check_parameters() const {
     const auto [own, other] = std::ranges::mismatch(mine, theirs);
     if (own != mine.end())
       fail<RankError>(
-          "DataParallel: the ranks have drifted apart: parameter {} is not what it is on rank 0",
+          "DataParallel: the ranks have drifted apart: parameter {} differs from rank 0's",
           parameters_[static_cast<std::size_t>(own - mine.begin())].first);
   });
 }

@@ -86,7 +86,7 @@ TEST_CASE("explain: errors name the existing layers, heads and positions") {
   refused({"--prompt", "t"}, 1, {"--prompt has 1 character; this model takes 2 to 8"});
   refused({"--prompt", "the cat s"}, 1, {"--prompt has 9 characters; this model takes 2 to 8"});
   refused({"--prompt", "\xff"}, 1, {"--prompt: ", "UTF-8"});
-  refused({"--prompt", "the", "--length", "3"}, 2, {"leave out --data and --length"});
+  refused({"--prompt", "the", "--length", "3"}, 2, {"omit --data and --length"});
   refused({"--length", "9"}, 1, {"--length 9: this model and the validation split of", " allow 8"});
   refused({"--length", "1"}, 2, {"--length", "from 2"});
   refused({"--layers", "1"}, 1, {"layer 1 does not exist", "layers 0 to 0"});

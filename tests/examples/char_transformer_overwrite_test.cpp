@@ -29,7 +29,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
   for (const auto& [command, file] : commands) {
     CAPTURE(command);
     write_bytes(folder / file, "somebody's own");
-    check_refused(folder, command, 1, {file + ": is there already; --overwrite replaces it"});
+    check_refused(folder, command, 1, {file + ": exists already; --overwrite replaces it"});
     CHECK(read_bytes(folder / file) == "somebody's own");
   }
   // A link to it counts as the file, and so does a link to a file that does not exist yet.
@@ -37,7 +37,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
   fs::create_symlink("nowhere", folder / "dangling");
   for (const char* const link : {"link", "dangling"})
     check_refused(folder, {"export", "--checkpoint", "state", "--out", link}, 1,
-                  {std::string(link) + ": is there already"});
+                  {std::string(link) + ": exists already"});
   fs::remove_all(folder / "run");
   run_well(folder, tiny_train({"--out", "run"}));
   for (const auto& [command, file] : commands) {

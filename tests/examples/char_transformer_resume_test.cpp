@@ -189,7 +189,7 @@ TEST_CASE("char_transformer: the run that --resume continues", "[resume]") {
   check_refused(folder, {"train", "--resume", "text"}, 1, {"text: not a safetensors file"});
   // Without --resume, nothing is overwritten.
   check_refused(folder, tiny({"--out", "named"}), 1,
-                {"named: the folder holds a run already", "--resume named goes on with it"});
+                {"named: the folder holds a run already", "--resume named continues it"});
 }
 
 TEST_CASE("char_transformer: files of other programs stay", "[resume]") {

@@ -144,7 +144,7 @@ TEST_CASE("char_transformer: a best model that cannot be saved ends no run", "[s
   const Result blocked = run(folder, {"train", "--resume", "run", "--max-iters", "20"});
   INFO(blocked.out << blocked.err);
   CHECK(blocked.code == 1);
-  check_contains(blocked.err, {"run/best.safetensors: ", "training goes on"});
+  check_contains(blocked.err, {"run/best.safetensors: ", "training continues"});
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("char_transformer: when it can save again, a run saves again", "[saves
   fs::remove(checkpoint);
   fs::create_directories(checkpoint + "/in the way");
   process.signal(SIGCONT);
-  wait_until([&] { return process.err().find("; training goes on") != std::string::npos; });
+  wait_until([&] { return process.err().find("; training continues") != std::string::npos; });
   fs::remove_all(checkpoint);
   wait_until([&] {
     return process.err().find("steps: saved in run/checkpoint.safetensors") != std::string::npos;

@@ -83,7 +83,7 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   CHECK(run_on(wide, folder, tiny_train({"--out", "full"}), limited(RLIMIT_FSIZE, 20000)) == 1);
   CHECK_THAT(from_row(wide, "char_transformer:"),
              StartsWith("char_transformer: full/best.safetensors: writing failed: File too large; "
-                        "training goes on\n"));
+                        "training continues\n"));
 }
 
 TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
@@ -168,7 +168,7 @@ TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {
                                "step [^\n]*\\^C\n"
                                "Finishing this step and saving; once more leaves at once\\.\n"
                                "Stopped by SIGINT after [0-9,]+ steps?; the model is in "
-                               "run/checkpoint.safetensors.  To go on:\n"
+                               "run/checkpoint.safetensors.  To resume:\n"
                                "  [^\n]*char_transformer train --resume run\n\n"));
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == steps);
 }

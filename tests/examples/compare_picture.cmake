@@ -31,7 +31,7 @@ compare(0 "beyond the picture: b up to 1e\\+09\n" a b/metrics.jsonl other/a --ou
 shows(two.svg b other/a "other/a, validation" 3.6)
 # It replaces no file without --overwrite, and no input.
 file(READ "${WORK}/two.svg" before)
-compare(1 "two.svg: is there already; --overwrite replaces it" a --out two.svg)
+compare(1 "two.svg: exists already; --overwrite replaces it" a --out two.svg)
 file(CREATE_LINK "${WORK}/a/metrics.jsonl" "${WORK}/other.svg")
 compare(1 "other.svg: is the same file as a/metrics.jsonl, which is read" a --out other.svg --overwrite)
 file(REMOVE "${WORK}/other.svg")

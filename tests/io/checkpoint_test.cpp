@@ -322,7 +322,7 @@ TEST_CASE("checkpoint: states that cannot be stored") {
   Clash clash;
   const optim::AdamW of_clash(nn::parameters(clash));
   CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", clash, of_clash),
-                    ContainsSubstring("'optimizer.weight' would be taken for the optimizer's"));
+                    ContainsSubstring("'optimizer.weight' is reserved for the optimizer"));
   io::Json deep;
   for (int i = 0; i < 65; ++i)
     deep = io::JsonArray{deep};

@@ -135,7 +135,7 @@ TEST_CASE("pretrained: a saved model equals the loaded one", "[pretrained]") {
       CHECK(ours.tensors().at(key).shape == stored.shape);
 
     CHECK_THROWS_WITH(io::save_pretrained(folder / "new", model),
-                      ContainsSubstring("is there already"));
+                      ContainsSubstring("exists already"));
     io::save_pretrained(folder / "new", model, true);
     write_bytes(folder / "file", "");
     CHECK_THROWS_WITH(io::save_pretrained(folder / "file", model),

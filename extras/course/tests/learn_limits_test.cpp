@@ -32,7 +32,7 @@ TEST_CASE("learn check: a file that does not compile gets its first error", "[le
   check_says("#include \"exercise.hpp\"\nfloat slope(double x) { return 1; }\n",
              "line 2: the function's result or arguments are not those");
   check_says(slope("using namespace xgrad;", "  return randn({2});"),
-             "line 4: a value of one type stands where another is needed");
+             "line 4: a value of one type is used where another is needed");
   check_says(slope("using namespace xgrad;", "  Tensor t = randn({2});\n  t[0] = t;\n  return 1;"),
              "line 5: this is forbidden on purpose");
   // The compiler's message about a template is pages long, and names a header.

@@ -27,7 +27,7 @@ struct Variant {
 void check_stage(const std::string& stage, const std::string& name,
                  const std::vector<Mistake>& mistakes, const std::vector<Variant>& variants = {}) {
   const TemporaryFolder folder;
-  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is there yet");
+  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is written yet");
   const std::string solved = solution_text(folder, name);
   check_answer(check_text(folder, stage, solved), true, "read next: ");
   const auto changed = [&](const std::string& from, const std::string& to, bool right,
@@ -233,9 +233,9 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
       {{"std::abs(gradient[i] - numeric)", "gradient[i] - numeric",
         "element 0 of a gradient is 0.5 too small"},
        {"i < x.size()", "i < 1", "element 1 of a gradient is 0.25 too large"},
-       {"/ (2 * eps)", "/ eps", "of a gradient that is right it says that it is wrong"},
+       {"/ (2 * eps)", "/ eps", "it says that a right gradient is wrong"},
        {"(f(up) - f(down)) / (2 * eps)", "(f(up) - f(x)) / eps",
-        "of a gradient that is right it says that it is wrong"},
+        "it says that a right gradient is wrong"},
        {"i < x.size()", "i < 3", "element 3 of a gradient is 0.0123 too large"},
        {"std::abs(gradient[i] - numeric)", "std::abs(std::abs(gradient[i]) - std::abs(numeric))",
         "element 4 of a gradient is 6 too small"},
@@ -243,7 +243,7 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
        {"largest = std::max(", "if (x[i] != 0) largest = std::max(", "element 4"},
        {"largest = std::max(", "if (numeric != 0) largest = std::max(", "element 5"},
        {"double largest = 0", "double largest = x.empty() ? -1 : 0", "of 0 elements"},
-       {"eps = 1e-6", "eps = 1e-3", "of a gradient that is right"},
+       {"eps = 1e-6", "eps = 1e-3", "a right gradient"},
        {"std::abs(gradient[i] - numeric)", "std::pow(gradient[i] - numeric, 2)", "no square"}},
       {{"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
 }

@@ -83,14 +83,14 @@ TEST_CASE("DetectAnomaly: inputs that are not finite", "[anomaly]") {
                linear(ones({3, 2}), w);
              }),
              ContainsSubstring("op 1, linear") &&
-                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+                 ContainsSubstring("input 1 was already NaN: it is a parameter"));
   set_element(w, 1, std::numeric_limits<double>::infinity());
   CHECK_THAT(anomaly([&] { w * 2.0; }),
-             ContainsSubstring("input 0 held inf before: it is a parameter"));
+             ContainsSubstring("input 0 was already inf: it is a parameter"));
   CHECK_THAT(anomaly([&] {
                tensor({1, not_a_number}) * 2.0;
              }),
-             ContainsSubstring("input 0 held NaN before: it is a constant"));
+             ContainsSubstring("input 0 was already NaN: it is a constant"));
 }
 
 TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
@@ -157,11 +157,11 @@ TEST_CASE("DetectAnomaly: intended -inf passes, and an op that it breaks is name
   CHECK(anomaly([&] { softmax(log(cumsum(tensor({0, 2, 1}), 0)), -1); }) == nothing_thrown);
   CHECK_THAT(anomaly([&] { sum(from_0() * 2.0); }),
              StartsWith("anomaly in the forward of op 6, sum: the output holds -inf") &&
-                 ContainsSubstring("input 0 held -inf before: op 4, log, made it"));
+                 ContainsSubstring("input 0 was already -inf: op 4, log, made it"));
   CHECK_THAT(anomaly([&] { from_0() - from_0(); }),
              ContainsSubstring("op 9, sub: the output holds NaN, first at (0)") &&
-                 ContainsSubstring("held -inf before: op 4, log, made it") &&
-                 ContainsSubstring("held -inf before: op 8, log, made it"));
+                 ContainsSubstring("was already -inf: op 4, log, made it") &&
+                 ContainsSubstring("was already -inf: op 8, log, made it"));
   const ModeGuard recording(Mode::current().with_grad(true));
   // A gradient of 0 arrives there and becomes NaN, which is wrong.
   const Tensor x = leaf({0, 1, 2});
@@ -185,7 +185,7 @@ TEST_CASE("DetectAnomaly: a GPT trains clean, and names the layer of a broken we
   set_element(model.h[1].mlp.c_fc.weight, 5, not_a_number);
   CHECK_THAT(anomaly([&] { model.loss(x, y).backward(); }),
              ContainsSubstring("linear, in h.1.mlp: the output holds NaN") &&
-                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+                 ContainsSubstring("input 1 was already NaN: it is a parameter"));
 }
 
 TEST_CASE("DetectAnomaly: a Trace around it sees the op, and guards nest", "[anomaly]") {
