@@ -111,7 +111,7 @@ TEST_CASE("check_batch_independence", "[batch]") {
   CHECK(gradcheck([](const Inputs& in) { return in[0] - mean(in[0], {0}, true); },
                   {normal({3, 2}, 1).requires_grad_()}));
 
-  // A later item must not be seen, either, although check_causal would allow the opposite.
+  // An earlier item must not be seen, either, although check_causal allows that.
   const auto earlier = check_batch_independence([](const Tensor& a) { return cumsum(a, 0); }, x);
   CHECK(earlier.output == 1);
   CHECK(earlier.input == 0);

@@ -48,7 +48,7 @@ TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[grad
              ContainsSubstring("but the Jacobian in input 0 is 0, which proves little: at input 0 "
                                "= randn(2, 2) from seed 1"));
 
-  // A second derivative of 0 is expected for a linear function; this one is not linear.
+  // relu_of is linear in pieces: a second derivative of 0 is expected of it. Its square is not.
   CHECK_THAT(gradgradcheck(relu_of, {x}).message,
              ContainsSubstring("in cotangent (16 of 16 elements) is 0") &&
                  !ContainsSubstring("in input 0"));
