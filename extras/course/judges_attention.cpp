@@ -16,9 +16,9 @@ using exercise::inputs, exercise::Inputs, exercise::random;
 
 namespace {
 
-template <class Found>
-Answer answer(const Found& found) {
-  return {bool(found), found.message};
+template <class Report>
+Answer answer(const Report& report) {
+  return {bool(report), report.message};
 }
 
 // check_causal() with a tolerance for rounding; also for larger numbers, whose scores of some

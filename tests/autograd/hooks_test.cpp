@@ -152,7 +152,7 @@ TEST_CASE("grad() gives the gradient of its inputs at the time of the call", "[h
       w.copy_(tensor({100, 100}));
     };
   }
-  SECTION("given away") {
+  SECTION("released") {
     act = [&] { x = w = Tensor(); };
   }
   SECTION("differentiated on the way") {

@@ -236,8 +236,8 @@ TEST_CASE("A layer that a Sequential holds twice is one layer", "[module][sequen
   Tied undeclared;
   undeclared.declared = false;
   CHECK_THROWS_AS(nn::parameters(nn::Sequential{undeclared}), ValueError);
-  const Named<nn::Sequential, nn::Linear> beside{{l}, l};
-  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(beside); }),
+  const Named<nn::Sequential, nn::Linear> shared{{l}, l};
+  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(shared); }),
              ContainsSubstring("v(\"b.weight\", tied_to(\"a.0.weight\"))"));
 }
 

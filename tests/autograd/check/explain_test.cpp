@@ -146,7 +146,7 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   CHECK_THAT(blind.ops[0].message, ContainsSubstring("no digit is left"));
   CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
   // next to large outputs, whose rounding could hide it
-  const auto beside = [](double factor) {
+  const auto scaled = [](double factor) {
     return [=](const Inputs& in) {
       const auto sizes = [](double second) { return tensor({1.0, second, -2.0}, DType::float64); };
       return record(
@@ -154,8 +154,8 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
           [=](Context& ctx) { ctx.add(0, ctx.gradient() * sizes(factor * 1e10)); });
     };
   };
-  CHECK(explain_gradient(beside(1), {x}, {.second_order = true}).ops[0].verdict == Verdict::right);
-  CHECK(explain_gradient(beside(1.02), {x}).ops[0].verdict == Verdict::wrong);
+  CHECK(explain_gradient(scaled(1), {x}, {.second_order = true}).ops[0].verdict == Verdict::right);
+  CHECK(explain_gradient(scaled(1.02), {x}).ops[0].verdict == Verdict::wrong);
   // seconds since 1970: rounding changes the step, or removes it
   const auto hours = [](double first) {
     return explain_gradient([first](const Inputs& in) { return sum((in[0] - first) / 3600.0); },
