@@ -114,8 +114,8 @@ Answer judge_heads(const Work& work) {
       answer = judge_heads(*mine, b, t, n_head, d);
   if (!answer.right)
     answer.said +=
-        "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: does it take a number from "
-        "there that n_head or the shape should say?";
+        "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: is a number fixed that "
+        "should come from n_head or the shape?";
   return answer;
 }
 
@@ -235,8 +235,8 @@ Answer dropped_in_weights(decltype(::dropped_attention)& attention, const Inputs
   return {
       false,
       "dropped_attention: with dropout p = 0.2 the channels of a head are dropped one by one\n\n"
-      "It is the weights that are dropped, so that a position is not looked at for once: then "
-      "all channels of a head lose it together. Yours drops numbers of v, or of the result."};
+      "Dropout is for the weights: where one is dropped, all channels of a head lose that "
+      "position together. Yours drops numbers of v, or of the result."};
 }
 
 // If v is the one-hot position, the result is the weights.

@@ -163,8 +163,8 @@ Answer judge_engine(const Work& work) {
           said += "\n\nThat is the output itself: it changes by 1 if it changes by 1.";
         else if (users > 1)
           said += fmt::format(
-              "\n\nIt is used {} times: what its uses give it is added up, before it hands "
-              "anything on.",
+              "\n\nIt is used {} times: add the gradients of all its uses before you pass "
+              "any to its inputs.",
               users);
         return {false, said};
       }
@@ -245,10 +245,9 @@ Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
       if (!(std::abs(yours[i] - right[i]) <= 1e-6))
         return {false, fmt::format("my_softmax: with {} added to all numbers of some rows, element "
                                    "{} is {}, and should still be {}: exp(1000) is infinite, "
-                                   "exp(-1000) is 0\n\nA row's softmax stays what it is if its "
-                                   "numbers all get smaller by the same: subtract the largest of "
-                                   "the row, each row its own, before exp(). Then none is above "
-                                   "exp(0) = 1.",
+                                   "exp(-1000) is 0\n\nSoftmax does not change if the same "
+                                   "number is subtracted from a whole row: subtract each row's "
+                                   "largest before exp(). Then no exp() is above 1.",
                                    shift, i, number(yours[i]), number(right[i]))};
     for (const double total : xgrad::detail::elements(sum(y, {-1})))
       if (std::abs(total - 1) > 1e-12)

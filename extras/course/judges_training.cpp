@@ -49,7 +49,7 @@ Answer judge_adam(decltype(::my_adam)& mine, const Dims& shape) {
     for (const Part& part :
          {Part{"m", yours.m, right.m}, Part{"v", yours.v, right.v}, Part{"p", yours.p, right.p}}) {
       if (!part.yours.defined() || part.yours.shape() != part.right.shape())
-        return {false, fmt::format("my_adam: {} has not the shape {} that it had", part.name,
+        return {false, fmt::format("my_adam: {} no longer has the shape {}", part.name,
                                    to_string(part.right.shape()))};
       const double* const a = part.yours.data<double>();
       const double* const b = part.right.data<double>();
@@ -181,7 +181,7 @@ Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGD
               "backward() adds to the gradients of the steps before"},
         Guess{"szb", steps, 1,
               "these are the numbers that come out if step() comes before "
-              "backward(): each step goes by the gradient of the one before"},
+              "backward(): each step uses the gradient of the step before"},
         Guess{"zbs", steps, -1, "it goes uphill: the loss has the wrong sign"}})
     if (why.empty() && near(yours, trained(options, wide, guess.order, guess.steps, guess.sign)))
       why = std::string("; ") + guess.words;
@@ -234,7 +234,7 @@ Answer judge_gradcheck(const Work& work) {
     if (std::abs(said - largest) < 1e-6)
       return {true, ""};
     return {false, fmt::format("my_gradcheck: {}, and it says that the largest error is {}\n\nAll "
-                               "elements are looked at, an error counts whichever sign it has, and "
+                               "elements are checked, an error counts whatever its sign, and "
                                "the largest |difference| itself is returned: no square, no ratio, "
                                "no sum or mean.",
                                what, number(said))};

@@ -64,15 +64,15 @@ const char* meaning(GradcheckReason reason) {
              "term is missing, nothing is added for this input, or it is a constant where it is "
              "used.";
     case spurious:
-      return "The backward says that outputs change with elements of this input with which they do "
-             "not change.";
+      return "The backward couples outputs with elements of this input on which they do not "
+             "depend.";
     case wrong_sign:
       return "The gradient points the wrong way.";
     case wrong_factor:
-      return "All numbers are off by the same factor: something is multiplied, or averaged, that "
-             "should not be, or is not and should be.";
+      return "All numbers are wrong by the same factor: a multiplication or a mean is missing, or "
+             "there is one too many.";
     case transposed:
-      return "The numbers are right and in the wrong places: rows and columns have changed places.";
+      return "The numbers are right but in the wrong places: rows and columns are exchanged.";
     case wrong_shape:
       return "A gradient has the shape of its input; this one does not, or shapes "
              "on the way do not fit (a sum without keepdim?).";
@@ -179,14 +179,14 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
           f(others);
         }))
       return {false, name +
-                         ": the gradient is another if the function was called again before the "
-                         "backward ran: it keeps something outside of its graph"};
+                         ": the gradient changes if the function is called again before the "
+                         "backward runs: it keeps something outside of its graph"};
     if (alone != gradient_of(f, inputs, [](Inputs& leaves) {
           for (Tensor& leaf : leaves)
             leaf.fill_(0.5);
         }))
       return {false, name +
-                         ": the gradient is another if an input was updated since, as an optimizer "
+                         ": the gradient changes if an input is updated before, as an optimizer "
                          "does\n\nA backward captures Saved(x), which keeps the numbers that the "
                          "forward had; a Tensor names whatever x is by then."};
     return {true, found.message};
@@ -233,7 +233,7 @@ Answer judge_values(const std::string& name, const TensorFunction& mine,
           said +
               "\n\nThis is about values, not gradients: the lines above name the first step of the "
               "reference whose numbers you do not have, and the first of yours that it does not "
-              "have. If you have all of its numbers, it is what you do with the last of them."};
+              "have. If you have all of its numbers, look at what you do with the last of them."};
 }
 
 Answer judge_op(const std::string& name, const TensorFunction& mine,
@@ -253,8 +253,7 @@ Answer judge_op(const std::string& name, const TensorFunction& mine,
       if (&in != &cases.front())
         answer.said += fmt::format(
             "\n\nThis is with inputs of the shapes {}; with others, tried before, it is right: "
-            "does it "
-            "take a number from there that the inputs or their shapes should say?",
+            "is a number fixed that should come from the inputs or their shapes?",
             sizes);
       break;
     }

@@ -119,7 +119,7 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
                {"y * (g - sum(y * g, {-1}, true))", "y * (g - sum(y * g, {-1}, true)) * y / y",
                 "There is a NaN"},
                {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
-                "take a number from there that the inputs or their shapes should say"},
+                "a number fixed that should come from the inputs or their shapes"},
                {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
                 "with 1000 added to all numbers of some rows, element 0 is nan"},
                {"return softmax(in[0], -1)",
@@ -129,7 +129,7 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
                {"return softmax(in[0], -1)",
                 "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
                 "return e / sum(e, {-1}, true)",
-                "subtract the largest of the row, each row its own"}});
+                "subtract each row's largest before exp()"}});
 }
 TEST_CASE("learn check 6: attention", "[learn]") {
   check_stage("6", "06_attention",
@@ -195,7 +195,7 @@ TEST_CASE("learn check 9: Adam", "[learn]") {
         "v[3] is"},
        {"a.m * beta1 + g *", "a.m * beta1 + clamp(g, -1, 1) *", "m[2] is"},
        {"a.v * beta2 + g * g", "a.v * beta2 + (g.dim() > 1 ? sum(g * g, {0}, true) : g * g)", "v["},
-       {"return {p, m, v};", "return {p.flatten(), m, v};", "p has not the shape (3, 2, 5)"},
+       {"return {p, m, v};", "return {p.flatten(), m, v};", "p no longer has the shape (3, 2, 5)"},
        {"std::pow(beta1, t)", "std::pow(beta1, std::min(t, 9))", "in step t = 100"},
        {"return {p, m, v};", "Tensor(g).zero_();\n  return {p, m, v};", "g has other numbers"}},
       {{"return {p, m, v};",
